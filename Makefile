@@ -1,0 +1,43 @@
+# Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
+.PHONY: help run test lint types bench oracles lock clean
+
+VENV = .venv/bin
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -e 's/:.*## /\t/' | expand -t 10
+
+run: ## Set up, serve on loopback, ask the reference question
+	@tools/setup run
+	@exec $(VENV)/ironlaw serve --ask
+
+test: ## Set up, then lint, types and every test on SQLite and PostgreSQL
+	@tools/setup test
+	@$(MAKE) --no-print-directory lint types
+	$(VENV)/python -m pytest -n auto
+
+lint:
+	$(VENV)/ruff format --check .
+	$(VENV)/ruff check .
+
+types:
+	$(VENV)/mypy
+
+bench: ## Measure speed and memory; needs wrk
+	@tools/setup test
+	$(VENV)/python bench/run.py
+
+oracles: ## Count parameters with PyTorch on the meta device, in an environment of its own
+	python3 -m venv .venv-oracles
+	.venv-oracles/bin/pip install --quiet torch==2.13.0 transformers==5.23.0
+	.venv-oracles/bin/python tests/oracles/parameter_counts.py
+
+lock: ## Pin the dependencies again, with hashes
+	$(VENV)/uv pip compile pyproject.toml --extra server --extra install --extra dev --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
+		--output-file requirements-dev.txt
+	$(VENV)/uv pip compile pyproject.toml --extra server --extra install --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
+		--constraint requirements-dev.txt --output-file requirements.txt
+
+clean: ## Remove what the set-up made; the data directory stays
+	rm -rf .venv .venv-oracles tests/contract/typescript/node_modules
