@@ -1,0 +1,106 @@
+"""The machines a workload runs on."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from service.planning.curves import ReferenceCurves, Share
+from service.planning.errors import PlanningError
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis, Quantity, exact
+from service.planning.units import GIBIBYTE_BYTES, GIGABYTE_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """The vendor's reference server: how many accelerators it holds and what it draws at most."""
+
+    name: str
+    accelerator_count: int
+    power_limit_watts: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerator:
+    """One accelerator as sold; rates are dense and per second. None is unknown."""
+
+    id: str
+    generation: str
+    capacity_bytes: Quantity | None
+    bandwidth_bytes_per_second: float | None
+    peak_flops_per_second: Mapping[NumberFormat, float]
+    power_limit_watts: float | None
+    server: Server | None = None
+
+    def peak(self, *formats: NumberFormat) -> tuple[NumberFormat, float] | None:
+        """The rate of the first of ``formats`` that this accelerator is known to have."""
+        for number_format in formats:
+            rate = self.peak_flops_per_second.get(number_format)
+            if rate:
+                return number_format, rate
+        return None
+
+
+class Cluster(NamedTuple):
+    """Equal accelerators in equal nodes; ``host_power_watts`` of a node beside them, if it is given."""
+
+    accelerator: Accelerator
+    accelerator_count: int
+    accelerators_per_node: int
+    host_power_watts: Quantity | None
+
+    @property
+    def node_count(self) -> int:
+        """Nodes, the last of which may be partly filled."""
+        return math.ceil(self.accelerator_count / self.accelerators_per_node)
+
+
+def memory_capacity(
+    *, label_gb: float | None, label_reading: str, reported_bytes: int | None, reported_share: Share
+) -> Quantity | None:
+    """Bytes that a process finds on a device.
+
+    What the driver reports is exact. A label alone leaves a doubt: its gigabytes may be decimal or
+    binary, and the driver keeps a part (error correction in GDDR takes 6%). ``reported_share`` is what
+    drivers report over a label read as binary; a label known to be decimal caps it.
+    """
+    if reported_bytes is not None:
+        return exact(float(reported_bytes))
+    if label_gb is None:
+        return None
+    binary = label_gb * GIBIBYTE_BYTES
+    most = label_gb * GIGABYTE_BYTES if label_reading == "decimal" else binary
+    return Quantity(
+        min(most, binary * reported_share.value),
+        min(most, binary * reported_share.low),
+        min(most, binary * reported_share.high),
+        Basis.DATASHEET,
+    )
+
+
+def host_power(cluster: Cluster, curves: ReferenceCurves) -> Quantity | None:
+    """Power of a node beside its accelerators, in watts.
+
+    What is given; else the measured share of what the vendor's reference server may draw beside its
+    accelerators at their limit, scaled to the accelerators of a node; without a reference server, the
+    pooled ratio of host to accelerator power. None where the accelerator's limit is unknown.
+    """
+    if cluster.host_power_watts is not None:
+        return cluster.host_power_watts
+    server, limit = cluster.accelerator.server, cluster.accelerator.power_limit_watts
+    if limit is None:
+        return None
+    if server is None:
+        share, beside = curves.host_power_pooled, limit
+    else:
+        share = curves.host_power
+        beside = server.power_limit_watts / server.accelerator_count - limit
+        if beside <= 0.0:
+            raise PlanningError(
+                "SERVER_POWER",
+                "/cluster/accelerator",
+                f"{server.name} draws less than its accelerators at their power limit",
+            )
+    watts = beside * cluster.accelerators_per_node
+    return Quantity(watts * share.value, watts * share.low, watts * share.high, Basis.DATASHEET)

@@ -1,0 +1,104 @@
+"""Achieved shares of the physical limits, from measurements, and how to find the nearest one.
+
+A share is stored, never a time: time follows from the limit of the device at hand. The values come in
+as a frozen set; ``service/evidence`` ships the reference set with its sources.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis, Quantity, Spread
+
+
+class Share(NamedTuple):
+    """An achieved share: 10th percentile, median and 90th percentile of ``runs`` measured runs."""
+
+    low: float
+    value: float
+    high: float
+    runs: int
+    source: str
+
+    def quantity(self, basis: Basis) -> Quantity:
+        """As a quantity with the given basis."""
+        return Quantity(self.value, self.low, self.high, basis)
+
+
+class Efficiency(NamedTuple):
+    """Achieved shares of peak rate and bandwidth, and the fixed time that each layer adds.
+
+    ``source`` says where they come from; ``runs`` is the number of measured runs behind them.
+    """
+
+    utilization: Quantity
+    bandwidth_utilization: Quantity
+    layer_seconds: Quantity
+    collective_seconds: Quantity
+    source: str
+    runs: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceCurves:
+    """The shipped reference set.
+
+    Keys of ``training`` are an accelerator generation and a compute format. ``training_pooled`` is
+    the spread over all of them, for a generation without measurements. The serving figures are
+    fitted over generations; ``layer_seconds`` is launch and synchronisation of one layer of one
+    iteration, ``collective_seconds`` what tensor parallelism adds to it.
+    """
+
+    training: Mapping[tuple[str, NumberFormat], Share]
+    training_pooled: Share
+    serving_compute: Share
+    serving_bandwidth: Share
+    serving_layer_seconds: Share
+    serving_collective_seconds: Share
+    accelerator_power: Spread
+    host_power: Share
+    host_power_pooled: Share
+    reported_memory: Share
+    training_memory: Spread
+    inference_memory: Spread
+    inference_latency: Spread
+
+    def training_efficiency(self, generation: str, compute: NumberFormat) -> Efficiency:
+        """Model FLOPs utilization of training runs on the nearest measured generation."""
+        share = self.training.get((generation, compute))
+        basis = Basis.REFERENCE if share else Basis.DATASHEET
+        nearest = share or self.training_pooled
+        nothing = Quantity(0.0, 0.0, 0.0, Basis.EXACT)
+        return Efficiency(
+            utilization=nearest.quantity(basis),
+            bandwidth_utilization=self.serving_bandwidth.quantity(basis),
+            layer_seconds=nothing,
+            collective_seconds=nothing,
+            source=nearest.source,
+            runs=nearest.runs,
+        )
+
+    def serving_efficiency(self) -> Efficiency:
+        """Shares of peak and bandwidth that serving engines reach."""
+        return Efficiency(
+            utilization=self.serving_compute.quantity(Basis.REFERENCE),
+            bandwidth_utilization=self.serving_bandwidth.quantity(Basis.REFERENCE),
+            layer_seconds=self.serving_layer_seconds.quantity(Basis.REFERENCE),
+            collective_seconds=self.serving_collective_seconds.quantity(Basis.REFERENCE),
+            source=self.serving_compute.source,
+            runs=self.serving_compute.runs,
+        )
+
+
+def assumed_efficiency(utilization: float, bandwidth_utilization: float | None) -> Efficiency:
+    """What a caller assumes; bandwidth is used to the same share unless stated."""
+    bandwidth = utilization if bandwidth_utilization is None else bandwidth_utilization
+    nothing = Quantity(0.0, 0.0, 0.0, Basis.ASSUMED)
+    return Efficiency(
+        utilization=Quantity(utilization, utilization, utilization, Basis.ASSUMED),
+        bandwidth_utilization=Quantity(bandwidth, bandwidth, bandwidth, Basis.ASSUMED),
+        layer_seconds=nothing,
+        collective_seconds=nothing,
+        source="given with the question",
+    )

@@ -1,0 +1,1 @@
+"""Formats that others publish: a parsed document in, planning values out."""

@@ -1,0 +1,83 @@
+"""Architectures from a Hugging Face ``config.json``.
+
+Shapes, biases, norms and ties are those of the model classes of transformers 5.23, with the defaults of
+its configuration classes where a published file leaves a field out; every default that sets a shape is
+reported. The class named in ``architectures`` decides on the heads. Parameter counts are held against
+PyTorch's own, taken on the meta device.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from service.planning.architecture import Architecture
+from service.planning.errors import PlanningError
+from service.planning.formats.huggingface import bert, decoders
+from service.planning.formats.huggingface.reader import ConfigReader, Family
+
+FAMILIES: Mapping[str, Family] = {**decoders.FAMILIES, **bert.FAMILIES}
+
+
+class ImportedModel(NamedTuple):
+    """What a configuration says. ``defaulted`` names the fields that it leaves to its family."""
+
+    architecture: Architecture
+    model_type: str
+    class_name: str
+    context_tokens: int | None
+    defaulted: tuple[str, ...]
+
+
+def import_config(config: Mapping[str, object]) -> ImportedModel:
+    """The architecture that ``config``, a parsed ``config.json``, describes.
+
+    Raises :class:`PlanningError` whose pointer names the field at fault inside the configuration.
+    """
+    model_type = _model_type(config)
+    family = FAMILIES.get(model_type)
+    if family is None:
+        known = ", ".join(sorted(FAMILIES))
+        raise PlanningError(
+            "MODEL_TYPE_UNKNOWN", "/model_type", f"this model_type is not known; known are {known}"
+        )
+    class_suffix = _class_suffix(config, family)
+    reader = ConfigReader(config, family.defaults)
+    architecture = family.build(reader, class_suffix)
+    context_tokens = reader.size(family.context_field)
+    defaulted = list(reader.defaulted)
+    if "architectures" not in config:
+        defaulted.append("architectures")
+    if "model_type" not in config:
+        defaulted.append("model_type")
+    return ImportedModel(
+        architecture=architecture,
+        model_type=model_type,
+        class_name=family.prefix + class_suffix,
+        context_tokens=context_tokens,
+        defaulted=tuple(dict.fromkeys(defaulted)),
+    )
+
+
+def _model_type(config: Mapping[str, object]) -> str:
+    model_type = config.get("model_type")
+    if isinstance(model_type, str):
+        return model_type
+    if model_type is None and bert.is_original_format(config):
+        return "bert"
+    raise PlanningError("CONFIG_FIELD_MISSING", "/model_type", "model_type is missing")
+
+
+def _class_suffix(config: Mapping[str, object], family: Family) -> str:
+    names = config.get("architectures")
+    if names is None:
+        return family.unnamed_class
+    if not isinstance(names, list) or not names or not isinstance(names[0], str):
+        raise PlanningError(
+            "CONFIG_FIELD_INVALID", "/architectures", "architectures must be a list of class names"
+        )
+    suffix = names[0].removeprefix(family.prefix)
+    if suffix == names[0] or suffix not in family.classes:
+        known = ", ".join(family.prefix + name for name in family.classes)
+        raise PlanningError(
+            "MODEL_CLASS_UNKNOWN", "/architectures/0", f"this class is not known; known are {known}"
+        )
+    return suffix

@@ -1,0 +1,122 @@
+"""Choosing a layout where the question leaves it open.
+
+The order is that of engineering practice (Narayanan et al. 2021, takeaways 1 to 3; Rajbhandari et al.
+2020): data parallelism while a replica fits, then sharding of the optimizer states, then tensor
+parallelism inside a node, then pipeline stages across nodes. The first layout that fits the memory is
+taken; where none does, the one that comes closest.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from service.planning.memory import inference_memory, training_memory
+from service.planning.parallelism import Parallelism, Sharding
+from service.planning.profile import Profile
+from service.planning.workload import InferenceWorkload, TrainingWorkload
+
+
+@lru_cache(maxsize=4096)
+def _divisors(number: int) -> tuple[int, ...]:
+    return tuple(d for d in range(1, number + 1) if number % d == 0)
+
+
+@lru_cache(maxsize=4096)
+def _splits(
+    heads: tuple[int, ...], block_count: int, devices: int, per_node: int
+) -> tuple[tuple[int, int], ...]:
+    """Tensor and pipeline degrees, smallest replica first, tensor parallelism kept in a node."""
+    tensors = [t for t in _divisors(per_node) if devices % t == 0 and all(count % t == 0 for count in heads)]
+    pipelines = [p for p in _divisors(devices) if p <= block_count]
+    splits = {(t, p) for t in tensors for p in pipelines if devices % (t * p) == 0}
+    # Pipeline stages only once tensor parallelism fills the node.
+    widest = max(tensors)
+    kept = [(t, p) for t, p in splits if p == 1 or t == widest]
+    return tuple(sorted(kept, key=lambda split: (split[0] * split[1], split[1])))
+
+
+def _splits_of(profile: Profile, devices: int, per_node: int) -> tuple[tuple[int, int], ...]:
+    heads = tuple(work.query_heads for work in profile.attention)
+    return _splits(heads, max(profile.block_count, 1), devices, min(devices, per_node))
+
+
+def _first_fitting(
+    candidates: Iterator[Parallelism],
+    used_bytes: Callable[[Parallelism], float],
+    usable_bytes: float | None,
+    devices: int,
+) -> Parallelism:
+    best: Parallelism | None = None
+    best_bytes = 0.0
+    for candidate in candidates:
+        if usable_bytes is None:
+            return candidate
+        used = used_bytes(candidate)
+        if used <= usable_bytes:
+            return candidate
+        if best is None or used < best_bytes:
+            best, best_bytes = candidate, used
+    return best or Parallelism(data=devices)
+
+
+def training_layout(
+    profile: Profile,
+    workload: TrainingWorkload,
+    *,
+    devices: int,
+    per_node: int,
+    usable_bytes: float | None,
+    allowed: Callable[[Parallelism], bool],
+) -> Parallelism:
+    """The first layout of practice that holds the training step in ``usable_bytes`` per device.
+
+    ``allowed`` rejects layouts that the question's batch does not divide into. A model without
+    shapes is spread over all devices by data parallelism and sharding.
+    """
+    if devices == 1:
+        return Parallelism()
+    if not profile.shapes_known:
+        return Parallelism(data=devices, sharding=Sharding.ZERO_3)
+
+    def candidates() -> Iterator[Parallelism]:
+        for tensor, pipeline in _splits_of(profile, devices, per_node):
+            data = devices // (tensor * pipeline)
+            shardings = (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_3)
+            for sharding in shardings if data > 1 else shardings[:1]:
+                if sharding is Sharding.ZERO_3 and pipeline > 1:
+                    continue
+                yield Parallelism(
+                    tensor=tensor,
+                    pipeline=pipeline,
+                    data=data,
+                    sequence_parallel=tensor > 1,
+                    sharding=sharding,
+                )
+
+    return _first_fitting(
+        filter(allowed, candidates()),
+        lambda layout: training_memory(profile, workload, layout)[0].total_bytes,
+        usable_bytes,
+        devices,
+    )
+
+
+def inference_layout(
+    profile: Profile,
+    workload: InferenceWorkload,
+    *,
+    devices: int,
+    per_node: int,
+    usable_bytes: float | None,
+) -> Parallelism:
+    """The smallest replica that holds its share of the requests, repeated over the cluster."""
+    if devices == 1:
+        return Parallelism()
+
+    def candidates() -> Iterator[Parallelism]:
+        for tensor, pipeline in _splits_of(profile, devices, per_node):
+            yield Parallelism(tensor=tensor, pipeline=pipeline, data=devices // (tensor * pipeline))
+
+    def used(layout: Parallelism) -> float:
+        return inference_memory(profile, workload, layout).total_bytes
+
+    return _first_fitting(candidates(), used, usable_bytes, devices)

@@ -1,0 +1,129 @@
+"""FLOPs counted from operators, and the roofline that bounds them.
+
+A multiplication and an addition are two FLOPs. The backward pass costs twice the forward pass
+(gradients of inputs and of weights), so a training step costs three forward passes: 6 N D for N
+weights and D tokens, plus attention. Roofline: Williams, Waterman and Patterson 2009.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from service.planning.profile import AttentionWork, Profile
+
+
+class AttentionKernel(StrEnum):
+    """How scores are computed.
+
+    ``standard`` computes and stores every score. ``flash`` (Dao et al. 2022) stores none and skips
+    the masked half of a causal matrix.
+    """
+
+    STANDARD = "standard"
+    FLASH = "flash"
+
+
+class Bound(StrEnum):
+    """The limit that sets a time."""
+
+    COMPUTE = "compute"
+    MEMORY = "memory"
+
+
+class Roofline(NamedTuple):
+    """Time at the peak rate, time at the peak bandwidth, in seconds, and which of them counts."""
+
+    compute_seconds: float
+    memory_seconds: float
+    bound: Bound
+
+    @property
+    def seconds(self) -> float:
+        """The longer of the two."""
+        return max(self.compute_seconds, self.memory_seconds)
+
+
+def arithmetic_intensity(flops: float, moved_bytes: float) -> float:
+    """FLOP per byte moved."""
+    return flops / moved_bytes
+
+
+def ridge_point(peak_flops_per_second: float, bandwidth_bytes_per_second: float) -> float:
+    """Intensity in FLOP/byte above which a kernel is bound by compute."""
+    return peak_flops_per_second / bandwidth_bytes_per_second
+
+
+def attainable_flops_per_second(
+    peak_flops_per_second: float, bandwidth_bytes_per_second: float, intensity: float
+) -> float:
+    """Highest rate at an arithmetic intensity: min(peak, bandwidth x intensity)."""
+    return min(peak_flops_per_second, bandwidth_bytes_per_second * intensity)
+
+
+def roofline(
+    flops: float,
+    moved_bytes: float,
+    *,
+    peak_flops_per_second: float,
+    bandwidth_bytes_per_second: float,
+) -> Roofline:
+    """Times of one piece of work against both limits of a device."""
+    compute = flops / peak_flops_per_second
+    memory = moved_bytes / bandwidth_bytes_per_second
+    return Roofline(compute, memory, Bound.MEMORY if memory > compute else Bound.COMPUTE)
+
+
+def training_flops(parameter_count: float, tokens: float) -> float:
+    """6 N D (Kaplan et al. 2020, section 2.1): FLOPs of training without attention scores."""
+    return 6.0 * parameter_count * tokens
+
+
+def inference_flops(parameter_count: float, tokens: float) -> float:
+    """2 N D: FLOPs of a forward pass without attention scores."""
+    return 2.0 * parameter_count * tokens
+
+
+def mean_context_tokens(work: AttentionWork, sequence_length: float, kernel: AttentionKernel) -> float:
+    """Tokens whose scores the kernel computes for a token, averaged over a sequence.
+
+    A kernel that stores the matrix computes all of it. A fused causal kernel computes, for position
+    i, min(i, window) scores: on average w - w^2 / (2 s) with w = min(s, window), half of s without a
+    window.
+    """
+    if kernel is AttentionKernel.STANDARD:
+        return sequence_length
+    window = min(sequence_length, work.window_tokens)
+    if not work.causal:
+        return window
+    return window - window * window / (2.0 * sequence_length)
+
+
+def forward_flops_per_token(profile: Profile, sequence_length: float, kernel: AttentionKernel) -> float:
+    """FLOPs of one token's forward pass within a sequence: 2 per active weight, plus attention."""
+    flops = profile.matmul_flops_per_token
+    for work in profile.attention:
+        context = mean_context_tokens(work, sequence_length, kernel)
+        flops += work.layers * work.score_flops * context
+    return flops
+
+
+class StepFlops(NamedTuple):
+    """FLOPs of training per token, by phase. ``model`` is what the mathematics needs."""
+
+    forward: float
+    backward: float
+    recomputation: float
+
+    @property
+    def model(self) -> float:
+        """Forward and backward: the numerator of model FLOPs utilization."""
+        return self.forward + self.backward
+
+    @property
+    def hardware(self) -> float:
+        """All that is executed: the numerator of hardware FLOPs utilization."""
+        return self.forward + self.backward + self.recomputation
+
+
+def step_flops(forward: float, *, recomputed: float = 0.0) -> StepFlops:
+    """Training FLOPs from those of a forward pass; ``recomputed`` is run again before backward."""
+    return StepFlops(forward, 2.0 * forward, recomputed)

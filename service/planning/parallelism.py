@@ -1,0 +1,137 @@
+"""How a workload is laid out on the devices of a cluster.
+
+Tensor parallelism follows Shoeybi et al. 2019, sequence parallelism Korthikanti et al. 2022,
+pipeline schedules Huang et al. 2019 (GPipe) and Narayanan et al. 2021 (1F1B, interleaved), sharding
+of the training state Rajbhandari et al. 2020 (ZeRO 1 to 3).
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from service.planning.errors import PlanningError
+
+
+class Sharding(StrEnum):
+    """Which part of the training state is spread over the data-parallel devices."""
+
+    NONE = "none"
+    ZERO_1 = "zero_1"
+    ZERO_2 = "zero_2"
+    ZERO_3 = "zero_3"
+    HYBRID = "hybrid"
+
+
+class PipelineSchedule(StrEnum):
+    """In which order the micro-batches of a step pass the pipeline."""
+
+    GPIPE = "gpipe"
+    ONE_F_ONE_B = "one_f_one_b"
+    INTERLEAVED = "interleaved"
+    ZERO_BUBBLE = "zero_bubble"
+
+
+class Shards(NamedTuple):
+    """Over how many devices each part of the training state is spread."""
+
+    weights: float
+    gradients: float
+    optimizer_states: float
+
+
+class Parallelism(NamedTuple):
+    """Degrees of each kind of parallelism; tensor x pipeline x data x context = devices.
+
+    Expert parallelism takes its devices from the data-parallel ones. ``sharding_group_size`` is the
+    number of data-parallel devices that share one copy of the state under ``hybrid``.
+    """
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    context: int = 1
+    expert: int = 1
+    sequence_parallel: bool = False
+    sharding: Sharding = Sharding.NONE
+    sharding_group_size: int | None = None
+    pipeline_schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
+    virtual_stages: int = 1
+
+    @property
+    def devices(self) -> int:
+        """Number of devices that the layout occupies."""
+        return self.tensor * self.pipeline * self.data * self.context
+
+    @property
+    def replicas(self) -> int:
+        """Number of devices that hold the same shard of the weights."""
+        return self.data * self.context
+
+    def shards(self, replicas: int) -> Shards:
+        """How the state of weights held by ``replicas`` devices is spread over them."""
+        match self.sharding:
+            case Sharding.NONE:
+                return Shards(1.0, 1.0, 1.0)
+            case Sharding.ZERO_1:
+                return Shards(1.0, 1.0, float(replicas))
+            case Sharding.ZERO_2:
+                return Shards(1.0, float(replicas), float(replicas))
+            case Sharding.ZERO_3:
+                return Shards(float(replicas), float(replicas), float(replicas))
+            case Sharding.HYBRID:
+                group = float(min(self.sharding_group_size or replicas, replicas))
+                return Shards(group, group, group)
+
+    def micro_batches_in_flight(self, micro_batches: int, stage: int) -> float:
+        """Micro-batches whose activations ``stage`` (0 is the first) holds at its peak.
+
+        GPipe holds all of them. 1F1B holds one for each stage from here to the end (Narayanan et
+        al. 2021, section 2.2); zero-bubble H1 (Qi et al. 2023) keeps that bound. Interleaving adds
+        (p - 1) / (p v) of the first stage's share (Korthikanti et al. 2022, section 4.2.3).
+        """
+        if self.pipeline_schedule is PipelineSchedule.GPIPE:
+            return float(micro_batches)
+        held = float(min(self.pipeline - stage, micro_batches))
+        if self.pipeline_schedule is PipelineSchedule.INTERLEAVED:
+            held *= 1.0 + (self.pipeline - 1) / (self.pipeline * self.virtual_stages)
+        return held
+
+
+def check(layout: Parallelism, *, device_count: int, pointer: str = "/parallelism") -> None:
+    """Refuse a layout that does not fit the cluster or contradicts itself.
+
+    Raises :class:`PlanningError` naming the field at fault.
+    """
+    product = layout.devices
+    if product != device_count:
+        raise PlanningError(
+            "PARALLELISM_MISMATCH",
+            pointer,
+            f"tensor {layout.tensor} x pipeline {layout.pipeline} x data {layout.data} x context "
+            f"{layout.context} = {product} devices, but the cluster has {device_count}",
+        )
+    interleaved = layout.pipeline_schedule is PipelineSchedule.INTERLEAVED
+    if interleaved != (layout.virtual_stages > 1):
+        raise PlanningError(
+            "VIRTUAL_STAGES",
+            f"{pointer}/virtual_stages",
+            "virtual_stages above 1 belongs to the interleaved schedule, and that schedule needs it",
+        )
+    if layout.data % layout.expert:
+        raise PlanningError(
+            "EXPERT_PARALLELISM",
+            f"{pointer}/expert",
+            f"expert {layout.expert} does not divide data {layout.data}, whose devices it uses",
+        )
+    group = layout.sharding_group_size
+    if (group is not None) != (layout.sharding is Sharding.HYBRID):
+        raise PlanningError(
+            "SHARDING_GROUP",
+            f"{pointer}/sharding_group_size",
+            "sharding_group_size belongs to hybrid sharding, and hybrid sharding needs it",
+        )
+    if group is not None and layout.replicas % group:
+        raise PlanningError(
+            "SHARDING_GROUP",
+            f"{pointer}/sharding_group_size",
+            f"sharding_group_size {group} does not divide the {layout.replicas} data-parallel devices",
+        )

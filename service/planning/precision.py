@@ -1,0 +1,108 @@
+"""Number formats, and which format each part of the training state is kept in.
+
+Widths are the storage widths of IEEE 754 and of the OCP 8-bit and 4-bit formats; TF32 is a compute
+mode of FP32 storage. The recipes follow mixed-precision training (Micikevicius et al. 2018): 16-bit
+weights and gradients, an FP32 master copy, FP32 optimizer states. Together with Adam's two moments
+that is 2 + 2 + 4 + 8 = 16 bytes per parameter, as is pure FP32 with 4 + 4 + 8.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class NumberFormat(StrEnum):
+    """How one element is stored, or in which mode it is multiplied."""
+
+    FP64 = "fp64"
+    FP32 = "fp32"
+    TF32 = "tf32"
+    FP16 = "fp16"
+    BF16 = "bf16"
+    FP8 = "fp8"
+    INT8 = "int8"
+    FP4 = "fp4"
+    INT4 = "int4"
+
+
+ELEMENT_BITS = {
+    NumberFormat.FP64: 64,
+    NumberFormat.FP32: 32,
+    NumberFormat.TF32: 32,
+    NumberFormat.FP16: 16,
+    NumberFormat.BF16: 16,
+    NumberFormat.FP8: 8,
+    NumberFormat.INT8: 8,
+    NumberFormat.FP4: 4,
+    NumberFormat.INT4: 4,
+}
+ELEMENT_BYTES = {number_format: bits / 8 for number_format, bits in ELEMENT_BITS.items()}
+
+COMPUTE_FORMATS = {
+    NumberFormat.FP64: (NumberFormat.FP64,),
+    NumberFormat.FP32: (NumberFormat.FP32,),
+    NumberFormat.TF32: (NumberFormat.TF32,),
+    NumberFormat.FP16: (NumberFormat.FP16,),
+    NumberFormat.BF16: (NumberFormat.BF16,),
+    NumberFormat.FP8: (NumberFormat.FP8, NumberFormat.BF16, NumberFormat.FP16),
+    NumberFormat.INT8: (NumberFormat.INT8, NumberFormat.BF16, NumberFormat.FP16),
+    NumberFormat.FP4: (NumberFormat.FP4, NumberFormat.FP8, NumberFormat.BF16, NumberFormat.FP16),
+    NumberFormat.INT4: (NumberFormat.BF16, NumberFormat.FP16),
+}
+"""In which mode weights of a format are multiplied: the first that the accelerator has.
+
+A device without the narrow unit widens the weights first (weight-only quantisation); INT4 has no
+dense unit in the current generations and is always widened.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRecipe:
+    """Formats of the training state and of the multiplication; ``master`` is None without a copy."""
+
+    weights: NumberFormat
+    gradients: NumberFormat
+    master: NumberFormat | None
+    optimizer_states: NumberFormat
+    activations: NumberFormat
+    compute: NumberFormat
+
+
+class TrainingPrecision(StrEnum):
+    """Names of the recipes; ``bf16`` and ``fp16`` keep an FP32 master copy, as frameworks do."""
+
+    FP32 = "fp32"
+    TF32 = "tf32"
+    FP16 = "fp16"
+    BF16 = "bf16"
+    PURE_BF16 = "pure_bf16"
+
+
+_F32, _F16, _B16 = NumberFormat.FP32, NumberFormat.FP16, NumberFormat.BF16
+
+TRAINING_RECIPES = {
+    TrainingPrecision.FP32: TrainingRecipe(_F32, _F32, None, _F32, _F32, _F32),
+    TrainingPrecision.TF32: TrainingRecipe(_F32, _F32, None, _F32, _F32, NumberFormat.TF32),
+    TrainingPrecision.FP16: TrainingRecipe(_F16, _F16, _F32, _F32, _F16, _F16),
+    TrainingPrecision.BF16: TrainingRecipe(_B16, _B16, _F32, _F32, _B16, _B16),
+    TrainingPrecision.PURE_BF16: TrainingRecipe(_B16, _B16, None, _B16, _B16, _B16),
+}
+
+
+class Optimizer(StrEnum):
+    """Optimizers by the state that they keep for each parameter."""
+
+    SGD = "sgd"
+    MOMENTUM = "momentum"
+    RMSPROP = "rmsprop"
+    ADAM = "adam"
+    ADAMW = "adamw"
+
+
+OPTIMIZER_STATES = {
+    Optimizer.SGD: 0,
+    Optimizer.MOMENTUM: 1,
+    Optimizer.RMSPROP: 1,
+    Optimizer.ADAM: 2,
+    Optimizer.ADAMW: 2,
+}
+"""State elements per parameter: velocity; squared gradient; first and second moment."""

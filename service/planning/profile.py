@@ -1,0 +1,356 @@
+"""What an architecture costs per token: the coefficients that every estimate multiplies.
+
+Derived once per architecture by :func:`profile_of`; a catalog model keeps its profile. Elements are
+counted where PyTorch's autograd saves them: the input of each matrix multiplication, of each norm and
+of each activation function, once per consumer that needs it (Korthikanti et al. 2022, section 4.1,
+which this reproduces for GPT layers: 34 bytes per token and hidden unit at 16 bit, plus 5 bytes per
+head and pair of tokens without a fused attention kernel).
+"""
+
+from collections.abc import Iterator
+from functools import singledispatch
+from itertools import accumulate
+from typing import NamedTuple
+
+from service.planning.architecture import (
+    MODELLED_KINDS,
+    Architecture,
+    Attention,
+    Block,
+    FeedForward,
+    Layer,
+    Linear,
+    MixtureOfExperts,
+    Normalization,
+    Split,
+    Tensor,
+)
+
+
+class ActivationTerms(NamedTuple):
+    """What the backward pass of one layer needs, per token of a micro-batch.
+
+    ``split`` parts are divided by the tensor-parallel degree, ``whole`` parts only under sequence
+    parallelism. ``score`` parts are per token and token of context and exist only where the kernel
+    stores the score matrix; ``statistics_bytes`` only where a fused kernel stores its row sums.
+    """
+
+    whole_elements: float = 0.0
+    split_elements: float = 0.0
+    whole_bytes: float = 0.0
+    statistics_bytes: float = 0.0
+    score_elements: float = 0.0
+    score_bytes: float = 0.0
+
+    def plus(self, other: "ActivationTerms", times: int = 1) -> "ActivationTerms":
+        """The sum of both, the other taken ``times`` times."""
+        return ActivationTerms(*[a + b * times for a, b in zip(self, other, strict=True)])
+
+
+class AttentionWork(NamedTuple):
+    """The attention of ``layers`` equal layers: what the projections' FLOPs do not contain."""
+
+    layers: int
+    score_flops: float
+    """FLOPs of scores and weighted sum, per token and token of context."""
+    query_heads: int
+    key_value_heads: int
+    key_value_head_elements: int
+    """Elements of one key and one value of one head."""
+    causal: bool
+    window_tokens: float
+    caches: bool
+
+
+class BlockProfile(NamedTuple):
+    """One block, taken once; the model has ``repeats`` of it in a row."""
+
+    repeats: int
+    split_parameters: int
+    whole_parameters: int
+    expert_parameters: int
+    activations: ActivationTerms
+    width_elements: int
+    """Elements per token of the block's input, which recomputation keeps."""
+
+
+class StageParameters(NamedTuple):
+    """Parameters of a run of blocks, by how tensor and expert parallelism divide them."""
+
+    split: float
+    whole: float
+    expert: float
+
+
+class Profile(NamedTuple):
+    """Coefficients of a whole model."""
+
+    parameter_count: int
+    active_parameter_count: int
+    blocks: tuple[BlockProfile, ...]
+    block_count: int
+    prefixes: tuple[tuple[float, float, float], ...]
+    """Running sums over single blocks: split, whole and expert parameters."""
+    activations: ActivationTerms
+    """Sum over all blocks."""
+    deepest_activations: ActivationTerms
+    """Of the block with the largest activations."""
+    width_elements: float
+    """Sum over all blocks of the elements per token of their input."""
+    embedding: StageParameters
+    head: StageParameters
+    """Parameters of the heads, without tied tensors."""
+    tied_parameters: int
+    vocabulary_size: int
+    head_width_elements: int
+    embedding_mask_bytes: float
+    matmul_flops_per_token: float
+    """Forward FLOPs per token of all matrix multiplications with weights: 2 per active weight."""
+    head_flops_per_token: float
+    """The part of them in the language-model head."""
+    attention: tuple[AttentionWork, ...]
+    quantisable_parameters: int
+    """Weights of matrices inside blocks, which quantised checkpoints store narrow."""
+    expert_parameters: int
+    expert_count: int
+    experts_per_token: int
+    widest_elements: int
+    """Largest width of a block's input."""
+    generates: bool
+    """Whether the model decodes token by token, keeping keys and values."""
+    inner_elements: float
+    """Largest live intermediate per token of any layer, divided by tensor parallelism."""
+    unmodelled_kinds: frozenset[str]
+    shapes_known: bool = True
+    """False for a model of which only the number of parameters is known."""
+
+
+@singledispatch
+def activation_terms(layer: object) -> ActivationTerms:
+    """Saved activations of one layer; zero for kinds outside the modelled ones."""
+    del layer
+    return ActivationTerms()
+
+
+@activation_terms.register
+def _(layer: Attention) -> ActivationTerms:
+    query = layer.query_heads * layer.head_size
+    key_value = layer.key_value_heads * layer.head_size
+    normed = query + key_value if layer.query_key_norm != "none" else 0
+    dropped = 1.0 if layer.dropout else 0.0
+    return ActivationTerms(
+        whole_elements=layer.cross_size or layer.hidden_size,
+        split_elements=2 * query + 2 * key_value + normed,
+        whole_bytes=layer.hidden_size * dropped,
+        statistics_bytes=4.0 * layer.query_heads,
+        score_elements=layer.query_heads * (1.0 + dropped),
+        score_bytes=layer.query_heads * dropped,
+    )
+
+
+@activation_terms.register
+def _(layer: FeedForward) -> ActivationTerms:
+    return ActivationTerms(
+        whole_elements=layer.hidden_size,
+        split_elements=layer.inner_size * (4 if layer.gated else 2),
+        whole_bytes=layer.hidden_size * (1.0 if layer.dropout else 0.0),
+    )
+
+
+@activation_terms.register
+def _(layer: MixtureOfExperts) -> ActivationTerms:
+    saved = 4 if layer.gated else 2
+    inner = layer.experts_per_token * layer.expert_inner_size + (layer.shared_inner_size or 0)
+    # Router input, each expert's copy of its tokens, and each expert's output before weighting.
+    copies = 1 + 2 * layer.experts_per_token
+    return ActivationTerms(
+        whole_elements=layer.hidden_size * copies,
+        split_elements=inner * saved,
+        whole_bytes=4.0 * layer.expert_count,
+    )
+
+
+@activation_terms.register
+def _(layer: Normalization) -> ActivationTerms:
+    return ActivationTerms(whole_elements=layer.size)
+
+
+@activation_terms.register
+def _(layer: Linear) -> ActivationTerms:
+    return ActivationTerms(whole_elements=layer.input_size)
+
+
+def _inner_elements(layer: Layer) -> float:
+    match layer:
+        case Attention():
+            return (2 * layer.query_heads + 2 * layer.key_value_heads) * layer.head_size
+        case FeedForward():
+            return layer.inner_size * (2 if layer.gated else 1)
+        case MixtureOfExperts():
+            routed = layer.experts_per_token * layer.expert_inner_size
+            return (routed + (layer.shared_inner_size or 0)) * (2 if layer.gated else 1)
+        case _:
+            return 0.0
+
+
+def _width(block: Block) -> int:
+    layer = block.layers[0]
+    for name in ("hidden_size", "size", "input_size"):
+        width = getattr(layer, name, None)
+        if isinstance(width, int):
+            return width
+    return 0
+
+
+def _sizes(tensors: Iterator[Tensor]) -> tuple[int, int, int]:
+    split = whole = expert = 0
+    for tensor in tensors:
+        if tensor.split is Split.EXPERT:
+            expert += tensor.size
+        elif tensor.split is Split.NONE:
+            whole += tensor.size
+        else:
+            split += tensor.size
+    return split, whole, expert
+
+
+def _block_profile(block: Block) -> BlockProfile:
+    terms = ActivationTerms()
+    for layer in block.layers:
+        terms = terms.plus(activation_terms(layer), layer.count)
+    return BlockProfile(block.count, *_sizes(block.tensors()), terms, _width(block))
+
+
+def _attention_work(blocks: tuple[Block, ...]) -> tuple[AttentionWork, ...]:
+    work: dict[tuple[object, ...], AttentionWork] = {}
+    for block in blocks:
+        for layer in block.layers:
+            if not isinstance(layer, Attention):
+                continue
+            count = block.count * layer.count
+            item = AttentionWork(
+                layers=count,
+                score_flops=4.0 * layer.query_heads * layer.head_size,
+                query_heads=layer.query_heads,
+                key_value_heads=layer.key_value_heads,
+                key_value_head_elements=2 * layer.head_size,
+                causal=layer.causal,
+                window_tokens=float(layer.window_tokens or "inf"),
+                caches=layer.causal and layer.cross_size is None,
+            )
+            known = work.get(item[1:])
+            work[item[1:]] = item._replace(layers=count + known.layers) if known else item
+    return tuple(work.values())
+
+
+def profile_of(architecture: Architecture) -> Profile:
+    """The coefficients of ``architecture``.
+
+    Parameters are counted as PyTorch counts those of the model's class: a tied tensor once, buffers
+    not at all. FLOPs are two per multiplication and addition.
+    """
+    blocks = tuple(architecture.blocks())
+    profiles = tuple(_block_profile(block) for block in blocks)
+    tensors = [(tensor, block.count) for block in blocks for tensor in block.tensors()]
+    singles = [profile for profile in profiles for _ in range(profile.repeats)]
+    table = architecture.embeddings
+    table_tensors = list(table.tensors()) if table else []
+    head_tensors = [
+        (tensor, head.kind in architecture.tied and tensor.name == "weight")
+        for head in architecture.heads
+        for tensor in head.tensors()
+    ]
+    language_heads = [head for head in architecture.heads if head.kind == "language_model"]
+    experts = [layer for block in blocks for layer in block.layers if isinstance(layer, MixtureOfExperts)]
+    owned = [tensor for tensor, tied in head_tensors if not tied]
+    fixed_parameters = sum(tensor.size for tensor in (*table_tensors, *owned))
+    head_flops = sum(2.0 * tensor.size * tensor.multiplied for tensor, _ in head_tensors)
+    attention = _attention_work(blocks)
+    activations = ActivationTerms()
+    for profile in profiles:
+        activations = activations.plus(profile.activations, profile.repeats)
+    sums = accumulate(
+        ((b.split_parameters, b.whole_parameters, b.expert_parameters) for b in singles),
+        lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2]),
+        initial=(0.0, 0.0, 0.0),
+    )
+    return Profile(
+        parameter_count=fixed_parameters + sum(tensor.size * n for tensor, n in tensors),
+        active_parameter_count=fixed_parameters
+        + round(sum(tensor.size * tensor.active * n for tensor, n in tensors)),
+        blocks=profiles,
+        block_count=len(singles),
+        prefixes=tuple(sums),
+        activations=activations,
+        deepest_activations=max(
+            (profile.activations for profile in profiles),
+            key=lambda terms: terms.whole_elements + terms.split_elements,
+            default=ActivationTerms(),
+        ),
+        width_elements=float(sum(profile.width_elements * profile.repeats for profile in profiles)),
+        embedding=StageParameters(*_sizes(iter(table_tensors))),
+        head=StageParameters(*_sizes(iter(owned))),
+        tied_parameters=sum(tensor.size for tensor, tied in head_tensors if tied),
+        vocabulary_size=language_heads[0].output_size if language_heads else 0,
+        head_width_elements=language_heads[0].input_size if language_heads else 0,
+        embedding_mask_bytes=float(table.size) if table and table.dropout else 0.0,
+        matmul_flops_per_token=head_flops
+        + sum(2.0 * tensor.size * tensor.multiplied * n for tensor, n in tensors),
+        head_flops_per_token=sum(2.0 * head.input_size * head.output_size for head in language_heads),
+        attention=attention,
+        quantisable_parameters=sum(
+            tensor.size * n for tensor, n in tensors if tensor.multiplied and tensor.name != "router"
+        ),
+        expert_parameters=sum(tensor.size * n for tensor, n in tensors if tensor.split is Split.EXPERT),
+        expert_count=max((layer.expert_count for layer in experts), default=0),
+        experts_per_token=max((layer.experts_per_token for layer in experts), default=0),
+        widest_elements=max((profile.width_elements for profile in profiles), default=0),
+        generates=any(work.caches for work in attention),
+        inner_elements=max(
+            (_inner_elements(layer) for block in blocks for layer in block.layers), default=0.0
+        ),
+        unmodelled_kinds=frozenset(
+            layer.kind for block in blocks for layer in block.layers if layer.kind not in MODELLED_KINDS
+        ),
+    )
+
+
+_NO_PARAMETERS = StageParameters(0.0, 0.0, 0.0)
+_SHAPELESS = Profile(
+    parameter_count=0,
+    active_parameter_count=0,
+    blocks=(),
+    block_count=0,
+    prefixes=((0.0, 0.0, 0.0),),
+    activations=ActivationTerms(),
+    deepest_activations=ActivationTerms(),
+    width_elements=0.0,
+    embedding=_NO_PARAMETERS,
+    head=_NO_PARAMETERS,
+    tied_parameters=0,
+    vocabulary_size=0,
+    head_width_elements=0,
+    embedding_mask_bytes=0.0,
+    matmul_flops_per_token=0.0,
+    head_flops_per_token=0.0,
+    attention=(),
+    quantisable_parameters=0,
+    expert_parameters=0,
+    expert_count=0,
+    experts_per_token=0,
+    widest_elements=0,
+    generates=False,
+    inner_elements=0.0,
+    unmodelled_kinds=frozenset(),
+    shapes_known=False,
+)
+
+
+def profile_of_count(parameter_count: int) -> Profile:
+    """A model of which only the number of parameters is known: all dense, no attention, no shapes."""
+    return _SHAPELESS._replace(
+        parameter_count=parameter_count,
+        active_parameter_count=parameter_count,
+        matmul_flops_per_token=2.0 * parameter_count,
+        quantisable_parameters=parameter_count,
+    )

@@ -1,0 +1,121 @@
+"""A number, its 80% interval and the evidence it rests on.
+
+This is the one place where intervals are made. A formula computes point values; :func:`combine`
+evaluates it at the low, middle and high value of its inputs, and :meth:`Spread.around` widens a
+point by what is known of the formula's own error.
+"""
+
+import math
+from collections.abc import Callable
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Basis(StrEnum):
+    """The evidence behind a number, strongest first; ``assumed`` was given by the caller."""
+
+    EXACT = "exact"
+    CALIBRATED_NODE = "calibrated_node"
+    CALIBRATED_SKU = "calibrated_sku"
+    CALIBRATED_GENERATION = "calibrated_generation"
+    REFERENCE = "reference"
+    DATASHEET = "datasheet"
+    ASSUMED = "assumed"
+
+
+_RANK = {basis: rank for rank, basis in enumerate(Basis)}
+
+
+class Quantity(NamedTuple):
+    """``low <= value <= high``; the true value lies between low and high in 80% of cases."""
+
+    value: float
+    low: float
+    high: float
+    basis: Basis
+
+
+class Spread(NamedTuple):
+    """Low and high as factors of the middle value, with the source of the factors."""
+
+    low: float
+    high: float
+    source: str
+
+    def around(self, value: float, basis: Basis) -> Quantity:
+        """The interval of a formula whose error is this spread."""
+        return Quantity(value, value * self.low, value * self.high, basis)
+
+
+def exact(value: float) -> Quantity:
+    """A figure that follows from the question alone."""
+    return Quantity(value, value, value, Basis.EXACT)
+
+
+def assumed(value: float) -> Quantity:
+    """A figure that the caller gave."""
+    return Quantity(value, value, value, Basis.ASSUMED)
+
+
+def scaled(quantity: Quantity, factor: float) -> Quantity:
+    """``quantity`` times a factor above zero that is known exactly."""
+    value, low, high, basis = quantity
+    return Quantity(value * factor, low * factor, high * factor, basis)
+
+
+def weakest(first: Quantity, *rest: Quantity) -> Basis:
+    """The basis of a figure made of these.
+
+    The weakest evidence among those that bring an interval; where none does, the weakest of all.
+    """
+    basis, has_interval = first.basis, first.low != first.high
+    for quantity in rest:
+        brings_interval = quantity.low != quantity.high
+        if brings_interval and not has_interval:
+            basis, has_interval = quantity.basis, True
+        elif brings_interval == has_interval and _RANK[quantity.basis] > _RANK[basis]:
+            basis = quantity.basis
+    return basis
+
+
+def combine(formula: Callable[..., float], *inputs: Quantity) -> Quantity:
+    """``formula`` at the low, middle and high value of all ``inputs``.
+
+    The formula must grow with every input or fall with every input; :func:`inverted` turns an input
+    round where it does not. Taking every input at its end at once is wider than independent errors
+    would be, which is the side to err on.
+    """
+    values, lows, highs, _ = zip(*inputs, strict=True)
+    basis = weakest(*inputs)
+    value = formula(*values)
+    if lows == highs:
+        return Quantity(value, value, value, basis)
+    low, high = formula(*lows), formula(*highs)
+    if high < low:
+        low, high = high, low
+    return Quantity(value, low, high, basis)
+
+
+def inverted(quantity: Quantity) -> Quantity:
+    """The same quantity with its ends exchanged, for a formula that falls with it."""
+    return Quantity(quantity.value, quantity.high, quantity.low, quantity.basis)
+
+
+_STANDARD_DEVIATIONS_OF_80_PERCENT = 1.2815515655446004
+
+
+def probability_at_most(quantity: Quantity, limit: Quantity) -> float:
+    """Probability in 0..1 that ``quantity`` does not exceed ``limit``.
+
+    Both are read as normal around their value, with the distance to low and high as the 10th and
+    90th percentile on either side; the side that faces the other quantity counts.
+    """
+    margin = limit.value - quantity.value
+    if margin >= 0:
+        spread = math.hypot(quantity.high - quantity.value, limit.value - limit.low)
+    else:
+        spread = math.hypot(quantity.value - quantity.low, limit.high - limit.value)
+    deviation = spread / _STANDARD_DEVIATIONS_OF_80_PERCENT
+    if deviation == 0.0:
+        return 1.0 if margin >= 0 else 0.0
+    return 0.5 * (1.0 + math.erf(margin / (deviation * math.sqrt(2.0))))

@@ -1,0 +1,11 @@
+"""Conversion factors between the units of the field. Decimal and binary prefixes are never mixed."""
+
+from typing import Final
+
+GIGABYTE_BYTES: Final = 1e9
+GIBIBYTE_BYTES: Final = 2.0**30
+BITS_PER_BYTE: Final = 8
+HOUR_SECONDS: Final = 3600.0
+DAY_SECONDS: Final = 86_400.0
+KILOWATT_HOUR_JOULES: Final = 3.6e6
+MILLION: Final = 1e6

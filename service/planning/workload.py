@@ -1,0 +1,71 @@
+"""What a model is asked to do, with every choice made."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from service.planning.operators import AttentionKernel
+from service.planning.precision import NumberFormat, Optimizer, TrainingRecipe
+
+
+class Recomputation(StrEnum):
+    """Which activations the backward pass computes again; ``full`` keeps each block's input only."""
+
+    NONE = "none"
+    FULL = "full"
+
+
+class TrainingWorkload(NamedTuple):
+    """One training run. ``micro_batches`` counts those of one step on one data-parallel replica."""
+
+    sequence_length: int
+    micro_batch_size: int
+    micro_batches: int
+    recipe: TrainingRecipe
+    optimizer: Optimizer
+    kernel: AttentionKernel
+    recomputation: Recomputation
+
+
+class HorizonUnit(StrEnum):
+    """In what the length of a service is counted."""
+
+    DURATION = "duration_seconds"
+    REQUESTS = "total_requests"
+    OUTPUT_TOKENS = "total_output_tokens"
+
+
+class Horizon(NamedTuple):
+    """How long a service runs."""
+
+    unit: HorizonUnit
+    amount: float
+
+
+class InferenceWorkload(NamedTuple):
+    """A served model under a constant number of requests at a time, over the whole cluster.
+
+    ``batched_tokens`` is the most that one iteration of the engine processes, ``most_requests`` the most
+    requests that a replica takes at a time.
+    """
+
+    weight_format: NumberFormat
+    cache_format: NumberFormat
+    input_tokens: float
+    output_tokens: float
+    concurrency: int
+    batched_tokens: int
+    block_tokens: int
+    memory_fraction: float
+    most_requests: int | None = None
+    horizon: Horizon | None = None
+
+    @property
+    def context_tokens(self) -> float:
+        """Tokens that a request holds in the cache when it ends, in whole blocks."""
+        tokens = int(self.input_tokens + self.output_tokens)
+        return float(-(-tokens // self.block_tokens) * self.block_tokens)
+
+    def requests_per_replica(self, replicas: int) -> int:
+        """Requests at a time on the busiest of ``replicas`` copies of the model."""
+        requests = -(-self.concurrency // replicas)
+        return requests if self.most_requests is None else min(requests, self.most_requests)

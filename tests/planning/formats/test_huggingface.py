@@ -1,0 +1,143 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from service.planning.errors import PlanningError
+from service.planning.formats.huggingface import import_config
+from service.planning.profile import profile_of
+
+COUNTED = json.loads((Path(__file__).parents[2] / "oracles" / "parameter_counts.json").read_text())["cases"]
+LLAMA = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "intermediate_size": 128,
+    "vocab_size": 100,
+}
+
+
+@pytest.mark.parametrize("case", COUNTED, ids=lambda case: case["name"])
+def test_parameters_are_counted_as_pytorch_counts_them(case):
+    imported = import_config(case["config"])
+    assert imported.class_name == case["config"]["architectures"][0]
+    assert profile_of(imported.architecture).parameter_count == case["parameter_count"]
+
+
+def test_active_parameters_of_experts():
+    """Published: Mixtral 8x7B 46.7e9 and 12.9e9 active, Qwen3-30B-A3B 30.5e9 and 3.3e9 active."""
+    by_name = {case["name"]: profile_of(import_config(case["config"]).architecture) for case in COUNTED}
+    mixtral, qwen = by_name["mixtral-8x7b"], by_name["qwen3-30b-a3b"]
+    assert (mixtral.parameter_count, mixtral.active_parameter_count) == (46_702_792_704, 12_879_925_248)
+    assert (qwen.parameter_count, qwen.active_parameter_count) == (30_532_122_624, 3_353_032_704)
+
+
+def test_equal_layers_are_one_block():
+    architecture = import_config(LLAMA).architecture
+    assert [block.count for block in architecture.blocks()] == [2, 1]
+
+
+def test_layers_that_differ_stay_in_order():
+    config = {
+        **LLAMA,
+        "model_type": "qwen2",
+        "architectures": ["Qwen2ForCausalLM"],
+        "num_key_value_heads": 2,
+        "num_hidden_layers": 5,
+        "use_sliding_window": True,
+        "sliding_window": 32,
+        "max_window_layers": 3,
+    }
+    blocks = list(import_config(config).architecture.blocks())
+    windows = [(block.count, block.layers[1].window_tokens) for block in blocks[:2]]
+    assert windows == [(3, None), (2, 32)]
+
+
+def test_defaults_are_reported():
+    imported = import_config({"model_type": "llama"})
+    assert profile_of(imported.architecture).parameter_count == 6_738_415_616
+    assert set(imported.defaulted) == {
+        "architectures",
+        "hidden_size",
+        "intermediate_size",
+        "max_position_embeddings",
+        "num_attention_heads",
+        "num_hidden_layers",
+        "vocab_size",
+    }
+
+
+def test_the_original_bert_format_names_no_type():
+    config = {
+        "hidden_size": 1024,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "intermediate_size": 4096,
+        "hidden_dropout_prob": 0.1,
+        "max_position_embeddings": 512,
+        "type_vocab_size": 2,
+        "vocab_size": 30522,
+    }
+    imported = import_config(config)
+    assert imported.class_name == "BertModel"
+    assert profile_of(imported.architecture).parameter_count == 335_141_888
+    assert imported.defaulted == ("architectures", "model_type")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "pointer"),
+    [
+        ({"model_type": "martian"}, "MODEL_TYPE_UNKNOWN", "/model_type"),
+        ({"model_type": None}, "CONFIG_FIELD_MISSING", "/model_type"),
+        ({"model_type": 3}, "CONFIG_FIELD_MISSING", "/model_type"),
+        ({"architectures": ["LlamaForPoetry"]}, "MODEL_CLASS_UNKNOWN", "/architectures/0"),
+        ({"architectures": ["GPT2LMHeadModel"]}, "MODEL_CLASS_UNKNOWN", "/architectures/0"),
+        ({"architectures": []}, "CONFIG_FIELD_INVALID", "/architectures"),
+        ({"architectures": "LlamaForCausalLM"}, "CONFIG_FIELD_INVALID", "/architectures"),
+        ({"hidden_size": -1}, "CONFIG_FIELD_INVALID", "/hidden_size"),
+        ({"hidden_size": 64.0}, "CONFIG_FIELD_INVALID", "/hidden_size"),
+        ({"hidden_size": True}, "CONFIG_FIELD_INVALID", "/hidden_size"),
+        ({"hidden_size": 10**12}, "CONFIG_FIELD_INVALID", "/hidden_size"),
+        ({"hidden_size": 66}, "CONFIG_FIELD_INVALID", "/num_attention_heads"),
+        ({"num_key_value_heads": 3}, "CONFIG_FIELD_INVALID", "/num_key_value_heads"),
+        ({"num_hidden_layers": 100_000}, "CONFIG_FIELD_INVALID", "/num_hidden_layers"),
+        ({"attention_bias": "yes"}, "CONFIG_FIELD_INVALID", "/attention_bias"),
+        ({"attention_dropout": 7}, "CONFIG_FIELD_INVALID", "/attention_dropout"),
+    ],
+)
+def test_a_bad_configuration_is_refused_by_field(change, code, pointer):
+    with pytest.raises(PlanningError) as caught:
+        import_config({**LLAMA, **change})
+    assert (caught.value.code, caught.value.pointer) == (code, pointer)
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        (
+            {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "add_cross_attention": True},
+            "/add_cross_attention",
+        ),
+        ({"model_type": "bert", "architectures": ["BertModel"], "is_decoder": True}, "/is_decoder"),
+    ],
+)
+def test_what_changes_the_architecture_unseen_is_refused(change, pointer):
+    with pytest.raises(PlanningError) as caught:
+        import_config(change)
+    assert (caught.value.code, caught.value.pointer) == ("CONFIG_FIELD_UNSUPPORTED", pointer)
+
+
+def test_layer_types_must_name_every_layer():
+    config = {
+        **LLAMA,
+        "model_type": "qwen3",
+        "architectures": ["Qwen3ForCausalLM"],
+        "num_key_value_heads": 4,
+        "use_sliding_window": True,
+        "sliding_window": 8,
+        "layer_types": ["full_attention"],
+    }
+    with pytest.raises(PlanningError, match="every layer"):
+        import_config(config)

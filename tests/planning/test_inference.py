@@ -1,0 +1,166 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.planning.architecture import (
+    Architecture,
+    Attention,
+    Block,
+    Embeddings,
+    FeedForward,
+    Head,
+    MixtureOfExperts,
+    Normalization,
+)
+from service.planning.curves import assumed_efficiency
+from service.planning.inference import (
+    decode_iteration,
+    prefill_iteration,
+    serving_time,
+    touched_expert_share,
+)
+from service.planning.operators import Bound
+from service.planning.parallelism import Parallelism
+from service.planning.precision import NumberFormat
+from service.planning.profile import Profile, profile_of
+from service.planning.quantity import Spread
+from service.planning.workload import InferenceWorkload
+
+H100 = {"peak_flops_per_second": 989e12, "bandwidth_bytes_per_second": 3.35e12}
+NO_SPREAD = Spread(1.0, 1.0, "none")
+
+
+def decoder(experts: MixtureOfExperts | None = None) -> Profile:
+    """Llama-3.1-8B, or with experts in place of the feed-forward."""
+    norm = Normalization(size=4096)
+    attention = Attention(hidden_size=4096, query_heads=32, key_value_heads=8, head_size=128)
+    feed_forward = experts or FeedForward(hidden_size=4096, inner_size=14_336, gated=True)
+    return profile_of(
+        Architecture(
+            embeddings=Embeddings(size=4096, vocabulary_size=128_256),
+            layers=(Block(layers=(norm, attention, norm, feed_forward), count=32), norm),
+            heads=(Head(kind="language_model", input_size=4096, output_size=128_256),),
+        )
+    )
+
+
+def workload(**changes) -> InferenceWorkload:
+    return InferenceWorkload(
+        weight_format=NumberFormat.BF16,
+        cache_format=NumberFormat.BF16,
+        input_tokens=2000.0,
+        output_tokens=500.0,
+        concurrency=1,
+        batched_tokens=8192,
+        block_tokens=16,
+        memory_fraction=0.9,
+    )._replace(**changes)
+
+
+def serve(asked, layout=Parallelism(), profile=None, efficiency=None):  # noqa: B008
+    return serving_time(
+        profile or decoder(),
+        asked,
+        layout,
+        **H100,
+        efficiency=efficiency or assumed_efficiency(1.0, None),
+        spread=NO_SPREAD,
+    )
+
+
+def test_the_decoder_is_the_published_one():
+    assert decoder().parameter_count == 8_030_261_248
+
+
+def test_a_decode_step_streams_weights_and_cache():
+    step = decode_iteration(decoder(), workload(), Parallelism(), 4)
+    cache = 131_072 * (2000 + 250)
+    assert step.moved_bytes == 2 * 8_030_261_248 + 4 * cache
+
+
+def test_prefill_is_two_flops_per_weight_plus_attention():
+    """The token table multiplies nothing, and only the last token passes the head."""
+    prefill = prefill_iteration(decoder(), workload(), Parallelism())
+    head = 4096 * 128_256
+    matrices = 8_030_261_248 - 2 * head - 65 * 4096
+    scores = 32 * 4 * 4096 * 2000 / 2
+    assert prefill.flops == pytest.approx(2000 * (2 * matrices + scores) + 2 * head)
+
+
+def test_one_stream_is_bound_by_memory_and_a_prompt_by_compute():
+    time = serve(workload())
+    assert [phase.bound for phase in time.phases] == [Bound.COMPUTE, Bound.MEMORY]
+    weights_only = 2 * 8_030_261_248 / 3.35e12
+    assert weights_only < time.time_per_output_token_seconds.value < 1.05 * weights_only
+
+
+def test_tensor_parallelism_divides_the_work():
+    one, four = serve(workload()), serve(workload(), Parallelism(tensor=4))
+    assert four.prefill_seconds.value == pytest.approx(one.prefill_seconds.value / 4, rel=0.01)
+
+
+def test_littles_law():
+    time = serve(workload(concurrency=16))
+    assert time.requests_per_second.value * time.request_seconds.value == pytest.approx(16)
+
+
+def test_a_replica_serves_its_share_of_the_requests():
+    whole, half = serve(workload(concurrency=8)), serve(workload(concurrency=16), Parallelism(data=2))
+    assert whole == half
+
+
+def test_experts_touched_by_a_batch():
+    experts = MixtureOfExperts(
+        hidden_size=4096, expert_count=8, experts_per_token=2, expert_inner_size=14_336
+    )
+    profile = decoder(experts)
+    assert touched_expert_share(profile, 1) == pytest.approx(0.25)
+    assert touched_expert_share(profile, 8) == pytest.approx(1 - 0.75**8)
+    assert touched_expert_share(decoder(), 1) == 1.0
+    moved = [
+        decode_iteration(profile, workload(), Parallelism(), n).moved_bytes - n * 131_072 * 2250
+        for n in (1, 8, 1000)
+    ]
+    assert moved[0] == pytest.approx(2 * profile.active_parameter_count, rel=1e-6)
+    assert moved[2] == pytest.approx(2 * profile.parameter_count, rel=1e-6)
+    assert moved == sorted(moved)
+
+
+def test_an_encoder_answers_in_one_pass():
+    attention = Attention(hidden_size=768, query_heads=12, key_value_heads=12, head_size=64, causal=False)
+    block = Block(layers=(attention, FeedForward(hidden_size=768, inner_size=3072)), count=12)
+    profile = profile_of(Architecture(layers=(block,)))
+    time = serve(workload(output_tokens=0.0), profile=profile)
+    assert time.time_per_output_token_seconds is None
+    assert time.requests_per_second.value == pytest.approx(1 / time.prefill_seconds.value)
+
+
+asked = st.builds(
+    workload,
+    concurrency=st.integers(1, 512),
+    input_tokens=st.floats(1, 1e5),
+    output_tokens=st.floats(1, 1e4),
+)
+
+
+@given(asked)
+def test_latency_does_not_fall_with_load(given_workload):
+    base = serve(given_workload)
+    more = serve(given_workload._replace(concurrency=given_workload.concurrency + 1))
+    assert more.time_per_output_token_seconds.value >= base.time_per_output_token_seconds.value * (1 - 1e-12)
+
+
+@given(asked)
+def test_the_rate_is_bounded_by_the_roofline(given_workload):
+    profile = decoder()
+    time = serve(given_workload)
+    tokens = given_workload.input_tokens + given_workload.output_tokens
+    matrices = profile.matmul_flops_per_token - profile.head_flops_per_token
+    assert time.requests_per_second.value * tokens * matrices <= 989e12 * (1 + 1e-9)
+
+
+@given(asked, st.floats(0.1, 1.0), st.floats(0.1, 1.0))
+def test_a_better_share_is_never_slower(given_workload, utilization, bandwidth):
+    full = serve(given_workload)
+    part = serve(given_workload, efficiency=assumed_efficiency(utilization, bandwidth))
+    assert part.request_seconds.value >= full.request_seconds.value

@@ -1,0 +1,124 @@
+import pytest
+
+from service.planning.errors import PlanningError
+from service.planning.layout import inference_layout, training_layout
+from service.planning.memory import inference_memory, training_memory
+from service.planning.operators import AttentionKernel
+from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check
+from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
+from service.planning.profile import profile_of, profile_of_count
+from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
+from tests.shapes import llama_2_70b
+
+GPU = 79.1 * 2**30
+MODEL = profile_of(llama_2_70b())
+TRAINING = TrainingWorkload(
+    sequence_length=4096,
+    micro_batch_size=1,
+    micro_batches=1,
+    recipe=TRAINING_RECIPES[TrainingPrecision.BF16],
+    optimizer=Optimizer.ADAMW,
+    kernel=AttentionKernel.FLASH,
+    recomputation=Recomputation.NONE,
+)
+SERVING = InferenceWorkload(
+    weight_format=NumberFormat.BF16,
+    cache_format=NumberFormat.BF16,
+    input_tokens=2000.0,
+    output_tokens=500.0,
+    concurrency=8,
+    batched_tokens=8192,
+    block_tokens=16,
+    memory_fraction=0.9,
+)
+
+
+def anything(_: Parallelism) -> bool:
+    return True
+
+
+def train(devices, usable=GPU, allowed=anything):
+    return training_layout(MODEL, TRAINING, devices=devices, per_node=8, usable_bytes=usable, allowed=allowed)
+
+
+def test_one_device_is_one_device():
+    assert train(1) == Parallelism()
+
+
+def test_the_layout_fits_and_uses_every_device():
+    layout = train(1000)
+    assert layout.devices == 1000
+    assert training_memory(MODEL, TRAINING, layout)[0].total_bytes <= GPU
+
+
+def test_tensor_parallelism_stays_in_a_node_and_divides_the_heads():
+    for devices in (2, 8, 24, 64, 1000):
+        layout = train(devices)
+        assert layout.tensor <= 8
+        assert 64 % layout.tensor == 0
+        assert layout.sequence_parallel == (layout.tensor > 1)
+
+
+def test_a_model_that_fits_is_not_split():
+    layout = training_layout(
+        profile_of_count(10**9), TRAINING, devices=1, per_node=1, usable_bytes=GPU, allowed=anything
+    )
+    assert layout == Parallelism()
+
+
+def test_the_closest_is_taken_where_nothing_fits():
+    layout = train(2, usable=1e9)
+    assert layout.devices == 2
+    others = [Parallelism(data=2), Parallelism(data=2, sharding=Sharding.ZERO_3), Parallelism(tensor=2)]
+    best = training_memory(MODEL, TRAINING, layout)[0].total_bytes
+    assert all(best <= training_memory(MODEL, TRAINING, other)[0].total_bytes for other in others)
+
+
+def test_a_batch_that_does_not_divide_rules_a_layout_out():
+    assert train(16, allowed=lambda layout: layout.data <= 2).data <= 2
+
+
+def test_the_smallest_replica_that_holds_its_requests_is_repeated():
+    layout = inference_layout(MODEL, SERVING, devices=8, per_node=8, usable_bytes=0.9 * GPU)
+    assert (layout.tensor, layout.data) == (2, 4)
+    assert inference_memory(MODEL, SERVING, layout).total_bytes <= 0.9 * GPU
+    smaller = Parallelism(data=8)
+    assert inference_memory(MODEL, SERVING, smaller).total_bytes > 0.9 * GPU
+
+
+@pytest.mark.parametrize(
+    ("layout", "devices", "code", "pointer"),
+    [
+        (Parallelism(tensor=2), 4, "PARALLELISM_MISMATCH", "/parallelism"),
+        (Parallelism(data=3, expert=2), 3, "EXPERT_PARALLELISM", "/parallelism/expert"),
+        (
+            Parallelism(data=4, sharding=Sharding.HYBRID),
+            4,
+            "SHARDING_GROUP",
+            "/parallelism/sharding_group_size",
+        ),
+        (Parallelism(data=4, sharding_group_size=2), 4, "SHARDING_GROUP", "/parallelism/sharding_group_size"),
+        (
+            Parallelism(data=4, sharding=Sharding.HYBRID, sharding_group_size=3),
+            4,
+            "SHARDING_GROUP",
+            "/parallelism/sharding_group_size",
+        ),
+        (Parallelism(pipeline=2, virtual_stages=2), 2, "VIRTUAL_STAGES", "/parallelism/virtual_stages"),
+        (
+            Parallelism(pipeline=2, pipeline_schedule=PipelineSchedule.INTERLEAVED),
+            2,
+            "VIRTUAL_STAGES",
+            "/parallelism/virtual_stages",
+        ),
+    ],
+)
+def test_a_contradiction_is_refused_by_field(layout, devices, code, pointer):
+    with pytest.raises(PlanningError) as caught:
+        check(layout, device_count=devices)
+    assert (caught.value.code, caught.value.pointer) == (code, pointer)
+
+
+def test_the_product_is_spelled_out():
+    with pytest.raises(PlanningError, match="tensor 2 x pipeline 1 x data 1 x context 1 = 2 devices"):
+        check(Parallelism(tensor=2), device_count=4)

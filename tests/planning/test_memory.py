@@ -1,0 +1,361 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.planning.architecture import (
+    Architecture,
+    Attention,
+    Block,
+    Embeddings,
+    FeedForward,
+    Head,
+    MixtureOfExperts,
+    Normalization,
+)
+from service.planning.memory import (
+    activation_bytes_per_token,
+    cache_tokens,
+    inference_memory,
+    inference_weight_bytes,
+    key_value_bytes,
+    largest_concurrency,
+    largest_micro_batch,
+    logits_bytes_per_token,
+    longest_sequence,
+    stage_memory,
+    state_bytes_per_parameter,
+    training_memory,
+)
+from service.planning.operators import AttentionKernel
+from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
+from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
+from service.planning.profile import profile_of, profile_of_count
+from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
+
+GIB = 2**30
+
+
+def gpt_block(hidden: int, heads: int, count: int = 1) -> Block:
+    norm = Normalization(size=hidden, norm="layer")
+    attention = Attention(
+        hidden_size=hidden,
+        query_heads=heads,
+        key_value_heads=heads,
+        head_size=hidden // heads,
+        query_key_value_bias=True,
+        output_bias=True,
+        dropout=True,
+    )
+    feed_forward = FeedForward(hidden_size=hidden, inner_size=4 * hidden, bias=True, dropout=True)
+    return Block(layers=(norm, attention, norm, feed_forward), count=count)
+
+
+def llama(*, hidden=512, inner=1408, heads=8, key_value_heads=2, layers=8, vocabulary=1000, experts=None):
+    norm = Normalization(size=hidden)
+    attention = Attention(
+        hidden_size=hidden, query_heads=heads, key_value_heads=key_value_heads, head_size=hidden // heads
+    )
+    feed_forward = experts or FeedForward(hidden_size=hidden, inner_size=inner, gated=True)
+    return profile_of(
+        Architecture(
+            embeddings=Embeddings(size=hidden, vocabulary_size=vocabulary),
+            layers=(Block(layers=(norm, attention, norm, feed_forward), count=layers), norm),
+            heads=(Head(kind="language_model", input_size=hidden, output_size=vocabulary),),
+        )
+    )
+
+
+def training(**changes) -> TrainingWorkload:
+    return TrainingWorkload(
+        sequence_length=1024,
+        micro_batch_size=2,
+        micro_batches=8,
+        recipe=TRAINING_RECIPES[TrainingPrecision.BF16],
+        optimizer=Optimizer.ADAMW,
+        kernel=AttentionKernel.FLASH,
+        recomputation=Recomputation.NONE,
+    )._replace(**changes)
+
+
+def serving(**changes) -> InferenceWorkload:
+    return InferenceWorkload(
+        weight_format=NumberFormat.BF16,
+        cache_format=NumberFormat.BF16,
+        input_tokens=7168.0,
+        output_tokens=1024.0,
+        concurrency=1,
+        batched_tokens=8192,
+        block_tokens=16,
+        memory_fraction=0.9,
+    )._replace(**changes)
+
+
+class TestTrainingState:
+    @pytest.mark.parametrize(
+        ("precision", "optimizer", "expected"),
+        [
+            ("bf16", "adam", (2, 2, 4, 8)),
+            ("fp16", "adamw", (2, 2, 4, 8)),
+            ("fp32", "adam", (4, 4, 0, 8)),
+            ("tf32", "momentum", (4, 4, 0, 4)),
+            ("pure_bf16", "adam", (2, 2, 0, 4)),
+            ("bf16", "sgd", (2, 2, 4, 0)),
+            ("bf16", "rmsprop", (2, 2, 4, 4)),
+        ],
+    )
+    def test_bytes_of_a_parameter(self, precision, optimizer, expected):
+        recipe = TRAINING_RECIPES[TrainingPrecision(precision)]
+        assert state_bytes_per_parameter(recipe, Optimizer(optimizer)) == expected
+
+    def test_a_seven_billion_model_takes_sixteen_bytes_each(self):
+        stage = training_memory(profile_of_count(7_000_000_000), training(), Parallelism())[0]
+        assert stage.state == (14e9, 14e9, 28e9, 56e9)
+
+    @pytest.mark.parametrize(
+        ("sharding", "divided"),
+        [("none", ()), ("zero_1", (2, 3)), ("zero_2", (1, 2, 3)), ("zero_3", (0, 1, 2, 3))],
+    )
+    def test_each_stage_of_sharding_divides_one_part_more(self, sharding, divided):
+        whole = training_memory(profile_of_count(10**9), training(), Parallelism(data=4))[0].state
+        layout = Parallelism(data=4, sharding=Sharding(sharding))
+        shared = training_memory(profile_of_count(10**9), training(), layout)[0].state
+        assert shared == tuple(size / 4 if part in divided else size for part, size in enumerate(whole))
+
+    def test_hybrid_sharding_divides_by_its_group(self):
+        layout = Parallelism(data=8, sharding=Sharding.HYBRID, sharding_group_size=2)
+        state = training_memory(profile_of_count(10**9), training(), layout)[0].state
+        assert state.total == pytest.approx(16e9 / 2)
+
+    @given(
+        tensor=st.sampled_from([1, 2, 4, 8]),
+        pipeline=st.sampled_from([1, 2, 4]),
+        data=st.sampled_from([1, 2, 8]),
+    )
+    def test_the_shards_of_all_devices_hold_the_whole(self, tensor, pipeline, data):
+        profile = llama(layers=7)  # with the last norm, eight blocks
+        layout = Parallelism(tensor=tensor, pipeline=pipeline, data=data, sharding=Sharding.ZERO_3)
+        held = sum(
+            stage_memory(profile, training(), layout, stage).state.weights * data for stage in range(pipeline)
+        )
+        split = profile.prefixes[-1][0] + profile.embedding.split + profile.head.split
+        whole = profile.prefixes[-1][1]
+        assert held * tensor == pytest.approx(2 * (split + whole * tensor))
+
+    def test_a_tied_head_is_copied_to_the_last_stage(self):
+        hidden, vocabulary = 512, 1000
+        tied = profile_of(
+            Architecture(
+                embeddings=Embeddings(size=hidden, vocabulary_size=vocabulary),
+                layers=(gpt_block(hidden, 8, 4),),
+                heads=(Head(kind="language_model", input_size=hidden, output_size=vocabulary),),
+                tied=("language_model",),
+            )
+        )
+        last = stage_memory(tied, training(), Parallelism(pipeline=2), 1)
+        untied_stage = 2 * sum(tied.blocks[0][1:3])
+        assert last.state.weights == 2 * (untied_stage + hidden * vocabulary)
+
+    def test_experts_are_divided_by_expert_parallelism(self):
+        experts = MixtureOfExperts(
+            hidden_size=512, expert_count=8, experts_per_token=2, expert_inner_size=256
+        )
+        profile = llama(experts=experts)
+        one = training_memory(profile, training(), Parallelism(data=8))[0].state.weights
+        spread = training_memory(profile, training(), Parallelism(data=8, expert=8))[0].state.weights
+        assert one - spread == pytest.approx(2 * profile.expert_parameters * 7 / 8)
+
+
+class TestActivations:
+    @given(
+        heads=st.sampled_from([8, 16, 96]),
+        head_size=st.sampled_from([64, 128]),
+        sequence=st.sampled_from([512, 2048]),
+    )
+    def test_a_gpt_layer_is_equation_1_2_and_4_of_korthikanti(self, heads, head_size, sequence):
+        hidden = heads * head_size
+        terms = profile_of(Architecture(layers=(gpt_block(hidden, heads),))).activations
+        scores = 5 * heads * sequence / hidden
+
+        def per_token(tensor=1, *, sequence_parallel=False):
+            return activation_bytes_per_token(
+                terms,
+                element_bytes=2,
+                kernel=AttentionKernel.STANDARD,
+                tensor=tensor,
+                sequence_parallel=sequence_parallel,
+            ).at(sequence)
+
+        assert per_token() == pytest.approx(hidden * (34 + scores))
+        assert per_token(8) == pytest.approx(hidden * (10 + 24 / 8 + scores / 8))
+        assert per_token(8, sequence_parallel=True) == pytest.approx(hidden * (34 + scores) / 8)
+
+    def test_a_fused_kernel_keeps_row_sums_in_place_of_scores(self):
+        terms = profile_of(Architecture(layers=(gpt_block(1024, 16),))).activations
+        fused = activation_bytes_per_token(terms, element_bytes=2, kernel=AttentionKernel.FLASH)
+        assert fused == (1024 * 34 + 4 * 16, 0)
+
+    def test_a_gated_layer_saves_four_inner_vectors(self):
+        profile = llama(hidden=512, inner=1408, heads=8, key_value_heads=2, layers=1)
+        per_token = activation_bytes_per_token(
+            profile.activations, element_bytes=2, kernel=AttentionKernel.FLASH
+        ).linear
+        norms, attention = 3 * 512, 512 + 2 * 512 + 2 * 128
+        assert per_token == 2 * (norms + attention + 512 + 4 * 1408) + 4 * 8
+
+    def test_full_recomputation_keeps_inputs_and_one_block(self):
+        profile = profile_of(Architecture(layers=(gpt_block(1024, 16, 24),)))
+        stage = training_memory(profile, training(recomputation=Recomputation.FULL), Parallelism())[0]
+        tokens = 2 * 1024
+        one_block = 1024 * 34 + 4 * 16
+        assert stage.activation_bytes == pytest.approx(tokens * (24 * 2 * 1024 + one_block))
+
+    def test_logits_are_kept_for_the_loss(self):
+        profile = llama(hidden=512, vocabulary=1000)
+        assert logits_bytes_per_token(profile, 2.0) == 1000 * (2 + 8) + 512 * 2
+        assert logits_bytes_per_token(profile, 4.0, tensor=2) == 1000 / 2 * 8 + 512 * 4
+
+    @pytest.mark.parametrize(
+        ("schedule", "virtual", "of_eight", "of_two"),
+        [
+            (PipelineSchedule.GPIPE, 1, 8, 2),
+            (PipelineSchedule.ONE_F_ONE_B, 1, 4, 2),
+            (PipelineSchedule.ZERO_BUBBLE, 1, 4, 2),
+            (PipelineSchedule.INTERLEAVED, 3, 4 * (1 + 3 / 12), 2 * (1 + 3 / 12)),
+        ],
+    )
+    def test_micro_batches_of_the_first_of_four_stages(self, schedule, virtual, of_eight, of_two):
+        layout = Parallelism(pipeline=4, pipeline_schedule=schedule, virtual_stages=virtual)
+        assert layout.micro_batches_in_flight(8, 0) == of_eight
+        assert layout.micro_batches_in_flight(2, 0) == of_two
+
+
+class TestServing:
+    """Against exact figures of published models; KV figures in GiB at 8,192 tokens of context."""
+
+    @pytest.mark.parametrize(
+        ("layers", "key_value_heads", "gib"), [(32, 8, 1.0), (80, 8, 2.5)], ids=["Llama-3-8B", "Llama-3-70B"]
+    )
+    def test_cache_of_grouped_query_attention(self, layers, key_value_heads, gib):
+        profile = llama(
+            hidden=8192, inner=1, heads=64, key_value_heads=key_value_heads, layers=layers, vocabulary=1
+        )
+        assert key_value_bytes(profile, 8192, NumberFormat.BF16) == gib * GIB
+        assert inference_memory(profile, serving(concurrency=32), Parallelism()).kv_cache == 32 * gib * GIB
+
+    def test_cache_of_gpt2_xl(self):
+        profile = profile_of(Architecture(layers=(gpt_block(1600, 25, 48),)))
+        assert key_value_bytes(profile, 1024, NumberFormat.FP16) == 314_572_800
+
+    def test_heads_are_replicated_beyond_their_number(self):
+        profile = llama(heads=8, key_value_heads=2)
+        whole = key_value_bytes(profile, 100, NumberFormat.BF16)
+        assert key_value_bytes(profile, 100, NumberFormat.BF16, tensor=2) == whole / 2
+        assert key_value_bytes(profile, 100, NumberFormat.BF16, tensor=8) == whole / 2
+
+    def test_a_window_caps_the_cache(self):
+        norm = Normalization(size=64)
+        windowed = Attention(
+            hidden_size=64, query_heads=4, key_value_heads=4, head_size=16, window_tokens=100
+        )
+        profile = profile_of(Architecture(layers=(Block(layers=(norm, windowed), count=3),)))
+        assert key_value_bytes(profile, 1000, NumberFormat.BF16) == 3 * 100 * 2 * 64 * 2
+        assert key_value_bytes(profile, 50, NumberFormat.BF16) == 3 * 50 * 2 * 64 * 2
+
+    def test_blocks_of_the_cache_are_whole(self):
+        assert serving(input_tokens=10.0, output_tokens=7.0).context_tokens == 32
+
+    def test_quantised_weights_leave_table_and_head_wide(self):
+        """A vLLM start-up log of Llama-3.1-70B FP8 on two devices reports 33.88 GiB each."""
+        profile = llama(hidden=8192, inner=28672, heads=64, key_value_heads=8, layers=80, vocabulary=128256)
+        held = inference_weight_bytes(profile, NumberFormat.FP8, Parallelism(tensor=2))
+        assert held / GIB == pytest.approx(33.88, rel=0.005)
+
+    def test_largest_concurrency_fits_and_one_more_does_not(self):
+        profile = llama()
+        memory = inference_memory(profile, serving(), Parallelism())
+        usable = 20e9
+        most = largest_concurrency(memory, usable)
+        assert most > 1
+        full = inference_memory(profile, serving(concurrency=most), Parallelism())
+        over = inference_memory(profile, serving(concurrency=most + 1), Parallelism())
+        assert full.weights + full.kv_cache + memory.workspace <= usable
+        assert over.weights + over.kv_cache + memory.workspace > usable
+        tokens = cache_tokens(memory, usable, serving())
+        assert tokens % 16 == 0
+        assert 0 <= tokens - most * serving().context_tokens < serving().context_tokens
+
+
+layouts = st.sampled_from(
+    [
+        Parallelism(),
+        Parallelism(tensor=2),
+        Parallelism(tensor=4, sequence_parallel=True),
+        Parallelism(pipeline=4),
+        Parallelism(data=8, sharding=Sharding.ZERO_1),
+        Parallelism(data=8, sharding=Sharding.ZERO_3),
+        Parallelism(tensor=2, pipeline=2, data=4, sharding=Sharding.ZERO_2),
+        Parallelism(context=4),
+    ]
+)
+workloads = st.builds(
+    training,
+    sequence_length=st.integers(1, 4096),
+    micro_batch_size=st.integers(1, 64),
+    micro_batches=st.integers(1, 32),
+    kernel=st.sampled_from(AttentionKernel),
+    recomputation=st.sampled_from(Recomputation),
+    recipe=st.sampled_from(list(TRAINING_RECIPES.values())),
+    optimizer=st.sampled_from(Optimizer),
+)
+
+
+def total(workload: TrainingWorkload, layout: Parallelism) -> float:
+    return training_memory(llama(), workload, layout)[0].total_bytes
+
+
+class TestProperties:
+    @given(workloads, layouts)
+    def test_more_of_anything_never_takes_less(self, workload, layout):
+        base = total(workload, layout)
+        for change in (
+            {"micro_batch_size": workload.micro_batch_size + 1},
+            {"sequence_length": workload.sequence_length + 1},
+            {"micro_batches": workload.micro_batches + 1},
+        ):
+            assert total(workload._replace(**change), layout) >= base
+
+    @given(workloads)
+    def test_more_sharding_never_takes_more_state(self, workload):
+        states = [
+            training_memory(llama(), workload, Parallelism(data=8, sharding=sharding))[0].state.total
+            for sharding in (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_2, Sharding.ZERO_3)
+        ]
+        assert states == sorted(states, reverse=True)
+
+    @given(workloads, layouts)
+    def test_recomputation_never_raises_activations(self, workload, layout):
+        kept, recomputed = (
+            training_memory(llama(), workload._replace(recomputation=strategy), layout)[0].activation_bytes
+            for strategy in (Recomputation.NONE, Recomputation.FULL)
+        )
+        in_flight = layout.micro_batches_in_flight(workload.micro_batches, 0)
+        # With a single block in flight there is nothing to save.
+        assert recomputed <= kept or llama().block_count / layout.pipeline * in_flight <= 2
+
+    @given(workloads, layouts, st.floats(1e7, 1e12))
+    def test_the_largest_micro_batch_fits_and_the_next_does_not(self, workload, layout, usable):
+        stages = training_memory(llama(), workload, layout)
+        most = largest_micro_batch(stages, usable, context=layout.context)
+        if most:
+            assert total(workload._replace(micro_batch_size=most), layout) <= usable * (1 + 1e-9)
+        assert total(workload._replace(micro_batch_size=most + 1), layout) >= usable * (1 - 1e-9)
+
+    @given(workloads, layouts, st.floats(1e7, 1e12))
+    def test_the_longest_sequence_fits_and_the_next_does_not(self, workload, layout, usable):
+        stages = training_memory(llama(), workload, layout)
+        longest = longest_sequence(
+            stages, usable, context=layout.context, micro_batch_size=workload.micro_batch_size
+        )
+        if longest:
+            assert total(workload._replace(sequence_length=longest), layout) <= usable * (1 + 1e-9)
+        assert total(workload._replace(sequence_length=longest + 1), layout) >= usable * (1 - 1e-9)

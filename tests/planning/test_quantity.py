@@ -1,0 +1,96 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.planning.quantity import (
+    Basis,
+    Quantity,
+    Spread,
+    assumed,
+    combine,
+    exact,
+    inverted,
+    probability_at_most,
+    scaled,
+    weakest,
+)
+
+amounts = st.floats(1e-6, 1e12)
+
+
+@st.composite
+def quantities(draw):
+    low, value, high = sorted(draw(st.tuples(amounts, amounts, amounts)))
+    return Quantity(value, low, high, draw(st.sampled_from([Basis.REFERENCE, Basis.DATASHEET])))
+
+
+@given(quantities(), quantities())
+def test_a_combination_stays_in_order(first, second):
+    for figure in (
+        combine(lambda a, b: a * b, first, second),
+        combine(lambda a, b: a / b, first, inverted(second)),
+        combine(lambda a: 1 / a, first),
+    ):
+        assert figure.low <= figure.value <= figure.high
+
+
+def test_a_falling_formula_exchanges_the_ends():
+    figure = combine(lambda a: 12 / a, Quantity(3.0, 2.0, 4.0, Basis.REFERENCE))
+    assert figure == Quantity(4.0, 3.0, 6.0, Basis.REFERENCE)
+
+
+def test_points_stay_points():
+    assert combine(lambda a, b: a + b, exact(1.0), assumed(2.0)) == assumed(3.0)
+    assert scaled(assumed(2.0), 3.0) == assumed(6.0)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "basis"),
+    [
+        ((exact(1.0), exact(2.0)), Basis.EXACT),
+        ((exact(1.0), assumed(2.0)), Basis.ASSUMED),
+        # An assumed point brings no interval: the evidence is that of the part which does.
+        ((assumed(1.0), Quantity(2.0, 1.0, 3.0, Basis.DATASHEET)), Basis.DATASHEET),
+        (
+            (Quantity(2.0, 1.0, 3.0, Basis.REFERENCE), Quantity(2.0, 1.0, 3.0, Basis.DATASHEET)),
+            Basis.DATASHEET,
+        ),
+        ((Quantity(2.0, 1.0, 3.0, Basis.REFERENCE), exact(2.0)), Basis.REFERENCE),
+    ],
+)
+def test_the_basis_is_that_of_the_weakest_part_with_an_interval(inputs, basis):
+    assert weakest(*inputs) is basis
+    assert weakest(*reversed(inputs)) is basis
+
+
+def test_a_spread_surrounds_its_value():
+    assert Spread(0.5, 2.0, "x").around(10.0, Basis.REFERENCE) == Quantity(10.0, 5.0, 20.0, Basis.REFERENCE)
+
+
+def test_probability_of_an_80_percent_interval():
+    figure = Quantity(10.0, 8.0, 14.0, Basis.REFERENCE)
+    assert probability_at_most(figure, exact(14.0)) == pytest.approx(0.9)
+    assert probability_at_most(figure, exact(8.0)) == pytest.approx(0.1)
+    assert probability_at_most(figure, exact(10.0)) == 0.5
+    assert probability_at_most(exact(10.0), exact(10.0)) == 1.0
+    assert probability_at_most(exact(10.0), exact(9.0)) == 0.0
+
+
+def test_doubt_on_either_side_adds_up():
+    figure = Quantity(10.0, 7.0, 13.0, Basis.REFERENCE)
+    limit = Quantity(15.0, 11.0, 16.0, Basis.DATASHEET)
+    assert probability_at_most(figure, limit) == pytest.approx(
+        0.5 * (1 + math.erf(5 / (5 / 1.2815515655446004) / math.sqrt(2)))
+    )
+
+
+@given(quantities(), quantities(), st.floats(1.0, 100.0))
+def test_more_room_never_fits_worse(figure, limit, factor):
+    assert probability_at_most(figure, scaled(limit, factor)) >= probability_at_most(
+        figure, limit
+    ) - 1e-12 or (
+        # A larger limit brings a larger doubt of its own.
+        limit.low < limit.value
+    )

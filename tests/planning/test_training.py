@@ -1,0 +1,104 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.evidence.service import reference_curves
+from service.planning.curves import assumed_efficiency
+from service.planning.memory import StateBytes
+from service.planning.operators import Bound, StepFlops, step_flops
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis
+from service.planning.training import iron_law_seconds, training_time, weight_traffic_bytes
+
+REFERENCE = StepFlops(2 * 70e9, 4 * 70e9, 0.0)
+
+
+def test_the_utility_bill_of_a_70_billion_model():
+    """8.4e23 FLOPs on 1,000 H100 at half of 989 TFLOP/s: 1.698686e9 s on one, 19.6607 days on all."""
+    time = training_time(
+        REFERENCE, peak_flops_per_second=989e12, devices=1000, efficiency=assumed_efficiency(0.5, None)
+    )
+    days = time.seconds_per_token.value * 2e12 / 86_400
+    assert days == pytest.approx(19.660712279519156, rel=1e-12)
+    assert time.seconds_per_token.basis is Basis.ASSUMED
+    assert time.model_flops_utilization.value == pytest.approx(0.5)
+
+
+def test_gpt3_on_1024_a100():
+    """3.14e23 FLOPs at 0.45 of 312 TFLOP/s: 25.278 days."""
+    seconds = iron_law_seconds(3.14e23, peak_flops_per_second=312e12, utilization=0.45, devices=1024)
+    assert seconds / 86_400 == pytest.approx(25.278356893663606)
+
+
+def test_recomputation_lowers_the_model_share():
+    time = training_time(
+        step_flops(10.0, recomputed=10.0),
+        peak_flops_per_second=1e3,
+        devices=1,
+        efficiency=assumed_efficiency(0.4, None),
+    )
+    assert time.hardware_flops_utilization.value == pytest.approx(0.4)
+    assert time.model_flops_utilization.value == pytest.approx(0.3)
+
+
+def test_measured_shares_bring_their_interval():
+    efficiency = reference_curves().training_efficiency("hopper", NumberFormat.BF16)
+    time = training_time(REFERENCE, peak_flops_per_second=989e12, devices=8, efficiency=efficiency)
+    share = time.model_flops_utilization
+    assert (share.low, share.value, share.high) == pytest.approx((0.318, 0.404, 0.437))
+    assert share.basis is Basis.REFERENCE
+
+
+def test_an_unmeasured_generation_takes_the_widest_span():
+    efficiency = reference_curves().training_efficiency("volta", NumberFormat.FP16)
+    share = efficiency.utilization
+    assert (share.low, share.high, share.basis) == (0.285, 0.56, Basis.DATASHEET)
+
+
+def test_moving_the_state_can_take_longer_than_computing():
+    efficiency = reference_curves().training_efficiency("hopper", NumberFormat.BF16)
+    time = training_time(
+        REFERENCE,
+        peak_flops_per_second=989e12,
+        devices=1,
+        efficiency=efficiency,
+        memory_seconds_per_token=1.0,
+    )
+    assert time.bound is Bound.MEMORY
+    assert time.seconds_per_token.low == pytest.approx(1.0)
+    assert time.model_flops_utilization.high < 0.01
+
+
+def test_traffic_of_a_step():
+    state = StateBytes(weights=2.0, gradients=2.0, master_weights=4.0, optimizer_states=8.0)
+    # Two micro-batches: weights read twice and gradients read and written; then the update.
+    assert weight_traffic_bytes(state, 2) == 2 * (4 + 4) + 2 + 2 * (4 + 8 + 2)
+
+
+forward = st.floats(1e6, 1e15)
+
+
+@given(forward, st.floats(0, 1), st.floats(0.01, 1), st.integers(1, 10_000), st.floats(1, 1e6))
+def test_phases_sum_to_the_step(flops, recomputed, utilization, devices, tokens):
+    time = training_time(
+        step_flops(flops, recomputed=flops * recomputed),
+        peak_flops_per_second=1e15,
+        devices=devices,
+        efficiency=assumed_efficiency(utilization, None),
+    )
+    total = sum(phase.seconds.value for phase in time.phases(tokens))
+    assert total == pytest.approx(time.seconds_per_token.value * tokens, rel=1e-9)
+
+
+@given(forward, st.floats(0.01, 1), st.integers(1, 10_000), st.floats(1, 10))
+def test_more_rate_never_slows_a_step(flops, utilization, devices, factor):
+    def seconds(peak, count):
+        return training_time(
+            step_flops(flops),
+            peak_flops_per_second=peak,
+            devices=count,
+            efficiency=assumed_efficiency(utilization, None),
+        ).seconds_per_token.value
+
+    assert seconds(1e15 * factor, devices) <= seconds(1e15, devices)
+    assert seconds(1e15, devices + 1) <= seconds(1e15, devices)

@@ -1,0 +1,23 @@
+"""Published shapes that several tests use."""
+
+from service.planning.architecture import (
+    Architecture,
+    Attention,
+    Block,
+    Embeddings,
+    FeedForward,
+    Head,
+    Normalization,
+)
+
+
+def llama_2_70b() -> Architecture:
+    """68,976,648,192 parameters."""
+    norm = Normalization(size=8192)
+    attention = Attention(hidden_size=8192, query_heads=64, key_value_heads=8, head_size=128)
+    feed_forward = FeedForward(hidden_size=8192, inner_size=28_672, gated=True)
+    return Architecture(
+        embeddings=Embeddings(size=8192, vocabulary_size=32_000),
+        layers=(Block(layers=(norm, attention, norm, feed_forward), count=80), norm),
+        heads=(Head(kind="language_model", input_size=8192, output_size=32_000),),
+    )
