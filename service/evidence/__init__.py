@@ -1,0 +1,1 @@
+"""Measured rows, and what is drawn from them."""

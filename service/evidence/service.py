@@ -1,0 +1,28 @@
+"""The shipped reference set of measured efficiencies, as planning reads it."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from service.planning.curves import ReferenceCurves, Share
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Spread
+
+
+def _share(entry: dict[str, Any]) -> Share:
+    return Share(entry["low"], entry["value"], entry["high"], entry["runs"], entry["source"])
+
+
+@cache
+def reference_curves() -> ReferenceCurves:
+    """The reference set that ships with the service."""
+    document = json.loads((files("service.evidence") / "reference_curves.json").read_text())
+    training = {
+        (entry["generation"], NumberFormat(entry["compute"])): _share(entry)
+        for entry in document.pop("training")
+    }
+    single: dict[str, Any] = {
+        name: _share(entry) if "value" in entry else Spread(**entry) for name, entry in document.items()
+    }
+    return ReferenceCurves(training=training, **single)
