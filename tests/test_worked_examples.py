@@ -1,0 +1,372 @@
+"""Every worked example is placed: computed by planning, a catalog fact, a decision, or out for a reason."""
+
+import csv
+import json
+import math
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.catalog.shipped import shipped_documents
+from service.planning.architecture import Architecture, Attention, Block, Embeddings, FeedForward
+from service.planning.carbon import location_based_kg_co2e
+from service.planning.cost import break_even_runs, charge
+from service.planning.memory import state_bytes_per_parameter
+from service.planning.operators import (
+    arithmetic_intensity,
+    attainable_flops_per_second,
+    ridge_point,
+    roofline,
+    training_flops,
+)
+from service.planning.power import energy_kwh, facility_kwh, power_watts
+from service.planning.precision import TRAINING_RECIPES, Optimizer, TrainingPrecision
+from service.planning.profile import profile_of
+from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_seconds, utilization_of
+
+HERE = Path(__file__).parent
+EXAMPLES = {
+    example["id"]: example for example in json.loads((HERE / "data" / "worked_examples.json").read_text())
+}
+with (HERE / "worked_examples.csv").open() as file:
+    PLACED = {row["id"]: row for row in csv.DictReader(file)}
+
+Inputs = Mapping[str, Any]
+COMPUTED: dict[str, Callable[[Inputs], dict[str, Any]]] = {}
+
+DAY, HOUR, YEAR = 86_400, 3_600, 31_557_600
+FP32_ADAM = state_bytes_per_parameter(TRAINING_RECIPES[TrainingPrecision.FP32], Optimizer.ADAM)
+
+
+def example(*ids: str) -> Callable[..., Any]:
+    def register(function: Callable[[Inputs], dict[str, Any]]) -> Callable[[Inputs], dict[str, Any]]:
+        COMPUTED.update(dict.fromkeys(ids, function))
+        return function
+
+    return register
+
+
+@example("model-gpt2")
+def gpt2(i):
+    return {
+        "gpt2_params_gb_fp32": i["params"] * FP32_ADAM.weights / 1e9,
+        "gpt2_adam_gb": i["params"] * FP32_ADAM.optimizer_states / 1e9,
+        "gpt2_layers": profile_of(catalog_architecture("gpt2-xl")).block_count - 1,  # less the last norm
+    }
+
+
+@example("model-resnet50")
+def resnet50(i):
+    return {"resnet_params_gb": i["params"] * FP32_ADAM.weights / 1e9}
+
+
+@example("dlrm-range")
+def dlrm(i):
+    return {"lo_gb": i["lo"] * FP32_ADAM.weights / 1e9, "hi_tb": i["hi"] * FP32_ADAM.weights / 1e12}
+
+
+@example("model-gpt2-param-count-check")
+def gpt2_parameters(i):
+    hidden = i["H"]
+    attention = Attention(hidden_size=hidden, query_heads=25, key_value_heads=25, head_size=hidden // 25)
+    block = Block(layers=(attention, FeedForward(hidden_size=hidden, inner_size=4 * hidden)), count=i["L"])
+    table = Embeddings(size=hidden, vocabulary_size=i["vocab"], position_count=i["ctx"])
+    blocks = profile_of(Architecture(layers=(block,))).parameter_count
+    total = profile_of(Architecture(layers=(block,), embeddings=table)).parameter_count
+    return {"block_params": blocks, "embed_params": total - blocks, "total_params": total}
+
+
+@example("gpt2-head-dim")
+def gpt2_head(i):
+    blocks = catalog_architecture("gpt2-xl").blocks()
+    attention = next(layer for block in blocks for layer in block.layers if layer.kind == "attention")
+    assert (attention.hidden_size, attention.query_heads) == (i["hidden_dim"], i["heads"])
+    return {"head_dim": attention.head_size}
+
+
+def catalog_architecture(model_id: str) -> Architecture:
+    from service.questions.architectures import Architecture as Shape  # noqa: PLC0415
+    from service.questions.architectures import to_planning  # noqa: PLC0415
+
+    row = next(row for row in shipped_documents()["models"] if row["id"] == model_id)
+    return to_planning(Shape.model_validate(row["architecture"]))
+
+
+@example("arith-intensity-eq")
+def intensity(i):
+    return {"ai": arithmetic_intensity(i["flops"], i["bytes_read"] + i["bytes_written"])}
+
+
+@example(
+    "roofline-point-softmax",
+    "roofline-point-layernorm",
+    "roofline-point-std-attention",
+    "roofline-point-matmul",
+    "roofline-point-flash-attention",
+)
+def attainable(i):
+    return {"attainable": attainable_flops_per_second(i["peak"], i["bw"], i["ai"])}
+
+
+@example("roofline-ridge-figure", "roofline-ridge-a100", "roofline-ridge-h100")
+def ridge(i):
+    value = ridge_point(i["peak"], i["bw"])
+    return {"ridge": value, "a100_ridge": value, "h100_ridge": value}
+
+
+@example("roofline-classify-a100-96", "roofline-classify-a100-200", "roofline-classify-h100-200")
+def classify(i):
+    bound = roofline(i["ai"], 1.0, peak_flops_per_second=i["ridge"], bandwidth_bytes_per_second=1.0).bound
+    return {"bound": f"{bound}-bound"}
+
+
+@example("mlsys-bottleneck")
+def bottleneck(i):
+    times = roofline(
+        i["ops"], i["bytes"], peak_flops_per_second=i["peak"], bandwidth_bytes_per_second=i["bw"]
+    )
+    return {
+        "compute_ms": times.compute_seconds * 1000,
+        "memory_ms": times.memory_seconds * 1000,
+        "bottleneck": times.bound.capitalize(),
+        "ratio": times.seconds / min(times.compute_seconds, times.memory_seconds),
+        "intensity": arithmetic_intensity(i["ops"], i["bytes"]),
+    }
+
+
+@example("iron-law")
+def iron_law(i):
+    return {"T_train": iron_law_seconds(i["O"], peak_flops_per_second=i["R_peak"], utilization=i["eta"])}
+
+
+@example("iron-law-mapping")
+def iron_law_terms(_):
+    names = {"operations": "O", "utilization": "eta", "peak_rate": "R_peak", "bytes": "HBM bytes"}
+    signs = {"up": "+", "down": "-"}
+    written = {
+        technique: ",".join(f"{names[term]}{signs[way]}" for term, way in terms)
+        for technique, terms in IRON_LAW_TERMS.items()
+    }
+    return {
+        "mixed_precision": written[Technique.MIXED_PRECISION],
+        "prefetch": written[Technique.PREFETCH],
+        "checkpointing": written[Technique.RECOMPUTATION],
+        "grad_accumulation": written[Technique.GRADIENT_ACCUMULATION],
+        "fusion": written[Technique.OPERATOR_FUSION],
+        "flash_attention": {"O+,eta+,HBM bytes-": "O+ (about 20% more in backward), eta+, HBM bytes -"}[
+            written[Technique.FLASH_ATTENTION]
+        ],
+    }
+
+
+@example("ub-flops", "cf-flops")
+def flops(i):
+    parameters, tokens = i.get("params") or i["cf_params"], i.get("tokens") or i["cf_tokens"]
+    value = training_flops(parameters, tokens)
+    return {"total_flops": value, "cf_total_flops": value}
+
+
+@example("ub-effective")
+def effective(i):
+    seconds = iron_law_seconds(1.0, peak_flops_per_second=i["peak_tflops"], utilization=i["utilization"])
+    return {"effective_tflops": 1.0 / seconds}
+
+
+@example("ub-time")
+def time_on_one(i):
+    peak = i["effective_tflops"] * 1e12
+    seconds = iron_law_seconds(i["total_flops"], peak_flops_per_second=peak, utilization=1.0)
+    return {"time_seconds": seconds, "time_years": seconds / YEAR}
+
+
+@example("ub-cluster-days")
+def cluster_days(i):
+    operations = i["time_seconds"] * 494.5e12
+    seconds = iron_law_seconds(
+        operations, peak_flops_per_second=989e12, utilization=0.5, devices=i["num_gpus"]
+    )
+    return {"cluster_days": seconds / DAY, "gpu_hours": seconds * i["num_gpus"] / HOUR}
+
+
+@example("ub-rental")
+def rental(i):
+    hours = i["num_gpus"] * 24 * i["cluster_days"]
+    return {"rental_cost": float(charge(hours, Decimal(i["rental_rate"]), "USD"))}
+
+
+@example("ub-purchase")
+def purchase(i):
+    return {"purchase_cost": float(charge(i["num_gpus"], Decimal(i["purchase_price"]), "USD"))}
+
+
+@example("ub-breakeven", "ub-breakeven-hours", "ub-guards")
+def break_even(i):
+    purchase = i.get("purchase_cost") or i.get("purchase") or i["price"]
+    rental = i.get("rental_cost") or i.get("rental") or i["rate"]
+    runs = break_even_runs(purchase, rental)
+    return {
+        "breakeven_runs": runs,
+        "whole_runs_needed": math.ceil(runs),
+        "breakeven_days": runs * 19.660712279519156,
+        "hours": runs,
+        "rent_cheaper_once": rental < purchase,
+        "breakeven_ok": runs >= 3,
+    }
+
+
+@example("ub-energy-extension")
+def energy_of_bill(i):
+    watts = power_watts(accelerators=i["gpus"], accelerator_watts=i["tdp"])
+    it = energy_kwh(watts, i["days"] * DAY)
+    facility = facility_kwh(it, i["pue"])
+    electricity = float(charge(facility, Decimal(str(i["price"])), "USD"))
+    return {
+        "it_kwh": it,
+        "facility_kwh": facility,
+        "electricity_usd": electricity,
+        "co2_t": location_based_kg_co2e(facility, i["ci"]) / 1000,
+        "share_of_rental": electricity / 1415571.2841253793,
+    }
+
+
+@example("cf-time")
+def carbon_time(i):
+    peak = i["cf_sustained_tflops"] * 1e12
+    seconds = iron_law_seconds(
+        i["cf_total_flops"], peak_flops_per_second=peak, utilization=1.0, devices=i["cf_num_gpus"]
+    )
+    return {"cf_time_seconds": seconds, "cf_time_hours": seconds / HOUR, "cf_time_days": seconds / DAY}
+
+
+@example("cf-mfu")
+def carbon_utilization(i):
+    return {"util": utilization_of(i["sustained"], peak_flops_per_second=i["peak"])}
+
+
+@example("cf-power")
+def carbon_power(i):
+    hosts = i["cf_num_gpus"] // i["gpus_per_host"]
+    devices = {"accelerators": i["cf_num_gpus"], "accelerator_watts": i["cf_gpu_tdp_w"]}
+    beside = {"hosts": hosts, "host_watts": i["cf_cpu_tdp_per_host_w"]}
+    return {
+        "cf_hosts": hosts,
+        "cf_gpu_power_w": power_watts(**devices),
+        "cf_cpu_power_w": power_watts(**beside),
+        "cf_total_power_w": power_watts(**devices, **beside),
+    }
+
+
+@example("cf-energy")
+def carbon_energy(i):
+    return {"cf_energy_kwh": energy_kwh(i["cf_total_power_w"], i["cf_time_hours"] * HOUR)}
+
+
+@example("cf-saved")
+def carbon_saved(i):
+    # Half of the energy is that of half the time at the same power.
+    saved = energy_kwh(435_200.0, i["cf_energy_kwh"] / 435.2 / 2 * HOUR)
+    return {
+        "cf_energy_saved_kwh": saved,
+        "cf_co2_tons": location_based_kg_co2e(saved, i["ci"]) / 1000,
+    }
+
+
+@example("cf-co2-total")
+def carbon_total(i):
+    with_pue = facility_kwh(i["kwh"], 1.12)
+    return {
+        "co2_seed_t": location_based_kg_co2e(i["kwh"], 0.4) / 1000,
+        "co2_us_t": location_based_kg_co2e(i["kwh"], 0.429) / 1000,
+        "co2_us_pue_t": location_based_kg_co2e(with_pue, 0.429) / 1000,
+    }
+
+
+@example("cf-cost")
+def carbon_cost(i):
+    return {
+        "usd_012": float(charge(i["kwh"], Decimal("0.12"), "USD")),
+        "usd_010": float(charge(i["kwh"], Decimal("0.10"), "USD")),
+    }
+
+
+@example("grid-quebec", "grid-norway", "grid-france", "grid-eu", "grid-us", "grid-poland")
+def grid(i):
+    facility = facility_kwh(i["it_kwh"], i["pue"])
+    return {
+        "facility_kwh": facility,
+        "co2_t": location_based_kg_co2e(facility, i["g_per_kwh"] / 1000) / 1000,
+    }
+
+
+RESTATED = {
+    # Restatements of an input, which no function computes.
+    "model-gpt2": {"gpt2_params_b"},
+    "model-resnet50": {"resnet_params_m"},
+}
+
+
+def test_every_example_is_placed_once():
+    assert PLACED.keys() == EXAMPLES.keys()
+    assert {row["kind"] for row in PLACED.values()} <= {"test", "catalog", "decision", "out"}
+    unexplained = [i for i, row in PLACED.items() if row["kind"] != "test" and not row["reference"]]
+    assert not unexplained
+
+
+def test_what_is_placed_as_computed_is_computed():
+    assert COMPUTED.keys() == {i for i, row in PLACED.items() if row["kind"] == "test"}
+
+
+@pytest.mark.parametrize("example_id", sorted(COMPUTED))
+def test_planning_gives_the_sound_value(example_id):
+    placed = EXAMPLES[example_id]
+    computed = COMPUTED[example_id]({name: given["value"] for name, given in placed["inputs"].items()})
+    sound = {**placed["expected"], **placed.get("corrected", {})}
+    expected = {name: entry for name, entry in sound.items() if name not in RESTATED.get(example_id, set())}
+    assert expected.keys() <= computed.keys()
+    for name, entry in expected.items():
+        value, unit = entry["value"], entry["unit"]
+        if isinstance(value, str | bool):
+            assert computed[name] == value, name
+        else:
+            # Money is rounded to the cent once.
+            cent = 0.005 if unit == "USD" else 0.0
+            relative = placed["tolerance"].get("rel", 0.0)
+            assert computed[name] == pytest.approx(value, rel=relative, abs=cent), name
+
+
+CATALOG_FACTS: dict[str, dict[str, Callable[[dict[str, Any]], float]]] = {
+    "hw-v100": {
+        "v100_tflops_fp16": lambda row: row["peak_flops_per_second"]["fp16"] / 1e12,
+        "v100_tflops_fp32": lambda row: row["peak_flops_per_second"]["fp32"] / 1e12,
+        "v100_bw": lambda row: row["memory_bandwidth_bytes_per_second"] / 1e9,
+        "v100_mem": lambda row: row["memory_label_gb"],
+    },
+    "hw-a100": {
+        "a100_tflops_fp16": lambda row: row["peak_flops_per_second"]["bf16"] / 1e12,
+        "a100_tflops_fp32": lambda row: row["peak_flops_per_second"]["fp32"] / 1e12,
+        "a100_bw_tbs": lambda row: row["memory_bandwidth_bytes_per_second"] / 1e12,
+        "a100_bw_gbs": lambda row: row["memory_bandwidth_bytes_per_second"] / 1e9,
+        "a100_mem": lambda row: row["memory_label_gb"],
+        "a100_tdp": lambda row: row["power_limit_watts"],
+        "a100_ridge": lambda row: ridge_point(
+            row["peak_flops_per_second"]["bf16"], row["memory_bandwidth_bytes_per_second"]
+        ),
+    },
+}
+
+
+def test_what_is_placed_as_a_fact_is_looked_up():
+    assert CATALOG_FACTS.keys() == {i for i, row in PLACED.items() if row["kind"] == "catalog"}
+
+
+@pytest.mark.parametrize("example_id", sorted(CATALOG_FACTS))
+def test_the_catalog_holds_the_fact(example_id):
+    noun, row_id = PLACED[example_id]["reference"].split("/")
+    row = next(row for row in shipped_documents()[noun] if row["id"] == row_id)
+    facts = CATALOG_FACTS[example_id]
+    assert facts.keys() == EXAMPLES[example_id]["expected"].keys()
+    for name, read in facts.items():
+        assert read(row) == pytest.approx(EXAMPLES[example_id]["expected"][name]["value"], rel=1e-6), name
