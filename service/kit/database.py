@@ -1,0 +1,138 @@
+"""Engines, sessions and column types that behave alike on SQLite and PostgreSQL.
+
+A :class:`Reader` opens a deferred, a :class:`Writer` an immediate transaction: SQLite cannot upgrade a
+read to a write once another writer has come in between, whatever the busy timeout (the increment test
+loses updates or fails without this). Nothing below the edge commits.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import JSON, DateTime, Dialect, Engine, MetaData, create_engine, event
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import DeclarativeBase, Session
+from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.types import TypeDecorator
+
+NAMING_CONVENTION = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+SQLITE_BUSY_MILLISECONDS = 10_000
+POSTGRESQL_STATEMENT_MILLISECONDS = 30_000
+
+
+class Base(DeclarativeBase):
+    """Base of every table."""
+
+    metadata = MetaData(naming_convention=NAMING_CONVENTION)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware time, kept in UTC; SQLite would give it back without its zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse a time without a zone."""
+        del dialect
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a time without a zone")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Give SQLite's naive times their zone back."""
+        del dialect
+        if value is not None and value.tzinfo is None:
+            return value.replace(tzinfo=UTC)
+        return value
+
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+"""A JSON document; the schemas that fill it allow neither NaN nor NUL."""
+
+
+class Reader(Session):
+    """A session for reading."""
+
+
+class Writer(Session):
+    """A session for one short write transaction."""
+
+
+class Database:
+    """One database and its sessions."""
+
+    def __init__(self, url: str) -> None:
+        self.url: URL = make_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.engine: Engine = create_engine(self.url, **self._options())
+        if self.is_sqlite:
+            event.listen(self.engine, "connect", _prepare_sqlite)
+            event.listen(self.engine, "begin", _begin_sqlite)
+
+    def _options(self) -> dict[str, Any]:
+        if self.is_sqlite:
+            return {}
+        timeout = f"-c statement_timeout={POSTGRESQL_STATEMENT_MILLISECONDS}"
+        return {
+            "pool_size": 20,
+            "max_overflow": 20,
+            "pool_pre_ping": True,
+            "connect_args": {"options": timeout},
+        }
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """A read transaction, rolled back at the end."""
+        with Reader(self.engine, autoflush=False) as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """A write transaction, committed at the end or rolled back on error."""
+        engine = self.engine.execution_options(ironlaw_write=True)
+        with Writer(engine, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    def answers(self) -> bool:
+        """Whether the database answers a query."""
+        try:
+            with self.engine.connect() as connection:
+                connection.exec_driver_sql("SELECT 1")
+        except SQLAlchemyError:
+            return False
+        return True
+
+    def dispose(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+
+def _prepare_sqlite(connection: Any, record: ConnectionPoolEntry) -> None:  # noqa: ANN401
+    del record
+    connection.isolation_level = None  # the driver begins nothing by itself
+    cursor = connection.cursor()
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+        f"busy_timeout={SQLITE_BUSY_MILLISECONDS}",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Any) -> None:  # noqa: ANN401
+    writes = connection.get_execution_options().get("ironlaw_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN DEFERRED")
