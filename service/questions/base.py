@@ -1,0 +1,136 @@
+"""What every shape of the API is built from: strict scalars, input models, and parts of answers."""
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from service.planning.quantity import Basis
+
+LARGEST_INTEGER = 2**53 - 1
+"""Above it JavaScript loses digits."""
+
+_INT64 = {"format": "int64"}
+
+Count = Annotated[int, Field(ge=1, le=LARGEST_INTEGER, json_schema_extra=_INT64)]
+Size = Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=_INT64)]
+Degree = Annotated[int, Field(ge=1, le=1_000_000, json_schema_extra=_INT64)]
+Positive = Annotated[float, Field(gt=0, le=1e30)]
+NotNegative = Annotated[float, Field(ge=0, le=1e30)]
+Share = Annotated[float, Field(gt=0, le=1)]
+ResourceId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}$", max_length=100)]
+CatalogName = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._/+()-]{0,199}$",
+        max_length=200,
+        description="The id of a catalog row, or one of its aliases.",
+    ),
+]
+Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+DecimalText = Annotated[str, Field(pattern=r"^[0-9]{1,15}(\.[0-9]{1,9})?$", max_length=25)]
+CurrencyCode = Annotated[str, Field(pattern=r"^[A-Z]{3}$", max_length=3)]
+Integer = Annotated[int, Field(json_schema_extra=_INT64)]
+"""An integer of an answer."""
+
+
+class Input(BaseModel):
+    """A shape that callers send: strict types, no unknown members, no NaN, no nulls."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+    )
+
+
+class MoneyInput(Input):
+    """An amount of one currency."""
+
+    amount: DecimalText
+    """Decimal number as text, such as "3" or "2.49"."""
+    currency_code: CurrencyCode
+    """ISO 4217 code."""
+
+
+class MoneyAmount(TypedDict):
+    """An amount of one currency."""
+
+    amount: str
+    currency_code: str
+
+
+class MoneyQuantity(TypedDict):
+    """A headline amount with its 80% interval and the evidence behind it."""
+
+    amount: str
+    low: str
+    high: str
+    currency_code: str
+    basis: Basis
+
+
+class QuantityAnswer(TypedDict):
+    """A number with its 80% interval and the evidence behind it."""
+
+    value: float
+    low: float
+    high: float
+    basis: Basis
+
+
+class Gap(TypedDict):
+    """A figure that is absent, and why. It is unknown, not zero."""
+
+    pointer: str
+    code: str
+    detail: str
+
+
+class AnswerWarning(TypedDict):
+    """Something in the question that the reader of the answer should know of."""
+
+    code: str
+    pointer: str
+    detail: str
+
+
+class Advice(TypedDict):
+    """A change worth trying, and what it does."""
+
+    code: str
+    detail: str
+
+
+class Source(TypedDict):
+    """A catalog row or a reference curve that the answer rests on."""
+
+    pointer: str
+    kind: Literal["model", "accelerator", "link", "offer", "grid", "site", "reference_curve"]
+    id: str
+    version: Integer
+    citation: str
+
+
+class Evidence(TypedDict):
+    """What it takes to reproduce the answer."""
+
+    catalog_revision: Integer
+    method_version: str
+    input_digest: str
+    calibration_ids: list[str]
+    sources: list[Source]
+
+
+class Line(TypedDict):
+    """One charge: quantity times unit price, rounded once."""
+
+    name: str
+    quantity: float
+    unit: str
+    unit_price: NotRequired[MoneyAmount]
+    amount: NotRequired[MoneyAmount]
+    source: str

@@ -1,0 +1,102 @@
+"""What resolving a question needs of a catalog. The snapshot is one; a test may bring another."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Protocol
+
+from service.planning.cluster import Accelerator
+from service.planning.curves import ReferenceCurves
+from service.planning.profile import Profile
+from service.questions.base import Source
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """A model with what its architecture costs."""
+
+    profile: Profile
+    context_tokens: int | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAccelerator:
+    """An accelerator."""
+
+    accelerator: Accelerator
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLink:
+    """A link."""
+
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class KnownOffer:
+    """A dated price of one device for an hour."""
+
+    accelerator_id: str
+    purchase_option: str
+    price_per_device_hour: Decimal
+    currency_code: str
+    as_of: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGrid:
+    """A grid's carbon intensity and off-site water."""
+
+    carbon_intensity_kg_co2e_per_kwh: float
+    water_liters_per_kwh: float | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSite:
+    """A building."""
+
+    pue: float
+    grid_id: str | None
+    water_usage_effectiveness_liters_per_kwh: float | None
+    source: Source
+
+
+class Catalog(Protocol):
+    """Rows by id or alias, as of one revision."""
+
+    @property
+    def revision(self) -> int:
+        """Number of the last change that this view contains."""
+
+    @property
+    def curves(self) -> ReferenceCurves:
+        """The reference set of measured efficiencies."""
+
+    @property
+    def models(self) -> Mapping[str, KnownModel]:
+        """Models by id and by alias."""
+
+    @property
+    def accelerators(self) -> Mapping[str, KnownAccelerator]:
+        """Accelerators by id and by alias."""
+
+    @property
+    def links(self) -> Mapping[str, KnownLink]:
+        """Links by id and by alias."""
+
+    @property
+    def offers(self) -> Mapping[str, KnownOffer]:
+        """Offers by id."""
+
+    @property
+    def grids(self) -> Mapping[str, KnownGrid]:
+        """Grids by id and by alias."""
+
+    @property
+    def sites(self) -> Mapping[str, KnownSite]:
+        """Sites by id."""

@@ -1,0 +1,116 @@
+"""The four questions and their batches."""
+
+from typing import Annotated
+
+from pydantic import MISSING, Field
+
+from service.questions.base import (
+    CatalogName,
+    Input,
+    MoneyInput,
+    NotNegative,
+    Text,
+)
+from service.questions.references import (
+    ClusterInput,
+    EfficiencyInput,
+    ModelledEfficiency,
+    ModelReference,
+    ParallelismInput,
+)
+from service.questions.workloads import WorkloadInput
+
+BATCH_LIMIT = 500
+"""Most questions of one batch."""
+
+
+class Rental(Input):
+    """What a rented device costs: a price, or an offer of the catalog."""
+
+    price_per_device_hour: MoneyInput | MISSING = MISSING
+    offer_id: CatalogName | MISSING = MISSING
+    purchase_option: Text | MISSING = MISSING
+    """Refuses an offer of another kind, such as spot for on_demand."""
+
+
+class Purchase(Input):
+    """What a bought device costs."""
+
+    price_per_device: MoneyInput
+
+
+class Electricity(Input):
+    """A flat price of electricity."""
+
+    price_per_kwh: MoneyInput
+
+
+class RunSite(Input):
+    """The building. Figures given here take the place of those of `site_id`."""
+
+    site_id: CatalogName | MISSING = MISSING
+    pue: Annotated[float, Field(ge=1, le=10)] | MISSING = MISSING
+    """Power usage effectiveness: facility energy over IT energy."""
+    electricity: Electricity | MISSING = MISSING
+    grid_id: CatalogName | MISSING = MISSING
+    carbon_intensity_kg_co2e_per_kwh: NotNegative | MISSING = MISSING
+    water_usage_effectiveness_liters_per_kwh: NotNegative | MISSING = MISSING
+    """Water evaporated on the site per kWh of IT energy."""
+
+
+class MemoryQuestion(Input):
+    """Does it fit?"""
+
+    model: ModelReference
+    workload: WorkloadInput
+    cluster: ClusterInput | MISSING = MISSING
+    """Without a cluster there is no capacity, and so no verdict."""
+    parallelism: ParallelismInput | MISSING = MISSING
+    """Left out, a sensible layout is chosen and stated."""
+
+
+class ThroughputQuestion(Input):
+    """How fast will it go?"""
+
+    model: ModelReference
+    workload: WorkloadInput
+    cluster: ClusterInput
+    parallelism: ParallelismInput | MISSING = MISSING
+    efficiency: EfficiencyInput = ModelledEfficiency(source="modelled")
+
+
+class CostQuestion(ThroughputQuestion):
+    """What will it cost?"""
+
+    rental: Rental | MISSING = MISSING
+    purchase: Purchase | MISSING = MISSING
+
+
+class UtilityBillQuestion(CostQuestion):
+    """What will the run draw, emit and cost, rented or bought?"""
+
+    site: RunSite | MISSING = MISSING
+
+
+class MemoryBatch(Input):
+    """Several questions, answered in order."""
+
+    requests: Annotated[list[MemoryQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]
+
+
+class ThroughputBatch(Input):
+    """Several questions, answered in order."""
+
+    requests: Annotated[list[ThroughputQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]
+
+
+class CostBatch(Input):
+    """Several questions, answered in order."""
+
+    requests: Annotated[list[CostQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]
+
+
+class UtilityBillBatch(Input):
+    """Several questions, answered in order."""
+
+    requests: Annotated[list[UtilityBillQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]

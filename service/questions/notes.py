@@ -1,0 +1,40 @@
+"""What an answer says beside its figures, and references that must exist."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from service.planning.errors import PlanningError
+from service.questions.base import AnswerWarning, Gap, Source
+
+
+@dataclass(slots=True)
+class Notes:
+    """What an answer says beside its figures."""
+
+    warnings: list[AnswerWarning] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+
+    def warn(self, code: str, pointer: str, detail: str) -> None:
+        """Tell the reader of the answer about the question."""
+        self.warnings.append({"code": code, "pointer": pointer, "detail": detail})
+
+    def gap(self, pointer: str, code: str, detail: str) -> None:
+        """Name a figure of the answer that is absent."""
+        self.gaps.append({"pointer": pointer, "code": code, "detail": detail})
+
+    def cite(self, source: Source, pointer: str) -> None:
+        """Name a row that the answer rests on."""
+        self.sources.append({**source, "pointer": pointer})
+
+
+_Row = TypeVar("_Row")
+
+
+def lookup(rows: Mapping[str, _Row], name: str, pointer: str) -> _Row:
+    """The row called ``name``; an unknown name is refused."""
+    row = rows.get(name)
+    if row is None:
+        raise PlanningError("UNKNOWN_REFERENCE", pointer, "the catalog has no row of this id or alias")
+    return row

@@ -1,0 +1,131 @@
+"""How a question names a model, an accelerator, a cluster, a layout and an efficiency."""
+
+from typing import Annotated, Literal
+
+from pydantic import MISSING, Field, JsonValue
+
+from service.planning.parallelism import PipelineSchedule, Sharding
+from service.planning.precision import NumberFormat
+from service.questions.architectures import Architecture
+from service.questions.base import CatalogName, Count, Degree, Input, Positive, Share, Text
+
+
+class CatalogModel(Input):
+    """A model of the catalog."""
+
+    source: Literal["catalog"]
+    id: CatalogName
+
+
+class HuggingFaceModel(Input):
+    """A model by its published `config.json`."""
+
+    source: Literal["huggingface_config"]
+    config: Annotated[
+        dict[str, JsonValue],
+        Field(min_length=1, max_length=500, json_schema_extra={"additionalProperties": True}),
+    ]
+    """The parsed config.json, as published."""
+
+
+class ArchitectureModel(Input):
+    """A model by its layers."""
+
+    source: Literal["architecture"]
+    architecture: Architecture
+
+
+class ParameterCountModel(Input):
+    """A back-of-the-envelope model: what it cannot answer is a gap."""
+
+    source: Literal["parameter_count"]
+    parameter_count: Count
+
+
+ModelReference = Annotated[
+    CatalogModel | HuggingFaceModel | ArchitectureModel | ParameterCountModel,
+    Field(discriminator="source"),
+]
+
+
+class CatalogAccelerator(Input):
+    """An accelerator of the catalog."""
+
+    source: Literal["catalog"]
+    id: CatalogName
+
+
+class AcceleratorSpecification(Input):
+    """An accelerator that is not in the catalog. What is absent is unknown."""
+
+    name: Text = "specification"
+    memory_bytes: Count | MISSING = MISSING
+    """What the driver reports to a process."""
+    memory_bandwidth_bytes_per_second: Positive | MISSING = MISSING
+    peak_flops_per_second: Annotated[dict[NumberFormat, Positive], Field(min_length=1, max_length=9)]
+    """Dense rate by number format."""
+    power_limit_watts: Positive | MISSING = MISSING
+
+
+class SpecifiedAccelerator(Input):
+    """An accelerator by its figures."""
+
+    source: Literal["specification"]
+    specification: AcceleratorSpecification
+
+
+AcceleratorReference = Annotated[CatalogAccelerator | SpecifiedAccelerator, Field(discriminator="source")]
+
+
+class CatalogLink(Input):
+    """A link of the catalog."""
+
+    source: Literal["catalog"]
+    id: CatalogName
+
+
+class ClusterInput(Input):
+    """Equal accelerators in equal nodes."""
+
+    accelerator: AcceleratorReference
+    accelerator_count: Degree = 1
+    accelerators_per_node: Degree | MISSING = MISSING
+    """Defaults to the vendor's reference server, else 8."""
+    intra_node_link: CatalogLink | MISSING = MISSING
+    """Defaults to the accelerator's own link in the catalog."""
+    inter_node_link: CatalogLink | MISSING = MISSING
+    host_power_watts: Positive | MISSING = MISSING
+    """Power of a node beside its accelerators; defaults to a share of the reference server's."""
+
+
+class ParallelismInput(Input):
+    """How the workload is laid out. A degree left out is 1, `data` is what remains of the cluster."""
+
+    tensor: Degree = 1
+    pipeline: Degree = 1
+    data: Degree | MISSING = MISSING
+    context: Degree = 1
+    expert: Degree = 1
+    sequence_parallel: bool = False
+    sharding: Sharding = Sharding.NONE
+    sharding_group_size: Degree | MISSING = MISSING
+    pipeline_schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
+    virtual_stages: Degree = 1
+
+
+class ModelledEfficiency(Input):
+    """The achieved share of the limits comes from measured runs."""
+
+    source: Literal["modelled"]
+
+
+class AssumedEfficiency(Input):
+    """The achieved share of the limits is given: T = O / (R_peak x utilization)."""
+
+    source: Literal["assumed"]
+    utilization: Share
+    bandwidth_utilization: Share | MISSING = MISSING
+    """Defaults to `utilization`, with a warning where it matters."""
+
+
+EfficiencyInput = Annotated[ModelledEfficiency | AssumedEfficiency, Field(discriminator="source")]

@@ -1,0 +1,305 @@
+"""From a question to planning values: references looked up, defaults taken, contradictions refused."""
+
+from typing import NamedTuple
+
+from pydantic import MISSING
+
+from service.planning.cluster import Cluster
+from service.planning.errors import PlanningError
+from service.planning.formats.huggingface import import_config
+from service.planning.layout import inference_layout, training_layout
+from service.planning.parallelism import Parallelism, check
+from service.planning.precision import (
+    TRAINING_RECIPES,
+    NumberFormat,
+    TrainingPrecision,
+)
+from service.planning.profile import Profile, profile_of, profile_of_count
+from service.planning.workload import Horizon, HorizonUnit, InferenceWorkload, TrainingWorkload
+from service.questions.architectures import to_planning
+from service.questions.catalog import Catalog
+from service.questions.estimates import MemoryQuestion, ThroughputQuestion
+from service.questions.hardware import usable_bytes
+from service.questions.notes import Notes, lookup
+from service.questions.references import (
+    ArchitectureModel,
+    CatalogModel,
+    HuggingFaceModel,
+    ModelReference,
+    ParallelismInput,
+)
+from service.questions.workloads import (
+    Engine,
+    FixedLength,
+    HorizonInput,
+    InferenceWorkloadInput,
+    TrainingWorkloadInput,
+)
+
+BATCHED_TOKENS = 8192
+"""Most tokens of one iteration, where the engine's setting is not given."""
+
+BLOCK_TOKENS = 16
+"""Tokens of a block of the paged KV cache, where the engine's setting is not given."""
+
+
+class ResolvedModel(NamedTuple):
+    """A model as planning sees it."""
+
+    profile: Profile
+    context_tokens: int | None
+
+
+class Resolved(NamedTuple):
+    """A question with every choice made."""
+
+    model: ResolvedModel
+    workload: TrainingWorkload | InferenceWorkload
+    layout: Parallelism
+    layout_chosen: bool
+    batch_known: bool
+    """Whether the sequences of one step follow from the question."""
+    total_tokens: float | None = None
+    """Tokens that a training run has in all."""
+
+
+def _model(reference: ModelReference, catalog: Catalog, notes: Notes) -> ResolvedModel:
+    match reference:
+        case CatalogModel(id=name):
+            known = lookup(catalog.models, name, "/model/id")
+            notes.cite(known.source, "/model")
+            return ResolvedModel(known.profile, known.context_tokens)
+        case HuggingFaceModel(config=config):
+            try:
+                imported = import_config(config)
+                profile = profile_of(imported.architecture)
+            except PlanningError as error:
+                pointer = f"/model/config{error.pointer}"
+                raise PlanningError(error.code, pointer, error.detail) from error
+            if imported.defaulted:
+                names = ", ".join(imported.defaulted)
+                notes.warn(
+                    "CONFIG_DEFAULT_USED",
+                    "/model/config",
+                    f"the configuration leaves out {names}; the defaults of {imported.class_name} are used",
+                )
+            return ResolvedModel(profile, imported.context_tokens)
+        case ArchitectureModel(architecture=architecture):
+            try:
+                return ResolvedModel(profile_of(to_planning(architecture)), None)
+            except PlanningError as error:
+                pointer = f"/model/architecture{error.pointer}"
+                raise PlanningError(error.code, pointer, error.detail) from error
+        case _:
+            return ResolvedModel(profile_of_count(reference.parameter_count), None)
+
+
+def _given_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallelism:
+    held = given.tensor * given.pipeline * given.context
+    data = given.data
+    if data is MISSING:
+        # What remains of the cluster; a remainder is refused by the check of the product.
+        data = max(1, cluster.accelerator_count // held) if cluster else 1
+    layout = Parallelism(
+        tensor=given.tensor,
+        pipeline=given.pipeline,
+        data=data,
+        context=given.context,
+        expert=given.expert,
+        sequence_parallel=given.sequence_parallel,
+        sharding=given.sharding,
+        sharding_group_size=None if given.sharding_group_size is MISSING else given.sharding_group_size,
+        pipeline_schedule=given.pipeline_schedule,
+        virtual_stages=given.virtual_stages,
+    )
+    check(layout, device_count=cluster.accelerator_count if cluster else layout.devices)
+    return layout
+
+
+def _check_shapes(layout: Parallelism, profile: Profile) -> None:
+    """Refuse degrees that the model's shapes do not allow."""
+    if not profile.shapes_known:
+        return
+    if layout.pipeline > profile.block_count:
+        raise PlanningError(
+            "PARALLELISM_MISMATCH",
+            "/parallelism/pipeline",
+            f"pipeline {layout.pipeline} exceeds the {profile.block_count} blocks of the model",
+        )
+    if profile.expert_count % layout.expert if profile.expert_count else layout.expert > 1:
+        raise PlanningError(
+            "PARALLELISM_MISMATCH",
+            "/parallelism/expert",
+            f"expert {layout.expert} does not divide the {profile.expert_count} experts of the model",
+        )
+    for work in profile.attention:
+        if work.query_heads % layout.tensor:
+            raise PlanningError(
+                "PARALLELISM_MISMATCH",
+                "/parallelism/tensor",
+                f"tensor {layout.tensor} does not divide the {work.query_heads} attention heads",
+            )
+
+
+def _precision(given: TrainingWorkloadInput, cluster: Cluster | None) -> TrainingPrecision:
+    if given.precision is not MISSING:
+        return given.precision
+    choices = (TrainingPrecision.BF16, TrainingPrecision.FP16, TrainingPrecision.FP32)
+    if cluster:
+        for precision in choices:
+            if cluster.accelerator.peak(TRAINING_RECIPES[precision].compute):
+                return precision
+    return TrainingPrecision.BF16
+
+
+def _training(given: TrainingWorkloadInput, cluster: Cluster | None) -> TrainingWorkload:
+    steps = given.gradient_accumulation_steps
+    return TrainingWorkload(
+        sequence_length=given.sequence_length,
+        micro_batch_size=given.micro_batch_size,
+        micro_batches=1 if steps is MISSING else steps,
+        recipe=TRAINING_RECIPES[_precision(given, cluster)],
+        optimizer=given.optimizer,
+        kernel=given.attention,
+        recomputation=given.recomputation.strategy,
+    )
+
+
+def _micro_batches(given: TrainingWorkloadInput, layout: Parallelism) -> int | None:
+    """Micro-batches per step, or None where the global batch does not divide."""
+    steps = given.gradient_accumulation_steps
+    if given.global_batch_size is MISSING:
+        return 1 if steps is MISSING else steps
+    held = given.micro_batch_size * layout.data
+    if given.global_batch_size % held:
+        return None
+    count = given.global_batch_size // held
+    return count if steps in (MISSING, count) else None
+
+
+def _with_batch(
+    workload: TrainingWorkload, given: TrainingWorkloadInput, layout: Parallelism
+) -> TrainingWorkload:
+    count = _micro_batches(given, layout)
+    if count is None:
+        raise PlanningError(
+            "BATCH_MISMATCH",
+            "/workload/global_batch_size",
+            f"global_batch_size is not micro_batch_size {given.micro_batch_size} x data "
+            f"{layout.data} x gradient_accumulation_steps",
+        )
+    return workload if count == workload.micro_batches else workload._replace(micro_batches=count)
+
+
+def _total_tokens(given: TrainingWorkloadInput, global_batch_size: int) -> float | None:
+    totals = {
+        "total_tokens": (given.total_tokens, 1),
+        "total_steps": (given.total_steps, global_batch_size * given.sequence_length),
+        "total_samples": (given.total_samples, given.sequence_length),
+    }
+    stated = [(name, n * factor) for name, (n, factor) in totals.items() if n is not MISSING]
+    if len(stated) > 1:
+        names = " and ".join(name for name, _ in stated)
+        raise PlanningError("TOTAL_CONFLICT", f"/workload/{stated[1][0]}", f"give one of {names}")
+    return float(stated[0][1]) if stated else None
+
+
+def _tokens(length: int | FixedLength) -> float:
+    return float(length.tokens if isinstance(length, FixedLength) else length)
+
+
+def _inference(given: InferenceWorkloadInput, model: ResolvedModel, notes: Notes) -> InferenceWorkload:
+    outputs = _tokens(given.output_tokens)
+    if model.profile.shapes_known and not model.profile.generates:
+        outputs = 0.0
+        notes.warn(
+            "NO_TOKENS_GENERATED",
+            "/workload/output_tokens",
+            "the model does not decode; a request is one pass over its input",
+        )
+    workload = InferenceWorkload(
+        weight_format=NumberFormat(given.weight_precision),
+        cache_format=NumberFormat(given.kv_cache_precision),
+        input_tokens=_tokens(given.input_tokens),
+        output_tokens=outputs,
+        concurrency=given.concurrency,
+        batched_tokens=BATCHED_TOKENS,
+        block_tokens=BLOCK_TOKENS,
+        memory_fraction=given.memory_fraction,
+    )
+    if given.engine is not MISSING:
+        workload = _under_engine(workload, given.engine)
+    if given.horizon is not MISSING:
+        workload = _until(workload, given.horizon)
+    return workload
+
+
+def _under_engine(workload: InferenceWorkload, engine: Engine) -> InferenceWorkload:
+    workload = workload._replace(block_tokens=engine.block_tokens)
+    if engine.max_batched_tokens is not MISSING:
+        workload = workload._replace(batched_tokens=engine.max_batched_tokens)
+    if engine.max_num_seqs is not MISSING:
+        workload = workload._replace(most_requests=engine.max_num_seqs)
+    return workload
+
+
+def _until(workload: InferenceWorkload, given: HorizonInput) -> InferenceWorkload:
+    ends = [Horizon(HorizonUnit(name), value) for name, value in given if value is not MISSING]
+    if len(ends) != 1:
+        raise PlanningError("HORIZON", "/workload/horizon", "give exactly one end of the horizon")
+    return workload._replace(horizon=ends[0])
+
+
+def resolve(
+    question: MemoryQuestion | ThroughputQuestion,
+    cluster: Cluster | None,
+    catalog: Catalog,
+    notes: Notes,
+) -> Resolved:
+    """The question as planning values on ``cluster``, with what was looked up and chosen noted.
+
+    Raises :class:`PlanningError` naming the field of the question at fault.
+    """
+    model = _model(question.model, catalog, notes)
+    given = question.workload
+    layout = None
+    if question.parallelism is not MISSING:
+        layout = _given_layout(question.parallelism, cluster)
+        _check_shapes(layout, model.profile)
+    devices = cluster.accelerator_count if cluster else 1
+    per_node = cluster.accelerators_per_node if cluster else 1
+    if isinstance(given, TrainingWorkloadInput):
+        training = _training(given, cluster)
+        chosen = layout or training_layout(
+            model.profile,
+            training,
+            devices=devices,
+            per_node=per_node,
+            usable_bytes=usable_bytes(cluster, training),
+            allowed=lambda candidate: _micro_batches(given, candidate) is not None,
+        )
+        training = _with_batch(training, given, chosen)
+        known = layout is not None or model.profile.shapes_known or given.global_batch_size is not MISSING
+        _check_length(given.sequence_length, "/workload/sequence_length", model, notes)
+        batch = training.micro_batch_size * training.micro_batches * chosen.data
+        total = _total_tokens(given, batch)
+        return Resolved(model, training, chosen, layout is None, known, total)
+    inference = _inference(given, model, notes)
+    chosen = layout or inference_layout(
+        model.profile,
+        inference,
+        devices=devices,
+        per_node=per_node,
+        usable_bytes=usable_bytes(cluster, inference),
+    )
+    _check_length(inference.input_tokens + inference.output_tokens, "/workload/input_tokens", model, notes)
+    return Resolved(model, inference, chosen, layout is None, batch_known=True)
+
+
+def _check_length(tokens: float, pointer: str, model: ResolvedModel, notes: Notes) -> None:
+    if model.context_tokens is not None and tokens > model.context_tokens:
+        notes.warn(
+            "CONTEXT_EXCEEDED",
+            pointer,
+            f"{tokens:.0f} tokens exceed the {model.context_tokens} that the model was built for",
+        )
