@@ -1,0 +1,1 @@
+"""The catalog: models, accelerators, links, offers, grids and sites, each row with its sources."""

@@ -1,0 +1,83 @@
+"""Shapes of accelerators."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import MISSING, Field
+from typing_extensions import TypedDict
+
+from service.catalog.rows import DateText, RowInput, Versioned
+from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, Words, patch_of
+from service.questions.base import Count, Degree, Input, Positive, ResourceId, Text
+
+PeakFormat = Literal["fp64", "fp64_tensor", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8"]
+
+
+class ReferenceServer(Input):
+    """The vendor's server for this accelerator."""
+
+    name: Text
+    accelerator_count: Degree
+    power_limit_watts: Positive
+    """The most that the whole server draws."""
+
+
+class AcceleratorInput(RowInput):
+    """One accelerator as sold. Rates are dense, for the whole part, and absent where unknown."""
+
+    vendor: Text
+    generation: Text | MISSING = MISSING
+    """Architecture in lower case, such as hopper."""
+    form_factor: Text | MISSING = MISSING
+    launched_on: DateText | MISSING = MISSING
+    memory_label_gb: Positive | MISSING = MISSING
+    """The figure on the label."""
+    memory_label_reading: Literal["binary", "decimal", "unknown"] | MISSING = MISSING
+    """Whether the label counts 2^30 or 10^9 bytes."""
+    memory_kind: Text | MISSING = MISSING
+    memory_reported_bytes: Count | MISSING = MISSING
+    """What the driver reports to a process."""
+    memory_bandwidth_bytes_per_second: Positive | MISSING = MISSING
+    peak_flops_per_second: Annotated[dict[PeakFormat, Positive], Field(max_length=9)] | MISSING = MISSING
+    """Dense rate by number format; tensor rates accumulate in FP32."""
+    power_limit_watts: Positive | MISSING = MISSING
+    intra_node_link_id: ResourceId | MISSING = MISSING
+    pcie_generation: Annotated[int, Field(ge=1, le=20, json_schema_extra={"format": "int64"})] | MISSING = (
+        MISSING
+    )
+    device_count: Annotated[int, Field(ge=1, le=64, json_schema_extra={"format": "int64"})] | MISSING = (
+        MISSING
+    )
+    """Devices that software sees for one part, where more than one."""
+    server: ReferenceServer | MISSING = MISSING
+
+
+class Accelerator(AcceleratorInput, Versioned):
+    """An accelerator of the catalog."""
+
+
+if TYPE_CHECKING:
+    AcceleratorPatch = AcceleratorInput
+else:
+    AcceleratorPatch = patch_of(AcceleratorInput, "AcceleratorPatch")
+
+
+class AcceleratorPage(TypedDict):
+    """A page of accelerators."""
+
+    items: list[Accelerator]
+    next_page_token: str | None
+
+
+class AcceleratorQuery(ListQuery):
+    """Filters of accelerators."""
+
+    vendor: Words = []
+    """Vendors to list."""
+    generation: Words = []
+    """Generations to list."""
+    min_memory_reported_bytes: Bound = 0.0
+    """Least memory that the driver reports."""
+    min_memory_bandwidth_bytes_per_second: Bound = 0.0
+    """Least memory bandwidth."""
+    max_power_limit_watts: Bound = LARGEST_BOUND
+    """Highest power limit."""

@@ -1,0 +1,46 @@
+"""What can go wrong with a catalog row."""
+
+from service.kit.problems import (
+    Conflict,
+    FieldError,
+    NotFound,
+    PreconditionFailed,
+    PreconditionRequired,
+    Unprocessable,
+)
+
+
+class RowNotFound(NotFound):
+    """There is no such row."""
+
+    code, title = "ROW_NOT_FOUND", "There is no row of this id"
+
+
+class RowExists(Conflict):
+    """The id or an alias is taken."""
+
+    code, title = "ROW_EXISTS", "The id or an alias is taken"
+
+
+class RowInUse(Conflict):
+    """Another row refers to this one."""
+
+    code, title = "ROW_IN_USE", "Another row refers to this one"
+
+
+class VersionRequired(PreconditionRequired):
+    """A change needs the version that it is based on."""
+
+    code, title = "VERSION_REQUIRED", "Send the ETag of the row as If-Match"
+
+
+class VersionConflict(PreconditionFailed):
+    """The row has a newer version."""
+
+    code, title = "VERSION_CONFLICT", "The row has changed since it was read"
+
+
+def unknown_reference(member: str, noun: str) -> Unprocessable:
+    """A member names a row that does not exist."""
+    detail = f"there is no row of this id among {noun}"
+    return Unprocessable("A member refers to no row", FieldError(f"/{member}", "UNKNOWN_REFERENCE", detail))

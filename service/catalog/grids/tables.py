@@ -1,0 +1,19 @@
+"""The table of grids."""
+
+from sqlalchemy import Float, Integer, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.catalog.rows import CatalogRow
+
+
+class GridRow(CatalogRow):
+    """One version of a grid."""
+
+    __tablename__ = "grids"
+
+    code: Mapped[str] = mapped_column(String(500))
+    kind: Mapped[str] = mapped_column(String(30))
+    carbon_intensity_kg_co2e_per_kwh: Mapped[float] = mapped_column(Float)
+    data_year: Mapped[int | None] = mapped_column(Integer)
+    accounting: Mapped[str] = mapped_column(String(30))
+    water_liters_per_kwh: Mapped[float | None] = mapped_column(Float)

@@ -1,0 +1,1 @@
+"""Links between accelerators and between nodes."""

@@ -1,0 +1,51 @@
+"""Operations on links."""
+
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from service.catalog.face import (
+    CHANGED,
+    CREATED,
+    DELETED,
+    READ,
+    Face,
+    IfMatch,
+    IfNoneMatch,
+    RowId,
+)
+from service.catalog.links.schemas import Link, LinkInput, LinkPage, LinkPatch, LinkQuery
+from service.catalog.nouns import LINKS
+from service.kit.web import api_router
+
+router = api_router("/v1/links", tag="links")
+
+
+@router.get("", response_model=LinkPage, responses=READ)
+def list_links(face: Face, query: Annotated[LinkQuery, Query()], if_none_match: IfNoneMatch = "") -> Response:
+    """List links."""
+    return face.list(LINKS, query, if_none_match)
+
+
+@router.post("", status_code=201, response_model=Link, responses=CREATED)
+def create_link(face: Face, body: LinkInput) -> Response:
+    """Create a link."""
+    return face.create(LINKS, body)
+
+
+@router.get("/{id}", response_model=Link, responses=READ)
+def get_link(face: Face, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
+    """Get a link."""
+    return face.get(LINKS, id, if_none_match)
+
+
+@router.patch("/{id}", response_model=Link, responses=CHANGED)
+def update_link(face: Face, id: RowId, body: LinkPatch, if_match: IfMatch = "") -> Response:
+    """Change members of a link."""
+    return face.change(LINKS, id, body, if_match)
+
+
+@router.delete("/{id}", status_code=204, responses=DELETED)
+def delete_link(face: Face, id: RowId, if_match: IfMatch = "") -> Response:
+    """Delete a link."""
+    return face.delete(LINKS, id, if_match)

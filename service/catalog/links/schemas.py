@@ -1,0 +1,54 @@
+"""Shapes of links."""
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import MISSING
+from typing_extensions import TypedDict
+
+from service.catalog.rows import RowInput, Versioned
+from service.catalog.shapes import Bound, ListQuery, patch_of
+from service.questions.base import Positive
+
+LinkKind = Literal["nvlink", "pcie", "infiniband", "ethernet", "infinity_fabric", "ici", "neuronlink", "c2c"]
+LinkScope = Literal["intra_node", "inter_node"]
+
+
+class LinkInput(RowInput):
+    """A link between accelerators of a node, or between nodes."""
+
+    kind: LinkKind
+    scope: LinkScope
+    bandwidth_bytes_per_second: Positive
+    """One direction, for each device."""
+    bidirectional_bandwidth_bytes_per_second: Positive | MISSING = MISSING
+    """Both directions together, as vendors print it."""
+    latency_seconds: Positive | MISSING = MISSING
+    """One way."""
+
+
+class Link(LinkInput, Versioned):
+    """A link of the catalog."""
+
+
+if TYPE_CHECKING:
+    LinkPatch = LinkInput
+else:
+    LinkPatch = patch_of(LinkInput, "LinkPatch")
+
+
+class LinkPage(TypedDict):
+    """A page of links."""
+
+    items: list[Link]
+    next_page_token: str | None
+
+
+class LinkQuery(ListQuery):
+    """Filters of links."""
+
+    kind: list[LinkKind] = []
+    """Kinds to list."""
+    scope: list[LinkScope] = []
+    """Scopes to list."""
+    min_bandwidth_bytes_per_second: Bound = 0.0
+    """Least bandwidth in one direction."""

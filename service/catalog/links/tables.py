@@ -1,0 +1,18 @@
+"""The table of links."""
+
+from sqlalchemy import Float, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.catalog.rows import CatalogRow
+
+
+class LinkRow(CatalogRow):
+    """One version of a link."""
+
+    __tablename__ = "links"
+
+    kind: Mapped[str] = mapped_column(String(30))
+    scope: Mapped[str] = mapped_column(String(20))
+    bandwidth_bytes_per_second: Mapped[float] = mapped_column(Float)
+    bidirectional_bandwidth_bytes_per_second: Mapped[float | None] = mapped_column(Float)
+    latency_seconds: Mapped[float | None] = mapped_column(Float)

@@ -1,0 +1,1 @@
+"""Architectures with a name."""

@@ -1,0 +1,67 @@
+"""Shapes of models."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import MISSING, Field, JsonValue
+from typing_extensions import TypedDict
+
+from service.catalog.rows import RowInput, Versioned
+from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, patch_of
+from service.questions.architectures import Architecture
+from service.questions.base import AnswerWarning, Integer, Size
+
+
+class ModelInput(RowInput):
+    """An architecture with a name."""
+
+    architecture: Architecture
+    context_tokens: Size | MISSING = MISSING
+    """Longest sequence that the model was built for."""
+
+
+class Model(ModelInput, Versioned):
+    """A model of the catalog."""
+
+    parameter_count: Integer
+    """As PyTorch counts the parameters of the class: tied ones once, buffers not."""
+    active_parameter_count: Integer
+    """Parameters that one token uses."""
+
+
+if TYPE_CHECKING:
+    ModelPatch = ModelInput
+else:
+    ModelPatch = patch_of(ModelInput, "ModelPatch")
+
+
+class ModelImport(RowInput):
+    """A model by its published config.json."""
+
+    config: Annotated[
+        dict[str, JsonValue],
+        Field(min_length=1, max_length=500, json_schema_extra={"additionalProperties": True}),
+    ]
+    """The parsed config.json, as published."""
+
+
+class ImportedModel(TypedDict):
+    """The model that was stored, and what the configuration left open."""
+
+    model: Model
+    warnings: list[AnswerWarning]
+
+
+class ModelPage(TypedDict):
+    """A page of models."""
+
+    items: list[Model]
+    next_page_token: str | None
+
+
+class ModelQuery(ListQuery):
+    """Filters of models."""
+
+    min_parameter_count: Bound = 0.0
+    """Fewest parameters."""
+    max_parameter_count: Bound = LARGEST_BOUND
+    """Most parameters."""

@@ -1,0 +1,20 @@
+"""The table of models."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.catalog.rows import CatalogRow
+from service.kit.database import Json
+
+
+class ModelRow(CatalogRow):
+    """One version of a model; the counts follow from the architecture."""
+
+    __tablename__ = "models"
+
+    architecture: Mapped[dict[str, Any]] = mapped_column(Json)
+    context_tokens: Mapped[int | None] = mapped_column(BigInteger)
+    parameter_count: Mapped[int] = mapped_column(BigInteger)
+    active_parameter_count: Mapped[int] = mapped_column(BigInteger)

@@ -1,0 +1,77 @@
+"""The six nouns of the catalog."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from service.catalog.accelerators.schemas import Accelerator, AcceleratorInput, AcceleratorPatch
+from service.catalog.accelerators.tables import AcceleratorRow
+from service.catalog.grids.schemas import Grid, GridInput, GridPatch
+from service.catalog.grids.tables import GridRow
+from service.catalog.links.schemas import Link, LinkInput, LinkPatch
+from service.catalog.links.tables import LinkRow
+from service.catalog.models.schemas import Model, ModelInput, ModelPatch
+from service.catalog.models.tables import ModelRow
+from service.catalog.offers.schemas import Offer, OfferInput, OfferPatch
+from service.catalog.offers.tables import OfferRow
+from service.catalog.rows import Document, Noun
+from service.catalog.sites.schemas import Site, SiteInput, SitePatch
+from service.catalog.sites.tables import SiteRow
+from service.planning.profile import profile_of
+from service.questions.architectures import Architecture, to_planning
+
+_PRICE_DIGITS = Decimal("0.000000001")
+
+
+def _parameter_counts(document: Document) -> Document:
+    profile = profile_of(to_planning(Architecture.model_validate(document["architecture"])))
+    return {
+        "parameter_count": profile.parameter_count,
+        "active_parameter_count": profile.active_parameter_count,
+    }
+
+
+def _device_price(document: Document) -> Document:
+    price = document["price_per_instance_hour"]
+    each = (Decimal(price["amount"]) / document.get("accelerator_count", 1)).quantize(_PRICE_DIGITS)
+    text = f"{each.normalize():f}"
+    return {"price_per_device_hour": {"amount": text, "currency_code": price["currency_code"]}}
+
+
+LINKS = Noun(name="links", table=LinkRow, created=LinkInput, patched=LinkPatch, resource=Link)
+ACCELERATORS = Noun(
+    name="accelerators",
+    table=AcceleratorRow,
+    created=AcceleratorInput,
+    patched=AcceleratorPatch,
+    resource=Accelerator,
+    references={"intra_node_link_id": "links"},
+)
+MODELS = Noun(
+    name="models",
+    table=ModelRow,
+    created=ModelInput,
+    patched=ModelPatch,
+    resource=Model,
+    derived=_parameter_counts,
+)
+OFFERS = Noun(
+    name="offers",
+    table=OfferRow,
+    created=OfferInput,
+    patched=OfferPatch,
+    resource=Offer,
+    references={"accelerator_id": "accelerators"},
+    derived=_device_price,
+)
+GRIDS = Noun(name="grids", table=GridRow, created=GridInput, patched=GridPatch, resource=Grid)
+SITES = Noun(
+    name="sites",
+    table=SiteRow,
+    created=SiteInput,
+    patched=SitePatch,
+    resource=Site,
+    references={"grid_id": "grids"},
+)
+
+NOUNS: Mapping[str, Noun] = {noun.name: noun for noun in (LINKS, ACCELERATORS, MODELS, OFFERS, GRIDS, SITES)}
+"""By name; a noun stands behind those that it refers to."""

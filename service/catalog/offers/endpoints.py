@@ -1,0 +1,53 @@
+"""Operations on offers."""
+
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from service.catalog.face import (
+    CHANGED,
+    CREATED,
+    DELETED,
+    READ,
+    Face,
+    IfMatch,
+    IfNoneMatch,
+    RowId,
+)
+from service.catalog.nouns import OFFERS
+from service.catalog.offers.schemas import Offer, OfferInput, OfferPage, OfferPatch, OfferQuery
+from service.kit.web import api_router
+
+router = api_router("/v1/offers", tag="offers")
+
+
+@router.get("", response_model=OfferPage, responses=READ)
+def list_offers(
+    face: Face, query: Annotated[OfferQuery, Query()], if_none_match: IfNoneMatch = ""
+) -> Response:
+    """List offers."""
+    return face.list(OFFERS, query, if_none_match)
+
+
+@router.post("", status_code=201, response_model=Offer, responses=CREATED)
+def create_offer(face: Face, body: OfferInput) -> Response:
+    """Create an offer."""
+    return face.create(OFFERS, body)
+
+
+@router.get("/{id}", response_model=Offer, responses=READ)
+def get_offer(face: Face, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
+    """Get an offer."""
+    return face.get(OFFERS, id, if_none_match)
+
+
+@router.patch("/{id}", response_model=Offer, responses=CHANGED)
+def update_offer(face: Face, id: RowId, body: OfferPatch, if_match: IfMatch = "") -> Response:
+    """Change members of an offer."""
+    return face.change(OFFERS, id, body, if_match)
+
+
+@router.delete("/{id}", status_code=204, responses=DELETED)
+def delete_offer(face: Face, id: RowId, if_match: IfMatch = "") -> Response:
+    """Delete an offer."""
+    return face.delete(OFFERS, id, if_match)

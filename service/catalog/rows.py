@@ -1,0 +1,104 @@
+"""What every catalog row has in common: shapes, the table mixin, and the noun that ties them together.
+
+Rows are append-only versions: a change inserts the next version, a deletion inserts a tombstone, and the
+highest version of an id is the current one. One revision number counts the changes of the whole catalog.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import MISSING, AwareDatetime, Field
+from sqlalchemy import BigInteger, Boolean, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.kit.database import Base, Json, UtcDateTime
+from service.questions.base import CatalogName, Input, Integer, ResourceId
+from service.questions.base import Text as TextInput
+
+DateText = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$", max_length=10)]
+"""A year, a month or a day."""
+
+
+class Citation(Input):
+    """Where values of a row come from."""
+
+    pointers: Annotated[
+        list[Annotated[str, Field(max_length=200, pattern=r"^(/[A-Za-z0-9_]{1,100})*$")]],
+        Field(min_length=1, max_length=50),
+    ]
+    """JSON Pointers of the values; the empty pointer is the whole row."""
+    citation: Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
+    """Document, publisher and how it was read."""
+    url: Annotated[str, Field(max_length=500, pattern=r"^https://[^\s\x00-\x1f\x7f]+$")] | MISSING = MISSING
+    licence: TextInput | MISSING = MISSING
+    as_of: DateText
+    """Date of the document, or on which it was read."""
+
+
+class RowInput(Input):
+    """Members of every row that callers create."""
+
+    id: ResourceId
+    name: TextInput
+    aliases: Annotated[list[CatalogName], Field(max_length=50)] = []
+    """Other names under which a question may refer to the row."""
+    note: TextInput | MISSING = MISSING
+    sources: Annotated[list[Citation], Field(min_length=1, max_length=50)]
+
+
+class Versioned(Input):
+    """Members that the service adds to every row."""
+
+    version: Integer
+    """Number of this version of the row; the ETag of the resource."""
+    revision: Integer
+    """Catalog revision that this version came with."""
+    origin: Literal["shipped", "user"]
+    """Whether the version shipped with the service or was written over the API."""
+    created_at: AwareDatetime
+
+
+class CatalogRow(Base):
+    """One version of one row."""
+
+    __abstract__ = True
+
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    version: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    revision: Mapped[int] = mapped_column(BigInteger, index=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    origin: Mapped[str] = mapped_column(String(10))
+    deleted: Mapped[bool] = mapped_column(Boolean)
+    name: Mapped[str] = mapped_column(Text)
+    aliases: Mapped[list[str]] = mapped_column(Json)
+    note: Mapped[str | None] = mapped_column(Text)
+    sources: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+
+
+VERSION_COLUMNS = ("version", "revision", "origin", "created_at")
+Document = dict[str, Any]
+"""A row as JSON, without the members that the service adds."""
+
+
+def _nothing(document: Document) -> Document:
+    del document
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noun:
+    """One kind of row: its table, its shapes and what it refers to.
+
+    ``references`` maps a member to the noun whose id it holds. ``derived`` computes members that
+    the table keeps and the answer shows, but callers do not send.
+    """
+
+    name: str
+    table: type[CatalogRow]
+    created: type[RowInput]
+    patched: type[Input]
+    resource: type[Input]
+    references: Mapping[str, str] = field(default_factory=dict)
+    derived: Callable[[Document], Document] = _nothing

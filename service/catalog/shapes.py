@@ -1,0 +1,44 @@
+"""Query parameters of a list, and the patch shape of a row shape."""
+
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import MISSING, BaseModel, ConfigDict, Field, create_model
+
+from service.questions.base import Input, ResourceId
+
+PAGE_SIZE_LIMIT = 500
+
+Identifiers = Annotated[list[ResourceId], Field(max_length=50)]
+Words = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]],
+    Field(max_length=50),
+]
+
+LARGEST_BOUND = 1e30
+Bound = Annotated[float, Field(ge=0, le=LARGEST_BOUND, allow_inf_nan=False)]
+"""A bound of a filter; rows without the figure pass only while the bound is not given."""
+
+
+class ListQuery(BaseModel):
+    """Paging, order and filters; a filter given several times matches any of its values."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    page_size: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra={"format": "int64"})] = 50
+    """Rows per page; more than 500 are answered with 500."""
+    page_token: Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9_-]*$")] = ""
+    """`next_page_token` of the page before, with the same filters and order."""
+    order_by: Literal["id", "-id", "name", "-name"] = "id"
+    """A leading minus is descending."""
+    id: Identifiers = []
+    """Ids to list."""
+
+
+def patch_of(shape: type[Input], name: str) -> type[Input]:
+    """The shape of a change: every member but the id, none required."""
+    fields: dict[str, Any] = {
+        member: (Union[info.rebuild_annotation(), MISSING], MISSING)  # noqa: UP007
+        for member, info in shape.model_fields.items()
+        if member != "id"
+    }
+    return create_model(name, __base__=Input, __doc__="Members to change; the others stay.", **fields)

@@ -1,0 +1,44 @@
+"""Shapes of sites."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import MISSING, Field
+from typing_extensions import TypedDict
+
+from service.catalog.rows import RowInput, Versioned
+from service.catalog.shapes import Identifiers, ListQuery, patch_of
+from service.questions.base import NotNegative, ResourceId
+
+
+class SiteInput(RowInput):
+    """A building or a fleet of buildings."""
+
+    pue: Annotated[float, Field(ge=1, le=10)]
+    """Power usage effectiveness: facility energy over IT energy."""
+    grid_id: ResourceId | MISSING = MISSING
+    water_usage_effectiveness_liters_per_kwh: NotNegative | MISSING = MISSING
+    """Water evaporated on the site for each kWh of IT energy."""
+
+
+class Site(SiteInput, Versioned):
+    """A site of the catalog."""
+
+
+if TYPE_CHECKING:
+    SitePatch = SiteInput
+else:
+    SitePatch = patch_of(SiteInput, "SitePatch")
+
+
+class SitePage(TypedDict):
+    """A page of sites."""
+
+    items: list[Site]
+    next_page_token: str | None
+
+
+class SiteQuery(ListQuery):
+    """Filters of sites."""
+
+    grid_id: Identifiers = []
+    """Grids to list sites of."""
