@@ -1,0 +1,1 @@
+"""The four estimates: questions resolved, planned and answered, and their HTTP face."""

@@ -1,0 +1,199 @@
+"""The run behind throughput, cost and utility bill: rates of the whole cluster, and how long it lasts."""
+
+from typing import NamedTuple
+
+from service.planning.cluster import Cluster
+from service.planning.curves import Efficiency
+from service.planning.errors import PlanningError
+from service.planning.inference import ServingTime, serving_time
+from service.planning.memory import (
+    inference_memory,
+    largest_concurrency,
+    training_memory,
+)
+from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
+from service.planning.training import (
+    TrainingTime,
+    flops_per_token,
+    training_time,
+    weight_traffic_bytes,
+)
+from service.planning.units import GIGABYTE_BYTES
+from service.planning.workload import HorizonUnit, InferenceWorkload, TrainingWorkload
+from service.questions.catalog import Catalog
+from service.questions.estimates import ThroughputQuestion
+from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
+from service.questions.notes import Notes
+from service.questions.references import AssumedEfficiency
+from service.questions.resolve import Resolved, resolve
+
+
+class Run(NamedTuple):
+    """A resolved question with its rates; ``training`` or ``serving`` is set, or neither is known."""
+
+    resolved: Resolved
+    cluster: Cluster
+    notes: Notes
+    peak_flops_per_second: float
+    training: TrainingTime | None = None
+    serving: ServingTime | None = None
+    duration_seconds: Quantity | None = None
+    tokens: Quantity | None = None
+    """Tokens trained on, or generated, over the whole run."""
+    total_flops: float | None = None
+
+
+def plan_run(question: ThroughputQuestion, catalog: Catalog) -> Run:
+    """Resolve a question and compute its rates."""
+    notes = Notes()
+    cluster = resolve_cluster(question.cluster, catalog, notes)
+    resolved = resolve(question, cluster, catalog, notes)
+    peak = compute_peak(cluster, resolved.workload)[1]
+    efficiency = resolve_efficiency(question.efficiency, catalog, cluster, resolved.workload, notes)
+    run = Run(resolved, cluster, notes, peak)
+    if isinstance(resolved.workload, TrainingWorkload):
+        is_assumed = isinstance(question.efficiency, AssumedEfficiency)
+        return _trained(run, resolved.workload, efficiency, is_assumed=is_assumed)
+    return _served(run, resolved.workload, efficiency, catalog)
+
+
+def _trained(run: Run, workload: TrainingWorkload, efficiency: Efficiency, *, is_assumed: bool) -> Run:
+    profile = run.resolved.model.profile
+    if profile.unmodelled_kinds:
+        run.notes.gap("/tokens_per_second", *_unmodelled(profile.unmodelled_kinds))
+        return run
+    if not profile.shapes_known:
+        run.notes.warn(
+            "ATTENTION_NOT_COUNTED",
+            "/model",
+            "6 N D without attention scores: a parameter count says nothing of shapes",
+        )
+    flops = flops_per_token(profile, workload)
+    moving = _moving_seconds_per_token(run, workload)
+    time = training_time(
+        flops,
+        peak_flops_per_second=run.peak_flops_per_second,
+        devices=run.cluster.accelerator_count,
+        efficiency=efficiency,
+        memory_seconds_per_token=0.0 if is_assumed else moving,
+    )
+    if is_assumed and moving > time.seconds_per_token.value:
+        run.notes.warn(
+            "UTILIZATION_ABOVE_BANDWIDTH",
+            "/efficiency/utilization",
+            "at this batch size moving weights, gradients and optimizer states alone takes longer "
+            "than the assumed utilization leaves",
+        )
+    total = run.resolved.total_tokens
+    tokens = None if total is None else exact(total)
+    return run._replace(
+        training=time,
+        tokens=tokens,
+        duration_seconds=tokens and scaled(time.seconds_per_token, tokens.value),
+        total_flops=tokens and tokens.value * flops.hardware,
+    )
+
+
+def _unmodelled(kinds: frozenset[str]) -> tuple[str, str]:
+    names = ", ".join(sorted(kinds))
+    return "LAYER_KIND_NOT_MODELLED", f"the work of layers of kind {names} is not modelled"
+
+
+def _moving_seconds_per_token(run: Run, workload: TrainingWorkload) -> float:
+    """Seconds per token of the cluster to move the training state at full bandwidth.
+
+    Warns where the state does not fit.
+    """
+    resolved, accelerator = run.resolved, run.cluster.accelerator
+    if not resolved.model.profile.shapes_known:
+        return 0.0
+    stage = training_memory(resolved.model.profile, workload, resolved.layout)[0]
+    usable = usable_bytes(run.cluster, workload)
+    if usable is not None and stage.total_bytes > usable:
+        _warn_too_large(run.notes, stage.total_bytes, usable)
+    if not accelerator.bandwidth_bytes_per_second:
+        return 0.0
+    moved = weight_traffic_bytes(stage.state, workload.micro_batches)
+    return moved / accelerator.bandwidth_bytes_per_second / step_tokens(resolved, workload)
+
+
+def _warn_too_large(notes: Notes, total: float, usable: float) -> None:
+    notes.warn(
+        "DOES_NOT_FIT",
+        "/cluster",
+        f"a device needs {total / GIGABYTE_BYTES:.1f} GB and may use {usable / GIGABYTE_BYTES:.1f} GB; "
+        "the rates are those of devices with enough memory",
+    )
+
+
+def step_tokens(resolved: Resolved, workload: TrainingWorkload) -> float:
+    """Tokens of one optimizer step over all replicas."""
+    sequences = workload.micro_batch_size * workload.micro_batches * resolved.layout.data
+    return float(sequences * workload.sequence_length)
+
+
+def _served(run: Run, workload: InferenceWorkload, efficiency: Efficiency, catalog: Catalog) -> Run:
+    profile, layout = run.resolved.model.profile, run.resolved.layout
+    horizon = workload.horizon
+    if horizon and horizon.unit is HorizonUnit.DURATION:
+        run = run._replace(duration_seconds=assumed(horizon.amount))
+    bandwidth = run.cluster.accelerator.bandwidth_bytes_per_second
+    if not profile.shapes_known:
+        detail = "prefill and decode need the shapes of the model"
+        run.notes.gap("/requests_per_second", "ARCHITECTURE_REQUIRED", detail)
+    elif profile.unmodelled_kinds:
+        run.notes.gap("/requests_per_second", *_unmodelled(profile.unmodelled_kinds))
+    elif bandwidth is None:
+        detail = "the memory bandwidth of the accelerator is not known"
+        run.notes.gap("/requests_per_second", "BANDWIDTH_UNKNOWN", detail)
+    else:
+        serving = serving_time(
+            profile,
+            _held(run, workload),
+            layout,
+            peak_flops_per_second=run.peak_flops_per_second,
+            bandwidth_bytes_per_second=bandwidth,
+            efficiency=efficiency,
+            spread=catalog.curves.inference_latency,
+        )
+        return _until_horizon(run._replace(serving=serving), workload, serving)
+    return run
+
+
+def _held(run: Run, workload: InferenceWorkload) -> InferenceWorkload:
+    """The workload with as many requests at a time as the cache holds."""
+    layout = run.resolved.layout
+    memory = inference_memory(run.resolved.model.profile, workload, layout)
+    usable = usable_bytes(run.cluster, workload)
+    if usable is None or memory.total_bytes <= usable:
+        return workload
+    most = largest_concurrency(memory, usable) if memory.sequence_cache_bytes else 0
+    if most == 0:
+        _warn_too_large(run.notes, memory.total_bytes, usable)
+        return workload
+    run.notes.warn(
+        "CONCURRENCY_CAPPED",
+        "/workload/concurrency",
+        f"the KV cache holds {most * layout.data} whole requests at a time; the rates are for those",
+    )
+    return workload._replace(concurrency=most * layout.data)
+
+
+def _until_horizon(run: Run, workload: InferenceWorkload, serving: ServingTime) -> Run:
+    """How long a number of requests lasts, or how many tokens a time makes."""
+    outputs, horizon = workload.output_tokens, workload.horizon
+    if horizon is None:
+        return run
+    requests = scaled(serving.requests_per_second, float(run.resolved.layout.data))
+    if run.duration_seconds is not None:
+        tokens = combine(lambda r, d: r * outputs * d, requests, run.duration_seconds)
+        return run._replace(tokens=tokens if outputs else None)
+    total = horizon.amount
+    if horizon.unit is HorizonUnit.OUTPUT_TOKENS:
+        if not outputs:
+            raise PlanningError("NO_TOKENS_GENERATED", "/workload/horizon", "the model generates no tokens")
+        total /= outputs
+    return run._replace(
+        duration_seconds=combine(lambda r: total / r, inverted(requests)),
+        tokens=exact(total * outputs) if outputs else None,
+    )

@@ -1,0 +1,63 @@
+"""The four estimates by name, with planning's refusals as problems."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from service.estimates.cost import estimate_cost
+from service.estimates.memory import estimate_memory
+from service.estimates.throughput import estimate_throughput
+from service.estimates.utility_bill import estimate_utility_bill
+from service.kit.problems import FieldError, Unprocessable
+from service.planning.errors import PlanningError
+from service.questions.base import Input
+from service.questions.catalog import Catalog
+from service.questions.estimates import (
+    CostQuestion,
+    MemoryQuestion,
+    ThroughputQuestion,
+    UtilityBillQuestion,
+)
+
+log = logging.getLogger(__name__)
+
+_Question = TypeVar("_Question")
+_Answer = TypeVar("_Answer")
+Estimator = Callable[[_Question, Catalog], _Answer]
+
+
+class NoSoundAnswer(Unprocessable):
+    """The question contradicts itself, or leaves the range in which a formula holds."""
+
+    code, title = "NO_SOUND_ANSWER", "The question has no sound answer"
+
+
+def answer(
+    estimator: Estimator[_Question, _Answer], question: _Question, catalog: Catalog, at: str = ""
+) -> _Answer:
+    """One answer; what planning refuses is a problem that names the field, below ``at``."""
+    try:
+        return estimator(question, catalog)
+    except PlanningError as error:
+        field = FieldError(at + error.pointer, error.code, error.detail)
+        raise NoSoundAnswer("", field) from error
+    except ArithmeticError as error:
+        log.warning("figures out of range", exc_info=error)
+        detail = "the figures of this question are too large or too small to compute with"
+        raise NoSoundAnswer("", FieldError(at, "OUT_OF_RANGE", detail)) from error
+
+
+class Estimate(NamedTuple):
+    """A question's shape and the function that answers it."""
+
+    question: type[Input]
+    estimator: Callable[[Any, Catalog], Mapping[str, Any]]
+
+
+ESTIMATES: Mapping[str, Estimate] = {
+    "memory": Estimate(MemoryQuestion, estimate_memory),
+    "throughput": Estimate(ThroughputQuestion, estimate_throughput),
+    "cost": Estimate(CostQuestion, estimate_cost),
+    "utility-bill": Estimate(UtilityBillQuestion, estimate_utility_bill),
+}
+"""By operation, as in its URL."""

@@ -1,0 +1,129 @@
+"""How fast will it go?"""
+
+from typing import Literal
+
+from service.estimates.run import Run, plan_run, step_tokens
+from service.planning.inference import ServingTime
+from service.planning.operators import Bound
+from service.planning.precision import NumberFormat
+from service.planning.quantity import combine, inverted, scaled
+from service.planning.training import IRON_LAW_TERMS, Phase, Technique, TrainingTime
+from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
+from service.questions.answer import evidence, parallelism, quantity
+from service.questions.answers import Bottleneck, PhaseAnswer, ThroughputAnswer
+from service.questions.base import Advice
+from service.questions.catalog import Catalog
+from service.questions.estimates import ThroughputQuestion
+
+
+def estimate_throughput(question: ThroughputQuestion, catalog: Catalog) -> ThroughputAnswer:
+    """Rates of training or of serving, where the time goes and what limits it."""
+    run = plan_run(question, catalog)
+    answer: ThroughputAnswer = {
+        "peak_flops_per_second_per_device": run.peak_flops_per_second,
+        "breakdown": [],
+        "parallelism": parallelism(run.resolved.layout, chosen=run.resolved.layout_chosen),
+        "evidence": evidence(question, run.notes, catalog.revision),
+        "warnings": run.notes.warnings,
+        "gaps": run.notes.gaps,
+    }
+    if run.total_flops is not None:
+        answer["total_flops"] = run.total_flops
+    workload = run.resolved.workload
+    if run.training and isinstance(workload, TrainingWorkload):
+        _add_training(answer, run, run.training, workload)
+    elif run.serving and isinstance(workload, InferenceWorkload):
+        _add_serving(answer, run, run.serving, workload)
+    if run.duration_seconds:
+        answer["duration_seconds"] = quantity(run.duration_seconds)
+    elif isinstance(workload, TrainingWorkload):
+        run.notes.gap("/duration_seconds", "TOTAL_REQUIRED", "the workload gives no total to train on")
+    return answer
+
+
+def _add_training(answer: ThroughputAnswer, run: Run, time: TrainingTime, workload: TrainingWorkload) -> None:
+    devices = float(run.cluster.accelerator_count)
+    rate = combine(lambda s: 1.0 / s, inverted(time.seconds_per_token))
+    answer["tokens_per_second"] = quantity(rate)
+    answer["tokens_per_second_per_device"] = quantity(scaled(rate, 1.0 / devices))
+    answer["samples_per_second"] = quantity(scaled(rate, 1.0 / workload.sequence_length))
+    answer["model_flops_utilization"] = quantity(time.model_flops_utilization)
+    answer["hardware_flops_utilization"] = quantity(time.hardware_flops_utilization)
+    answer["bottleneck"] = _bottleneck(time.bound, list(_training_advice(time.bound, workload)))
+    if not run.resolved.batch_known:
+        run.notes.gap(
+            "/step_seconds", "BATCH_REQUIRED", "the sequences of a step do not follow from the question"
+        )
+        return
+    tokens = step_tokens(run.resolved, workload)
+    step = scaled(time.seconds_per_token, tokens)
+    answer["step_seconds"] = quantity(step)
+    answer["breakdown"] = [_phase(phase) for phase in time.phases(tokens)]
+
+
+def _add_serving(answer: ThroughputAnswer, run: Run, time: ServingTime, workload: InferenceWorkload) -> None:
+    replicas = float(run.resolved.layout.data)
+    requests = scaled(time.requests_per_second, replicas)
+    answer["requests_per_second"] = quantity(requests)
+    answer["time_to_first_token_seconds"] = quantity(time.time_to_first_token_seconds)
+    if time.time_per_output_token_seconds:
+        outputs = workload.output_tokens
+        answer["time_per_output_token_seconds"] = quantity(time.time_per_output_token_seconds)
+        answer["output_tokens_per_second"] = quantity(scaled(requests, outputs))
+    else:
+        for name in ("time_per_output_token_seconds", "output_tokens_per_second"):
+            run.notes.gap(f"/{name}", "NOT_APPLICABLE", "the model generates no tokens")
+    answer["breakdown"] = [_phase(phase) for phase in time.phases]
+    longest = max(time.phases, key=lambda phase: phase.seconds.value)
+    answer["bottleneck"] = _bottleneck(longest.bound, _SERVING_ADVICE[longest.bound])
+
+
+def _phase(phase: Phase) -> PhaseAnswer:
+    return {
+        "phase": phase.name,  # type: ignore[typeddict-item]
+        "seconds": quantity(phase.seconds),
+        "bound": phase.bound.value,
+    }
+
+
+_AXES: dict[Bound, Literal["algorithm", "machine"]] = {
+    Bound.COMPUTE: "algorithm",
+    Bound.MEMORY: "machine",
+}
+
+
+def _bottleneck(bound: Bound, advice: list[Advice]) -> Bottleneck:
+    return {"bound": bound.value, "axis": _AXES[bound], "advice": advice}
+
+
+def _terms(technique: Technique) -> str:
+    terms = (f"{name.replace('_', ' ')} {way}" for name, way in IRON_LAW_TERMS[technique])
+    return f"moves the Iron Law by: {', '.join(terms)}"
+
+
+def _training_advice(bound: Bound, workload: TrainingWorkload) -> list[Advice]:
+    """Techniques that the workload does not use yet, or uses at a cost."""
+    advice: list[Advice] = []
+    if workload.recipe.compute in (NumberFormat.FP32, NumberFormat.TF32):
+        advice.append({"code": "MIXED_PRECISION", "detail": _terms(Technique.MIXED_PRECISION)})
+    if workload.recomputation is Recomputation.FULL:
+        detail = f"without it: {_terms(Technique.RECOMPUTATION).replace(' up', ' down')}"
+        advice.append({"code": "LESS_RECOMPUTATION", "detail": detail})
+    if workload.kernel.value == "standard":
+        advice.append({"code": "FLASH_ATTENTION", "detail": _terms(Technique.FLASH_ATTENTION)})
+    if bound is Bound.MEMORY:
+        detail = _terms(Technique.GRADIENT_ACCUMULATION)
+        advice.append({"code": "GRADIENT_ACCUMULATION", "detail": detail})
+    return advice
+
+
+_SERVING_ADVICE: dict[Bound, list[Advice]] = {
+    Bound.MEMORY: [
+        {"code": "MORE_CONCURRENCY", "detail": "a decode step reads the weights once for all requests"},
+        {"code": "NARROWER_WEIGHTS", "detail": "fewer bytes per decode step"},
+    ],
+    Bound.COMPUTE: [
+        {"code": "MORE_TENSOR_PARALLELISM", "detail": "each device computes a smaller share of a pass"},
+        {"code": "NARROWER_COMPUTE", "detail": "a format with a higher dense rate"},
+    ],
+}

@@ -1,0 +1,136 @@
+"""What will the run draw, emit and cost, rented or bought?"""
+
+from pydantic import MISSING
+
+from service.estimates.charges import Charges, charges, device_hours, given_price, purchase, rent
+from service.estimates.energy import Energy, Site, resolve_site, run_energy
+from service.estimates.run import plan_run
+from service.planning.carbon import location_based_kg_co2e
+from service.planning.cost import break_even_runs
+from service.planning.quantity import combine, inverted
+from service.planning.water import water_liters
+from service.questions.answer import evidence, parallelism, quantity
+from service.questions.answers import MoneyTotal, UtilityBillAnswer
+from service.questions.catalog import Catalog
+from service.questions.estimates import UtilityBillQuestion
+from service.questions.notes import Notes
+
+
+def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> UtilityBillAnswer:
+    """Energy, electricity, carbon and water of the run; rent against purchase."""
+    run = plan_run(question, catalog)
+    notes, hours = run.notes, device_hours(run)
+    site = resolve_site(question, catalog, notes)
+    rented, bought = rent(question, run, hours, catalog), purchase(question, run)
+    energy = run_energy(run, site, catalog.curves)
+    electricity = _electricity(energy, site, notes)
+    answer: UtilityBillAnswer = {
+        "peak_flops_per_second_per_device": run.peak_flops_per_second,
+        "energy": energy.answer,
+        "electricity": _money(electricity),
+        "carbon": {},
+        "rent": _money(rented),
+        "purchase": _money(bought),
+        "parallelism": parallelism(run.resolved.layout, chosen=run.resolved.layout_chosen),
+        "evidence": evidence(question, notes, catalog.revision),
+        "warnings": notes.warnings,
+        "gaps": notes.gaps,
+    }
+    if run.total_flops is not None:
+        answer["total_flops"] = run.total_flops
+    if run.duration_seconds and hours:
+        answer["duration_seconds"] = quantity(run.duration_seconds)
+        answer["device_hours"] = quantity(hours)
+    else:
+        for name in ("duration_seconds", "device_hours"):
+            notes.gap(f"/{name}", "RATE_UNKNOWN", "the rate of the run is not known")
+    _add_carbon(answer, energy, site, notes)
+    _add_water(answer, energy, site, notes)
+    _add_break_even(answer, rented, bought, electricity, notes)
+    return answer
+
+
+def _money(charged: Charges | None) -> MoneyTotal:
+    if charged is None:
+        return {"lines": []}
+    return {"lines": charged.lines, "total": charged.total}
+
+
+def _electricity(energy: Energy, site: Site, notes: Notes) -> Charges | None:
+    if site.given is None or site.given.electricity is MISSING:
+        notes.gap("/electricity/total", "PRICE_REQUIRED", "no price of electricity is given")
+        return None
+    metered = [(item.name, item.facility_kwh) for item in energy.equipment if item.facility_kwh]
+    if not metered:
+        notes.gap("/electricity/total", "ENERGY_UNKNOWN", "the energy at the meter is not known")
+        return None
+    return charges(given_price(site.given.electricity.price_per_kwh), "kWh", *metered)
+
+
+def _add_carbon(answer: UtilityBillAnswer, energy: Energy, site: Site, notes: Notes) -> None:
+    intensity = site.carbon_intensity_kg_co2e_per_kwh
+    if intensity is None:
+        detail = "neither a grid nor a carbon intensity is given"
+        notes.gap("/carbon/location_based_kg_co2e", "GRID_REQUIRED", detail)
+    elif energy.facility_kwh is None:
+        detail = "the energy at the meter is not known"
+        notes.gap("/carbon/location_based_kg_co2e", "ENERGY_UNKNOWN", detail)
+    else:
+        carbon = combine(location_based_kg_co2e, energy.facility_kwh, intensity)
+        answer["carbon"]["location_based_kg_co2e"] = quantity(carbon)
+    detail = "no contract or certificate of the electricity is known"
+    notes.gap("/carbon/market_based_kg_co2e", "CONTRACT_UNKNOWN", detail)
+    detail = "no life-cycle assessment of the equipment is known"
+    notes.gap("/carbon/embodied_kg_co2e", "ASSESSMENT_UNKNOWN", detail)
+
+
+def _add_water(answer: UtilityBillAnswer, energy: Energy, site: Site, notes: Notes) -> None:
+    onsite, offsite = site.onsite_water_liters_per_kwh, site.offsite_water_liters_per_kwh
+    if not (onsite and offsite and energy.it_kwh and energy.facility_kwh):
+        detail = "needs the energy, the site's water usage effectiveness and the grid's water"
+        notes.gap("/water_liters", "WATER_UNKNOWN", detail)
+        return
+    liters = combine(water_liters, energy.it_kwh, energy.facility_kwh, onsite, offsite)
+    answer["water_liters"] = quantity(liters)
+
+
+def _add_break_even(
+    answer: UtilityBillAnswer,
+    rented: Charges | None,
+    bought: Charges | None,
+    electricity: Charges | None,
+    notes: Notes,
+) -> None:
+    """Runs that pay the purchase back, against rent alone and against rent less electricity."""
+    for name, charged in (("rent", rented), ("purchase", bought)):
+        if charged is None:
+            notes.gap(f"/{name}/total", "PRICE_REQUIRED", f"the {name} is not known")
+    alone, with_power = "/break_even_runs", "/break_even_runs_with_electricity"
+    refusal = _incomparable(rented, bought)
+    if refusal or not rented or not bought:
+        for pointer in (alone, with_power):
+            notes.gap(pointer, *(refusal or ("PRICE_REQUIRED", "needs the rent and the purchase")))
+        return
+    runs = combine(lambda r, b: break_even_runs(b, r), inverted(rented.quantity), bought.quantity)
+    answer["break_even_runs"] = quantity(runs)
+    refusal = _incomparable(rented, electricity)
+    if refusal or not electricity:
+        notes.gap(with_power, *(refusal or ("ELECTRICITY_UNKNOWN", "the electricity is not known")))
+        return
+    saved = combine(lambda r, e: r - e, rented.quantity, inverted(electricity.quantity))
+    if saved.low <= 0.0:
+        notes.gap(with_power, "NEVER", "electricity may cost as much as the rent that it saves")
+        return
+    runs = combine(lambda s, b: break_even_runs(b, s), inverted(saved), bought.quantity)
+    answer["break_even_runs_with_electricity"] = quantity(runs)
+
+
+def _incomparable(rented: Charges | None, other: Charges | None) -> tuple[str, str] | None:
+    """Why the rent cannot be set against another amount, if so."""
+    if not rented or not other:
+        return None
+    if rented.currency_code != other.currency_code:
+        return "CURRENCY_MISMATCH", "the amounts are in different currencies"
+    if not rented.low:
+        return "RENT_ZERO", "a run that costs nothing never pays a purchase back"
+    return None

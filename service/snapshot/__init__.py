@@ -1,0 +1,1 @@
+"""The immutable view of the catalog that estimates read."""
