@@ -1,0 +1,239 @@
+"""Every noun over HTTP, on both databases."""
+
+import pytest
+
+from service.examples import EXAMPLES
+
+NOUNS = ["accelerators", "links", "models", "offers", "grids", "sites"]
+SINGULAR = {noun: noun.removesuffix("s") for noun in NOUNS}
+
+
+def example(noun: str, kind: str = "create") -> dict:
+    return dict(EXAMPLES[f"{kind}_{SINGULAR[noun]}"])
+
+
+def created(client, noun):
+    response = client.post(f"/v1/{noun}", example(noun))
+    assert response.status_code == 201, response.text
+    return response
+
+
+def holds(found, sent) -> bool:
+    """Whether ``found`` has all that was sent; members left out come back with their default."""
+    if isinstance(sent, dict):
+        return all(name in found and holds(found[name], value) for name, value in sent.items())
+    if isinstance(sent, list):
+        return len(found) == len(sent) and all(map(holds, found, sent))
+    return found == sent
+
+
+def code(response):
+    return response.status_code, response.json()["code"]
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+class TestLifeOfARow:
+    def test_created_read_changed_deleted(self, client, noun):
+        before = int(client.get(f"/v1/{noun}").headers["etag"].strip('"').split("-")[0])
+        made = created(client, noun)
+        row = made.json()
+        address = made.headers["location"]
+        assert address == f"/v1/{noun}/{row['id']}"
+        assert (row["version"], row["origin"]) == (1, "user")
+        assert row["revision"] == int(made.headers["catalog-revision"]) == before + 1
+        assert client.get(address).json() == row
+        assert holds(row, example(noun))
+
+        changed = client.patch(address, example(noun, "update"), headers={"If-Match": made.headers["etag"]})
+        assert changed.status_code == 200
+        assert changed.json()["version"] == 2
+        assert changed.headers["etag"] == '"2"'
+        assert holds(changed.json(), example(noun, "update"))
+        assert changed.json()["name"] == row["name"]
+
+        gone = client.delete(address, headers={"If-Match": '"2"'})
+        assert (gone.status_code, gone.content) == (204, b"")
+        assert int(gone.headers["catalog-revision"]) == before + 3
+        assert code(client.get(address)) == (404, "ROW_NOT_FOUND")
+        again = created(client, noun)
+        assert again.json()["version"] == 4
+
+    def test_a_change_needs_the_version_it_is_based_on(self, client, noun):
+        address = created(client, noun).headers["location"]
+        patch = example(noun, "update")
+        assert code(client.patch(address, patch)) == (428, "VERSION_REQUIRED")
+        assert code(client.delete(address)) == (428, "VERSION_REQUIRED")
+        stale = {"If-Match": '"7"'}
+        assert code(client.patch(address, patch, headers=stale)) == (412, "VERSION_CONFLICT")
+        assert code(client.delete(address, headers=stale)) == (412, "VERSION_CONFLICT")
+        assert client.patch(address, patch, headers={"If-Match": "*"}).status_code == 200
+
+    def test_an_id_is_taken_once(self, client, noun):
+        created(client, noun)
+        assert code(client.post(f"/v1/{noun}", example(noun))) == (409, "ROW_EXISTS")
+
+    def test_what_is_unknown_is_not_found(self, reader, noun):
+        headers = {"If-Match": "*"}
+        assert code(reader.get(f"/v1/{noun}/nothing")) == (404, "ROW_NOT_FOUND")
+        patch = example(noun, "update")
+        assert code(reader.patch(f"/v1/{noun}/nothing", patch, headers=headers)) == (404, "ROW_NOT_FOUND")
+        assert code(reader.delete(f"/v1/{noun}/nothing", headers=headers)) == (404, "ROW_NOT_FOUND")
+
+    def test_what_has_not_changed_is_not_sent_again(self, client, noun):
+        made = created(client, noun)
+        address, etag = made.headers["location"], made.headers["etag"]
+        same = client.get(address, headers={"If-None-Match": etag})
+        assert (same.status_code, same.content) == (304, b"")
+        listed = client.get(f"/v1/{noun}").headers["etag"]
+        assert client.get(f"/v1/{noun}", headers={"If-None-Match": listed}).status_code == 304
+        client.patch(address, example(noun, "update"), headers={"If-Match": etag})
+        assert client.get(address, headers={"If-None-Match": etag}).status_code == 200
+        assert client.get(f"/v1/{noun}", headers={"If-None-Match": listed}).status_code == 200
+
+    def test_pages_walk_every_row_once(self, client, noun):
+        created(client, noun)
+        whole = [row["id"] for row in client.get(f"/v1/{noun}?page_size=500").json()["items"]]
+        assert whole == sorted(whole)
+        for order, expected in (("id", whole), ("-id", whole[::-1])):
+            walked, token = [], ""
+            while token is not None:
+                url = f"/v1/{noun}?page_size={max(2, len(whole) // 4)}&order_by={order}&page_token={token}"
+                page = client.get(url).json()
+                walked += [row["id"] for row in page["items"]]
+                token = page["next_page_token"]
+            assert walked == expected
+
+    def test_a_token_of_another_list_is_refused(self, client, noun):
+        created(client, noun)
+        token = client.get(f"/v1/{noun}?page_size=1").json()["next_page_token"]
+        other = client.get(f"/v1/{noun}?page_size=1&order_by=-id&page_token={token}")
+        assert code(other) == (400, "BAD_REQUEST")
+        assert other.json()["errors"][0]["pointer"] == "/query/page_token"
+        forged = ("B" if token[0] == "A" else "A") + token[1:]
+        assert code(client.get(f"/v1/{noun}?page_size=1&page_token={forged}")) == (400, "BAD_REQUEST")
+
+    def test_unknown_parameters_and_members_are_refused(self, reader, noun):
+        query = reader.get(f"/v1/{noun}?colour=red")
+        assert code(query) == (422, "UNPROCESSABLE")
+        assert query.json()["errors"][0]["pointer"] == "/query/colour"
+        body = reader.post(f"/v1/{noun}", {**example(noun), "colour": "red"})
+        assert code(body) == (422, "UNPROCESSABLE")
+        assert body.json()["errors"][0]["pointer"] == "/colour"
+
+    def test_a_row_has_its_sources(self, reader, noun):
+        row = example(noun)
+        del row["sources"]
+        response = reader.post(f"/v1/{noun}", row)
+        assert response.json()["errors"] == [
+            {"pointer": "/sources", "code": "MISSING", "detail": "Field required"}
+        ]
+
+
+class TestNamesAndReferences:
+    def test_an_alias_belongs_to_one_row(self, client):
+        row = {**example("accelerators"), "aliases": ["NVIDIA H100 80GB HBM3"]}
+        assert code(client.post("/v1/accelerators", row)) == (409, "ROW_EXISTS")
+        row = {**example("accelerators"), "aliases": ["h100-sxm"]}
+        assert code(client.post("/v1/accelerators", row)) == (409, "ROW_EXISTS")
+
+    @pytest.mark.parametrize(
+        ("noun", "member"),
+        [("offers", "accelerator_id"), ("sites", "grid_id"), ("accelerators", "intra_node_link_id")],
+    )
+    def test_a_reference_must_exist(self, client, noun, member):
+        response = client.post(f"/v1/{noun}", {**example(noun), member: "nothing"})
+        assert code(response) == (422, "UNPROCESSABLE")
+        assert response.json()["errors"][0]["pointer"] == f"/{member}"
+
+    def test_a_row_in_use_stays(self, client):
+        response = client.delete("/v1/accelerators/h100-sxm", headers={"If-Match": '"1"'})
+        assert code(response) == (409, "ROW_IN_USE")
+
+    def test_an_architecture_that_contradicts_itself_is_refused(self, client):
+        model = example("models")
+        model["architecture"] = {**model["architecture"], "tied": ["classifier"]}
+        response = client.post("/v1/models", model)
+        assert response.json()["errors"][0]["pointer"] == "/architecture/tied"
+
+
+class TestFilters:
+    @pytest.mark.parametrize(
+        ("query", "wanted"),
+        [
+            ("accelerators?vendor=nvidia&vendor=amd", lambda row: row["vendor"] in ("nvidia", "amd")),
+            ("accelerators?generation=hopper", lambda row: row["generation"] == "hopper"),
+            ("accelerators?max_power_limit_watts=100", lambda row: row["power_limit_watts"] <= 100),
+            (
+                "accelerators?min_memory_reported_bytes=1e11",
+                lambda row: row["memory_reported_bytes"] >= 1e11,
+            ),
+            ("links?kind=nvlink", lambda row: row["kind"] == "nvlink"),
+            ("models?min_parameter_count=1e11", lambda row: row["parameter_count"] >= 1e11),
+            ("models?max_parameter_count=1e9", lambda row: row["parameter_count"] <= 1e9),
+            (
+                "offers?provider=crusoe&purchase_option=spot",
+                lambda row: (row["provider"], row["purchase_option"]) == ("crusoe", "spot"),
+            ),
+            ("offers?accelerator_id=h100-sxm", lambda row: row["accelerator_id"] == "h100-sxm"),
+            ("grids?kind=egrid_subregion", lambda row: row["kind"] == "egrid_subregion"),
+            ("sites?grid_id=gcp-us-east4", lambda row: row["grid_id"] == "gcp-us-east4"),
+            ("models?id=gpt2&id=gpt2-xl", lambda row: row["id"] in ("gpt2", "gpt2-xl")),
+        ],
+    )
+    def test_a_filter_gives_what_it_says_and_nothing_less(self, reader, query, wanted):
+        noun = query.partition("?")[0]
+        every = reader.get(f"/v1/{noun}?page_size=500").json()["items"]
+        given = reader.get(f"/v1/{query}&page_size=500").json()["items"]
+
+        def matches(row):
+            try:
+                return wanted(row)
+            except KeyError:
+                return False
+
+        assert given == [row for row in every if matches(row)]
+        assert 0 < len(given) < len(every)
+
+    @pytest.mark.parametrize(
+        "query", ["page_size=0", "page_size=-1", "page_size=x", "order_by=price", "min_parameter_count=nan"]
+    )
+    def test_bad_parameters_are_named(self, reader, query):
+        response = reader.get(f"/v1/models?{query}")
+        assert response.status_code == 422
+        assert response.json()["errors"][0]["pointer"] == f"/query/{query.partition('=')[0]}"
+
+    def test_an_overlong_page_is_cut_to_the_limit(self, reader):
+        assert len(reader.get("/v1/grids?page_size=100000").json()["items"]) == 288
+
+
+class TestImport:
+    def test_a_published_configuration_becomes_a_model(self, client):
+        response = client.post("/v1/models:import", EXAMPLES["import_model"])
+        assert response.status_code == 201
+        model = response.json()["model"]
+        assert model["parameter_count"] == 1_100_048_384  # TinyLlama 1.1B
+        assert response.json()["warnings"] == []
+        assert client.get(response.headers["location"]).json() == model
+        asked = {
+            "model": {"source": "catalog", "id": model["id"]},
+            "workload": {"kind": "inference"},
+        }
+        answer = client.post("/v1/estimates/memory", asked).json()
+        assert answer["parameter_count"] == 1_100_048_384
+
+    def test_what_the_configuration_leaves_open_is_said(self, client):
+        body = {**EXAMPLES["import_model"], "config": {"model_type": "llama"}}
+        warnings = client.post("/v1/models:import", body).json()["warnings"]
+        assert {"CONFIG_DEFAULT_USED"} == {warning["code"] for warning in warnings}
+        assert "/config/hidden_size" in {warning["pointer"] for warning in warnings}
+
+    def test_an_unknown_type_names_what_is_known(self, client):
+        body = {**EXAMPLES["import_model"], "config": {"model_type": "martian"}}
+        error = client.post("/v1/models:import", body).json()["errors"][0]
+        assert (error["pointer"], error["code"]) == ("/config/model_type", "MODEL_TYPE_UNKNOWN")
+        assert "llama" in error["detail"]
+
+
+def test_a_price_per_device_is_the_instance_over_its_accelerators(client):
+    offer = created(client, "offers").json()
+    assert offer["price_per_device_hour"] == {"amount": "2.49", "currency_code": "USD"}

