@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -43,15 +42,11 @@ def serve(
 
     from service.app import attach, create_app  # noqa: PLC0415
     from service.kit.database import Database  # noqa: PLC0415
-    from service.storage import SchemaOutdated, prepare  # noqa: PLC0415
+    from service.storage import prepare  # noqa: PLC0415
 
     settings = Settings()
     database = Database(settings.database)
-    try:
-        typer.echo(prepare(database), err=True)
-    except SchemaOutdated as error:
-        typer.echo(f"ironlaw: {error}", err=True)
-        raise typer.Exit(1) from error
+    typer.echo(prepare(database), err=True)
     application = create_app(settings)
     attach(application, database)
     application.state.snapshots.refresh()
@@ -125,26 +120,21 @@ def _is_ready(client: Any) -> bool:  # noqa: ANN401
 def migrate() -> None:
     """Bring the schema and the shipped catalog of the database up to date."""
     from service.kit.database import Database  # noqa: PLC0415
-    from service.storage import head, upgrade  # noqa: PLC0415
+    from service.storage import migrate  # noqa: PLC0415
 
-    settings = Settings()
-    if not settings.database_url:
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
-    load = upgrade(Database(settings.database))
-    typer.echo(f"schema {head()}, catalog revision {load.revision}, {load.changed} rows changed")
+    typer.echo(migrate(Database(Settings().database)))
 
 
 @app.command()
 def estimate(
-    file: Annotated[Path, typer.Argument(help="A question as JSON; - reads standard input.")],
+    file: Annotated[typer.FileBinaryRead, typer.Argument(help="A question as JSON; - is standard input.")],
     operation: Annotated[
         Operation | None,
         typer.Option(help="Which question; by default the one that the members of the file fit."),
     ] = None,
 ) -> None:
     """Answer a question at the terminal, from the catalog of the data directory if there is one."""
-    text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    raise typer.Exit(_estimate(text, operation))
+    raise typer.Exit(_estimate(file.read(), operation))
 
 
 def _estimate(text: bytes, operation: Operation | None) -> int:
@@ -196,14 +186,13 @@ def _catalog() -> Any:  # noqa: ANN401
     """The catalog of the configured database, or the shipped one where there is none yet."""
     from service.kit.database import Database  # noqa: PLC0415
     from service.snapshot.service import SnapshotStore, shipped_snapshot  # noqa: PLC0415
-    from service.storage import SchemaOutdated, head, schema_revision  # noqa: PLC0415
+    from service.storage import check  # noqa: PLC0415
 
     settings = Settings()
     if not settings.database_url and not (settings.data_dir / "ironlaw.db").exists():
         return shipped_snapshot()
     database = Database(settings.database)
-    if schema_revision(database) != head():
-        raise SchemaOutdated("the database schema is not that of this version: run `ironlaw migrate`")
+    check(database)
     store = SnapshotStore(database)
     store.refresh()
     return store.current
@@ -218,6 +207,34 @@ def openapi() -> None:
     typer.echo(json.dumps(document, indent=2))
 
 
+def _what_to_mend(error: Exception) -> str | None:
+    """What an operator can mend, in one line; None for a defect of ours."""
+    from pydantic import ValidationError  # noqa: PLC0415
+    from sqlalchemy.exc import ArgumentError, OperationalError  # noqa: PLC0415
+
+    from service.storage import SchemaMismatch  # noqa: PLC0415
+
+    if isinstance(error, SchemaMismatch):
+        return str(error)
+    if isinstance(error, ValidationError) and error.title == Settings.__name__:
+        faults = (f"IRONLAW_{str(item['loc'][0]).upper()}: {item['msg']}" for item in error.errors())
+        return "; ".join(faults)
+    if isinstance(error, OperationalError):
+        return f"the database does not answer: {str(error.orig).splitlines()[0]}"
+    if isinstance(error, ArgumentError):
+        return "IRONLAW_DATABASE_URL is not the address of a database"
+    if isinstance(error, OSError):
+        return str(error)
+    return None
+
+
 def main() -> None:
     """Entry point of the ``ironlaw`` command."""
-    app()
+    try:
+        app()
+    except Exception as error:
+        message = _what_to_mend(error)
+        if message is None:
+            raise
+        typer.echo(f"ironlaw: {message}", err=True)
+        sys.exit(1)

@@ -17,14 +17,14 @@ from service.kit.database import Database
 MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 
 
-class SchemaOutdated(RuntimeError):
+class SchemaMismatch(RuntimeError):
     """The database has not the schema of this version of the service."""
 
 
 def alembic_config(database: Database) -> Config:
     """Alembic's configuration for ``database``, without a file."""
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["database"] = database
     return config
 
@@ -37,9 +37,22 @@ def head() -> str:
 
 
 def schema_revision(database: Database) -> str | None:
-    """The revision that ``database`` has; None without a schema."""
+    """The revision that ``database`` has; None without a schema. Refuses one of a later version."""
     with database.engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        known = MigrationContext.configure(connection).get_current_revision()
+    revisions = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
+    if known is not None and known not in revisions:
+        raise SchemaMismatch(f"the database has schema {known}, of a later version of Ironlaw: use that")
+    return known
+
+
+def check(database: Database) -> None:
+    """Refuse a database that `ironlaw migrate` has still to bring up to date."""
+    if schema_revision(database) != head():
+        raise SchemaMismatch("the database schema is not that of this version: run `ironlaw migrate`")
+    with database.reading() as session:
+        if not catalog.revision(session):
+            raise SchemaMismatch("the catalog is not loaded: run `ironlaw migrate`")
 
 
 def upgrade(database: Database) -> ShippedLoad:
@@ -49,46 +62,36 @@ def upgrade(database: Database) -> ShippedLoad:
         return catalog.load_shipped(session)
 
 
-def _sqlite_path(database: Database) -> Path:
-    return Path(database.url.database or "")
-
-
-def _back_up(database: Database) -> Path:
+def _back_up(path: Path) -> Path:
     """A consistent copy of an embedded database beside it."""
-    path = _sqlite_path(database)
     copy = path.with_name(f"{path.stem}-{now():%Y%m%dT%H%M%S%f}.backup.db")
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
     return copy
 
 
+def migrate(database: Database) -> str:
+    """Bring ``database`` up to date and say what was done; embedded data is copied first."""
+    path = Path(database.url.database or "") if database.is_sqlite else None
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    known = schema_revision(database)
+    done = "the schema is current" if known == head() else "created the schema"
+    if known not in (None, head()):
+        done = f"migrated the schema from {known}"
+        if path:
+            done += f", with a copy of the old data in {_back_up(path)}"
+    load = upgrade(database)
+    return f"{done}; catalog revision {load.revision}, {load.changed} rows changed"
+
+
 def prepare(database: Database) -> str:
     """Make ``database`` fit to serve, and say what was done.
 
-    The embedded database is created, migrated after a backup copy, and loaded. PostgreSQL is left to
-    ``ironlaw migrate``: several processes share it, and its operator decides when.
+    The embedded database is migrated. PostgreSQL is left to ``ironlaw migrate``: several processes
+    share it, and its operator decides when.
     """
     if database.is_sqlite:
-        return _prepare_embedded(database)
-    if schema_revision(database) != head():
-        raise SchemaOutdated("the database schema is not that of this version: run `ironlaw migrate`")
-    with database.reading() as session:
-        if not catalog.revision(session):
-            raise SchemaOutdated("the catalog is not loaded: run `ironlaw migrate`")
+        return migrate(database)
+    check(database)
     return "the schema is current"
-
-
-def _prepare_embedded(database: Database) -> str:
-    path = _sqlite_path(database)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    known = schema_revision(database) if path.exists() and path.stat().st_size else None
-    if known is None:
-        load = upgrade(database)
-        return f"created {path} with {load.changed} catalog rows"
-    if known != head():
-        copy = _back_up(database)
-        upgrade(database)
-        return f"migrated {path} from {known}; the old data is in {copy}"
-    with database.writing() as session:
-        load = catalog.load_shipped(session)
-    return f"loaded {load.changed} changed catalog rows" if load.changed else "the data is current"

@@ -19,8 +19,9 @@ from sqlalchemy import text
 from service.app import attach, create_app
 from service.kit.database import Database
 from service.settings import Settings
-from service.snapshot.service import Snapshot, shipped_snapshot
+from service.snapshot.service import Snapshot
 from service.storage import upgrade
+from tests.asking import shipped
 
 settings.register_profile("checks", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("checks")
@@ -220,4 +221,4 @@ def reader(app: FastAPI, databases: Databases) -> Iterator[Client]:
 @pytest.fixture(scope="session")
 def snapshot() -> Snapshot:
     """The shipped catalog, without a database."""
-    return shipped_snapshot()
+    return shipped()

@@ -1,6 +1,8 @@
 """The catalog: six nouns in append-only versions, and the row that counts its changes."""
 
+import secrets
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -42,7 +44,7 @@ def _create(name: str, *columns: sa.Column[Any]) -> None:
 
 def upgrade() -> None:
     """Create the tables."""
-    op.create_table(
+    state = op.create_table(
         "catalog_state",
         sa.Column("id", sa.BigInteger, nullable=False),
         sa.Column("revision", sa.BigInteger, nullable=False),
@@ -51,6 +53,14 @@ def upgrade() -> None:
         sa.Column("updated_at", TIME, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_catalog_state"),
     )
+    only = {
+        "id": 1,
+        "revision": 0,
+        "shipped_digest": "",
+        "page_token_key": secrets.token_bytes(32),
+        "updated_at": datetime.now(UTC),
+    }
+    op.bulk_insert(state, [only])
     _create(
         "accelerators",
         _text("vendor", 500, nullable=False),

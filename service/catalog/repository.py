@@ -11,8 +11,6 @@ from service.catalog.tables import CatalogState
 from service.kit.clock import now
 from service.kit.database import Reader, Writer
 
-_STATE_ID = 1
-
 
 class Stored(NamedTuple):
     """The current version of a row: its document, derived members, and what the service added."""
@@ -36,26 +34,17 @@ def _document(row: CatalogRow) -> Document:
 
 def revision(session: Session) -> int:
     """The catalog revision; 0 before the first load."""
-    return session.scalar(select(CatalogState.revision)) or 0
+    return session.scalars(select(CatalogState.revision)).one()
 
 
-def state(session: Session) -> CatalogState | None:
-    """The state row; None before the first load."""
-    return session.get(CatalogState, _STATE_ID)
+def page_token_key(session: Session) -> bytes:
+    """The key that signs page tokens."""
+    return session.scalars(select(CatalogState.page_token_key)).one()
 
 
-def start(session: Writer, page_token_key: bytes) -> None:
-    """Create the state row of an empty catalog."""
-    session.add(
-        CatalogState(
-            id=_STATE_ID,
-            revision=0,
-            shipped_digest="",
-            page_token_key=page_token_key,
-            updated_at=now(),
-        )
-    )
-    session.flush()
+def locked_state(session: Writer) -> CatalogState:
+    """The state row, locked until the transaction ends."""
+    return session.scalars(select(CatalogState).with_for_update()).one()
 
 
 def next_revision(session: Writer) -> int:

@@ -1,7 +1,6 @@
 """The rules of the catalog: one revision, append-only versions, references that hold, unique names."""
 
 import json
-import secrets
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -24,8 +23,6 @@ from service.planning.errors import PlanningError
 
 Documents = Mapping[str, list[Document]]
 """Live rows of every noun, by the noun's name."""
-
-_PAGE_TOKEN_KEY_BYTES = 32
 
 
 class Written(NamedTuple):
@@ -58,11 +55,12 @@ def create(session: Writer, noun: Noun, document: Document) -> Written:
 
 
 def change(session: Writer, noun: Noun, row_id: str, patch: Document, if_match: str) -> Written:
-    """Store the next version of a row with the members of ``patch`` replaced."""
+    """Store the next version of a row with the members of ``patch`` replaced, those that are None removed."""
     revision = repository.next_revision(session)
     stored = _matched(session, noun, row_id, if_match)
     sent = {name: value for name, value in stored.document.items() if name in noun.created.model_fields}
-    document = noun.created.model_validate_json(json.dumps({**sent, **patch})).model_dump(mode="json")
+    merged = {name: value for name, value in {**sent, **patch}.items() if value is not None}
+    document = noun.created.model_validate_json(json.dumps(merged)).model_dump(mode="json")
     return _write(session, noun, document, stored.version + 1, revision)
 
 
@@ -158,13 +156,11 @@ def load_shipped(session: Writer) -> ShippedLoad:
     Loading the same rows again changes nothing, not even the revision.
     """
     digest = shipped_digest()
-    state = repository.state(session)
-    if state is None:
-        repository.start(session, secrets.token_bytes(_PAGE_TOKEN_KEY_BYTES))
-    elif state.shipped_digest == digest:
+    state = repository.locked_state(session)
+    if state.shipped_digest == digest:
         return ShippedLoad(state.revision, 0)
     changes = list(_shipped_changes(session, shipped_documents()))
-    revision = repository.revision(session)
+    revision = state.revision
     if changes:
         revision = repository.next_revision(session)
     for noun, document, version in changes:
@@ -184,12 +180,8 @@ def _shipped_changes(session: Writer, shipped: Documents) -> Iterator[tuple[Noun
 
 
 def _differs(noun: Noun, stored: Document, shipped: Document) -> bool:
-    kept = {
-        name: value
-        for name, value in stored.items()
-        if name in noun.created.model_fields and name not in VERSION_COLUMNS
-    }
-    return kept != {"aliases": [], **shipped}
+    kept = {name: value for name, value in stored.items() if name not in VERSION_COLUMNS}
+    return kept != {"aliases": [], **shipped, **noun.derived(shipped)}
 
 
 def revision(session: Reader) -> int:
@@ -199,5 +191,4 @@ def revision(session: Reader) -> int:
 
 def page_token_key(session: Reader) -> bytes:
     """The key that signs page tokens."""
-    state = repository.state(session)
-    return state.page_token_key if state else b""
+    return repository.page_token_key(session)

@@ -1,6 +1,6 @@
 """Query parameters of a list, and the patch shape of a row shape."""
 
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal, Optional, Union
 
 from pydantic import MISSING, BaseModel, ConfigDict, Field, create_model
 
@@ -35,10 +35,17 @@ class ListQuery(BaseModel):
 
 
 def patch_of(shape: type[Input], name: str) -> type[Input]:
-    """The shape of a change: every member but the id, none required."""
-    fields: dict[str, Any] = {
-        member: (Union[info.rebuild_annotation(), MISSING], MISSING)  # noqa: UP007
-        for member, info in shape.model_fields.items()
-        if member != "id"
-    }
-    return create_model(name, __base__=Input, __doc__="Members to change; the others stay.", **fields)
+    """The shape of a change: every member but the id, none required, null where one may be absent."""
+    fields: dict[str, Any] = {}
+    for member, info in shape.model_fields.items():
+        if member != "id":
+            allowed: Any = info.annotation
+            if info.default is MISSING:
+                allowed = Optional[allowed]  # noqa: UP045
+            else:
+                extra = Field(json_schema_extra=info.json_schema_extra)
+                allowed = Annotated[info.rebuild_annotation(), extra]
+            kept = Field(MISSING, description=info.description)
+            fields[member] = (Union[allowed, MISSING], kept)  # noqa: UP007
+    doc = "Members to change, each as a whole; the others stay. Null removes a member that may be absent."
+    return create_model(name, __base__=Input, __doc__=doc, **fields)

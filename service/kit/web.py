@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.kit.problems import (
@@ -278,10 +279,21 @@ class RequestContext:
 _BY_STATUS: Mapping[int, type[Problem]] = {404: NotFound, 405: MethodNotAllowed}
 
 
+def _allowed_methods(request: Request) -> str:
+    """Every method of this address; the router knows those of the first route only."""
+    routes = [route for route in request.app.routes if isinstance(route, APIRoute)]
+    matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    methods = {method for route in matching for method in route.methods or ()}
+    return ", ".join(sorted(methods or {"GET", "HEAD"}))
+
+
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101
+    headers = dict(error.headers or {})
+    if error.status_code == MethodNotAllowed.status:
+        headers["Allow"] = _allowed_methods(request)
     problem = _BY_STATUS.get(error.status_code, BadRequest)
-    return problem_response(problem(headers=error.headers), request.scope)
+    return problem_response(problem(headers=headers), request.scope)
 
 
 async def _on_problem(request: Request, error: Exception) -> Response:
@@ -300,8 +312,10 @@ async def _on_parameters(request: Request, error: Exception) -> Response:
 
 
 async def _on_defect(request: Request, error: Exception) -> Response:
-    log.error("unhandled error in %s %s", request.method, request.url.path, exc_info=error)
-    return problem_response(Problem(), request.scope)
+    request_id = request.scope.get("state", {}).get("request_id", "")
+    log.error("unhandled error in request %s", request_id, exc_info=error)
+    # The outermost layer answers, where no middleware adds the header.
+    return problem_response(Problem(headers={"Request-Id": request_id}), request.scope)
 
 
 def install_problem_handlers(app: FastAPI) -> None:

@@ -68,6 +68,15 @@ class TestLifeOfARow:
         assert code(client.delete(address, headers=stale)) == (412, "VERSION_CONFLICT")
         assert client.patch(address, patch, headers={"If-Match": "*"}).status_code == 200
 
+    def test_null_removes_a_member_that_may_be_absent(self, client, noun):
+        address = client.post(f"/v1/{noun}", {**example(noun), "note": "to go"}).headers["location"]
+        changed = client.patch(address, {"note": None}, headers={"If-Match": '"1"'})
+        assert changed.status_code == 200
+        assert "note" not in changed.json()
+        assert "note" not in client.get(address).json()
+        refused = client.patch(address, {"name": None}, headers={"If-Match": "*"})
+        assert refused.json()["errors"][0]["pointer"] == "/name"
+
     def test_an_id_is_taken_once(self, client, noun):
         created(client, noun)
         assert code(client.post(f"/v1/{noun}", example(noun))) == (409, "ROW_EXISTS")

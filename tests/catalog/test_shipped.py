@@ -1,6 +1,7 @@
 """What ships: a source and a date on every value, references that hold, and loading it again."""
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -119,6 +120,20 @@ class TestLoading:
         with database.writing() as session:
             load = service.load_shipped(session)
         assert load == (1, 0)
+
+    def test_the_same_rows_in_another_file_change_nothing(self, database, monkeypatch):
+        monkeypatch.setattr(service, "shipped_digest", lambda: "another")
+        with database.writing() as session:
+            assert service.load_shipped(session) == (1, 0)
+
+    def test_a_derived_member_is_derived_again(self, database, monkeypatch):
+        """Where a formula changes, the rows that it derives change with it."""
+        prices = {"price_per_device_hour": {"amount": "0.0101", "currency_code": "USD"}}
+        changed = replace(OFFERS, derived=lambda _: prices)
+        monkeypatch.setattr(service, "NOUNS", {**NOUNS, "offers": changed})
+        monkeypatch.setattr(service, "shipped_digest", lambda: "another")
+        with database.writing() as session:
+            assert service.load_shipped(session) == (2, len(rows("offers")))
 
     def test_changed_files_come_in_as_versions(self, database, monkeypatch):
         documents = {name: list(rows) for name, rows in shipped_documents().items()}

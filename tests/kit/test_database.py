@@ -1,0 +1,105 @@
+"""The two databases behave alike: times, documents, transactions, many writers."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from sqlalchemy import Column, Integer, MetaData, Table, insert, select, update
+from sqlalchemy.exc import StatementError
+
+from service.kit.database import Database, Json, UtcDateTime
+
+METADATA = MetaData()
+THINGS = Table(
+    "things",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("count", Integer),
+    Column("at", UtcDateTime),
+    Column("document", Json),
+)
+
+
+@pytest.fixture
+def things(databases):
+    database = databases.empty()
+    METADATA.create_all(database.engine)
+    return database
+
+
+def value(database, column):
+    with database.reading() as session:
+        return session.execute(select(THINGS.c[column])).scalar_one()
+
+
+def test_times_keep_their_instant(things):
+    zoned = datetime(2026, 3, 29, 1, 59, 59, 123456, timezone(timedelta(hours=1)))
+    with things.writing() as session:
+        session.execute(insert(THINGS).values(id=1, at=zoned))
+    read = value(things, "at")
+    assert read == zoned
+    assert read.tzinfo is not None
+    assert read.astimezone(UTC).hour == 0
+
+
+def test_a_time_without_a_zone_is_refused(things):
+    naive = datetime(2026, 1, 1)  # noqa: DTZ001
+    with pytest.raises(StatementError, match="without a zone"), things.writing() as session:
+        session.execute(insert(THINGS).values(id=1, at=naive))
+
+
+def test_documents_survive(things):
+    document = {"text": "ß 😀 \\u0041", "large": 2**53 - 1, "small": 1e-300, "list": [None, True, {}]}
+    with things.writing() as session:
+        session.execute(insert(THINGS).values(id=1, document=document))
+    assert value(things, "document") == document
+
+
+def test_an_error_undoes_the_whole_transaction(things):
+    def write_and_fail():
+        with things.writing() as session:
+            session.execute(insert(THINGS).values(id=1, count=1))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_and_fail()
+    with things.reading() as session:
+        assert session.execute(select(THINGS)).all() == []
+
+
+def test_reading_writes_nothing(things):
+    with things.reading() as session:
+        session.execute(insert(THINGS).values(id=1, count=1))
+    with things.reading() as session:
+        assert session.execute(select(THINGS)).all() == []
+
+
+def test_no_increment_is_lost(things):
+    """Eight writers that read, then write: the pattern that deferred transactions of SQLite break."""
+    with things.writing() as session:
+        session.execute(insert(THINGS).values(id=1, count=0))
+
+    def increment(_):
+        with things.writing() as session:
+            counted = session.execute(select(THINGS.c.count).with_for_update()).scalar_one()
+            session.execute(update(THINGS).values(count=counted + 1))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(increment, range(480)))
+    assert value(things, "count") == 480
+
+
+def test_sqlite_is_set_up_to_lose_nothing(tmp_path):
+    database = Database(f"sqlite:///{tmp_path / 'data.db'}")
+    with database.reading() as session:
+        found = {
+            name: session.connection().exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
+    database.dispose()
+
+
+def test_a_database_that_is_not_there_does_not_answer(tmp_path, databases):
+    assert databases.empty().answers()
+    assert not Database(f"sqlite:///{tmp_path / 'no' / 'such' / 'folder.db'}").answers()
