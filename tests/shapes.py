@@ -1,14 +1,7 @@
 """Published shapes that several tests use."""
 
-from service.planning.architecture import (
-    Architecture,
-    Attention,
-    Block,
-    Embeddings,
-    FeedForward,
-    Head,
-    Normalization,
-)
+from service.planning.architecture import Architecture, Block, Embeddings, Head
+from service.planning.layers import Attention, FeedForward, Normalization
 
 
 def llama_2_70b() -> Architecture:

@@ -51,13 +51,15 @@ class Charges(NamedTuple):
         """The sum as a number, for ratios."""
         return Quantity(float(self.amount), float(self.low), float(self.high), self.basis)
 
-    def per_million(self, count: float) -> MoneyQuantity:
+    def per_million(self, count: Quantity) -> MoneyQuantity:
         """What a million of ``count`` units costs."""
-        share = Decimal(1_000_000) / Decimal(count)
+        amounts = (self.amount, self.low, self.high)
+        counts = (count.value, count.high, count.low)
         amount, low, high = (
-            (end * share).quantize(UNIT_PRICE_DIGITS) for end in (self.amount, self.low, self.high)
+            (end * 1_000_000 / Decimal(units)).quantize(UNIT_PRICE_DIGITS)
+            for end, units in zip(amounts, counts, strict=True)
         )
-        return money(amount, low, high, self.currency_code, self.basis)
+        return money(amount, low, high, self.currency_code, weakest(self.quantity, count))
 
 
 def given_price(price: MoneyInput) -> Price:

@@ -46,7 +46,7 @@ def estimate_cost(question: CostQuestion, catalog: Catalog) -> CostAnswer:
     answer["lines"] = charged.lines
     answer["total"] = charged.total
     if run.tokens:
-        answer["cost_per_million_tokens"] = charged.per_million(run.tokens.value)
+        answer["cost_per_million_tokens"] = charged.per_million(run.tokens)
     else:
         detail = "the run neither trains on tokens nor makes any"
         notes.gap("/cost_per_million_tokens", "NO_TOKENS", detail)

@@ -30,6 +30,14 @@ def _reference(value: float | None) -> Quantity | None:
     return None if value is None else Quantity(value, value, value, Basis.REFERENCE)
 
 
+_OTHER_ACCOUNTING = {
+    "life_cycle": "the grid's figure counts the life cycle of its power plants, Scope 2 only generation",
+    "provider": "the grid's figure is published by the provider, whose method may differ from Scope 2",
+    "unstated": "the source of the grid's figure does not say what it counts",
+}
+"""What Scope 2 figures should count is generation (GHG Protocol Scope 2 Guidance, 2015)."""
+
+
 def resolve_site(question: UtilityBillQuestion, catalog: Catalog, notes: Notes) -> Site:
     """The site with the catalog's figures under those of the question."""
     if question.site is MISSING:
@@ -53,6 +61,8 @@ def resolve_site(question: UtilityBillQuestion, catalog: Catalog, notes: Notes) 
             carbon_intensity_kg_co2e_per_kwh=_reference(grid.carbon_intensity_kg_co2e_per_kwh),
             offsite_water_liters_per_kwh=_reference(grid.water_liters_per_kwh),
         )
+        if grid.accounting != "generation" and given.carbon_intensity_kg_co2e_per_kwh is MISSING:
+            notes.warn("CARBON_ACCOUNTING", "/site/grid_id", _OTHER_ACCOUNTING[grid.accounting])
     if given.pue is not MISSING:
         site = site._replace(pue=assumed(given.pue))
     if given.carbon_intensity_kg_co2e_per_kwh is not MISSING:

@@ -12,13 +12,14 @@ from service.planning.memory import (
     inference_memory,
     largest_concurrency,
     largest_micro_batch,
+    longest_context,
     longest_sequence,
     training_memory,
 )
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import NumberFormat
 from service.planning.profile import Profile
-from service.planning.quantity import Basis, Quantity, Spread, probability_at_most, scaled
+from service.planning.quantity import Basis, Quantity, Spread, combine, probability_at_most, scaled
 from service.planning.units import GIGABYTE_BYTES
 from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity, whole
@@ -52,7 +53,7 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
         serving = inference_memory(profile, workload, layout)
         components = _serving_components(serving)
         if usable is not None and not unknown and serving.sequence_cache_bytes:
-            limits = _serving_limits(serving, usable, workload, layout)
+            limits = _serving_limits(resolved, serving, usable, notes)
         spread = catalog.curves.inference_memory
     per_device = _per_device(components, unknown, spread)
     answer: MemoryAnswer = {
@@ -114,7 +115,10 @@ def _per_device(
     known = sum(part["bytes"] for part in parts)
     device: DeviceMemory = {"known_bytes": known, "components": parts}
     if not unknown:
-        device["total_bytes"] = quantity(spread.around(float(known), Basis.DATASHEET))
+        # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.
+        cache = sum(part["bytes"] for part in parts if part["name"] == "kv_cache")
+        beside = spread.around(float(known - cache), Basis.DATASHEET)
+        device["total_bytes"] = quantity(combine(lambda size: size + cache, beside))
     return device
 
 
@@ -135,15 +139,20 @@ def _training_limits(
     }
 
 
-def _serving_limits(
-    memory: ServingMemory, usable: float, workload: InferenceWorkload, layout: Parallelism
-) -> MemoryLimits:
-    tokens = cache_tokens(memory, usable, workload)
-    return {
-        "max_sequence_length": tokens // workload.requests_per_replica(layout.data),
+def _serving_limits(resolved: Resolved, memory: ServingMemory, usable: float, notes: Notes) -> MemoryLimits:
+    layout, workload = resolved.layout, resolved.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    limits: MemoryLimits = {
         "max_concurrency": largest_concurrency(memory, usable) * layout.data,
-        "kv_cache_tokens": tokens * layout.data,
+        "kv_cache_tokens": cache_tokens(memory, usable, workload) * layout.data,
     }
+    longest = longest_context(resolved.model.profile, workload, layout, memory, usable)
+    if longest is None:
+        detail = "every layer's window is full before the memory is: no length takes more"
+        notes.gap("/limits/max_sequence_length", "UNBOUNDED", detail)
+    else:
+        limits["max_sequence_length"] = longest
+    return limits
 
 
 def _add_verdict(

@@ -11,6 +11,7 @@ from service.planning.memory import (
     largest_concurrency,
     training_memory,
 )
+from service.planning.operators import AttentionKernel
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.training import (
     TrainingTime,
@@ -76,7 +77,15 @@ def _trained(run: Run, workload: TrainingWorkload, efficiency: Efficiency, *, is
         devices=run.cluster.accelerator_count,
         efficiency=efficiency,
         memory_seconds_per_token=0.0 if is_assumed else moving,
+        # An assumed utilization is that of the whole step.
+        bubble_share=0.0 if is_assumed else run.resolved.layout.bubble_share(workload.micro_batches),
     )
+    if workload.kernel is AttentionKernel.STANDARD and not is_assumed and profile.attention:
+        run.notes.warn(
+            "FUSED_KERNEL_MEASURED",
+            "/workload/attention",
+            "the measured runs used a fused kernel; one that stores the scores is slower",
+        )
     if is_assumed and moving > time.seconds_per_token.value:
         run.notes.warn(
             "UTILIZATION_ABOVE_BANDWIDTH",
@@ -113,7 +122,7 @@ def _moving_seconds_per_token(run: Run, workload: TrainingWorkload) -> float:
         _warn_too_large(run.notes, stage.total_bytes, usable)
     if not accelerator.bandwidth_bytes_per_second:
         return 0.0
-    moved = weight_traffic_bytes(stage.state, workload.micro_batches)
+    moved = weight_traffic_bytes(stage.state, stage.unsharded_state, workload.micro_batches)
     return moved / accelerator.bandwidth_bytes_per_second / step_tokens(resolved, workload)
 
 
@@ -147,6 +156,12 @@ def _served(run: Run, workload: InferenceWorkload, efficiency: Efficiency, catal
         detail = "the memory bandwidth of the accelerator is not known"
         run.notes.gap("/requests_per_second", "BANDWIDTH_UNKNOWN", detail)
     else:
+        if workload.concurrency < layout.data:
+            run.notes.warn(
+                "REPLICAS_IDLE",
+                "/workload/concurrency",
+                f"{layout.data - workload.concurrency} of {layout.data} replicas have no request",
+            )
         serving = serving_time(
             profile,
             _held(run, workload),
@@ -184,7 +199,7 @@ def _until_horizon(run: Run, workload: InferenceWorkload, serving: ServingTime) 
     outputs, horizon = workload.output_tokens, workload.horizon
     if horizon is None:
         return run
-    requests = scaled(serving.requests_per_second, float(run.resolved.layout.data))
+    requests = serving.requests_per_second
     if run.duration_seconds is not None:
         tokens = combine(lambda r, d: r * outputs * d, requests, run.duration_seconds)
         return run._replace(tokens=tokens if outputs else None)

@@ -49,7 +49,7 @@ def _add_training(answer: ThroughputAnswer, run: Run, time: TrainingTime, worklo
     answer["samples_per_second"] = quantity(scaled(rate, 1.0 / workload.sequence_length))
     answer["model_flops_utilization"] = quantity(time.model_flops_utilization)
     answer["hardware_flops_utilization"] = quantity(time.hardware_flops_utilization)
-    answer["bottleneck"] = _bottleneck(time.bound, list(_training_advice(time.bound, workload)))
+    answer["bottleneck"] = _bottleneck(time.bound, _training_advice(time, workload))
     if not run.resolved.batch_known:
         run.notes.gap(
             "/step_seconds", "BATCH_REQUIRED", "the sequences of a step do not follow from the question"
@@ -62,8 +62,7 @@ def _add_training(answer: ThroughputAnswer, run: Run, time: TrainingTime, worklo
 
 
 def _add_serving(answer: ThroughputAnswer, run: Run, time: ServingTime, workload: InferenceWorkload) -> None:
-    replicas = float(run.resolved.layout.data)
-    requests = scaled(time.requests_per_second, replicas)
+    requests = time.requests_per_second
     answer["requests_per_second"] = quantity(requests)
     answer["time_to_first_token_seconds"] = quantity(time.time_to_first_token_seconds)
     if time.time_per_output_token_seconds:
@@ -101,7 +100,10 @@ def _terms(technique: Technique) -> str:
     return f"moves the Iron Law by: {', '.join(terms)}"
 
 
-def _training_advice(bound: Bound, workload: TrainingWorkload) -> list[Advice]:
+_LARGE_BUBBLE = 0.1
+
+
+def _training_advice(time: TrainingTime, workload: TrainingWorkload) -> list[Advice]:
     """Techniques that the workload does not use yet, or uses at a cost."""
     advice: list[Advice] = []
     if workload.recipe.compute in (NumberFormat.FP32, NumberFormat.TF32):
@@ -111,7 +113,10 @@ def _training_advice(bound: Bound, workload: TrainingWorkload) -> list[Advice]:
         advice.append({"code": "LESS_RECOMPUTATION", "detail": detail})
     if workload.kernel.value == "standard":
         advice.append({"code": "FLASH_ATTENTION", "detail": _terms(Technique.FLASH_ATTENTION)})
-    if bound is Bound.MEMORY:
+    if time.bubble_share > _LARGE_BUBBLE:
+        detail = f"pipeline stages wait {time.bubble_share:.0%} of the step; more micro-batches fill it"
+        advice.append({"code": "MORE_MICRO_BATCHES", "detail": detail})
+    if time.bound is Bound.MEMORY:
         detail = _terms(Technique.GRADIENT_ACCUMULATION)
         advice.append({"code": "GRADIENT_ACCUMULATION", "detail": detail})
     return advice

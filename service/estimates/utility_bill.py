@@ -7,7 +7,7 @@ from service.estimates.energy import Energy, Site, resolve_site, run_energy
 from service.estimates.run import plan_run
 from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs
-from service.planning.quantity import combine, inverted
+from service.planning.quantity import Quantity, combine, inverted
 from service.planning.water import water_liters
 from service.questions.answer import evidence, parallelism, quantity
 from service.questions.answers import MoneyTotal, UtilityBillAnswer
@@ -46,7 +46,15 @@ def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> Ut
             notes.gap(f"/{name}", "RATE_UNKNOWN", "the rate of the run is not known")
     _add_carbon(answer, energy, site, notes)
     _add_water(answer, energy, site, notes)
-    _add_break_even(answer, rented, bought, electricity, notes)
+    _add_break_even(
+        answer,
+        notes,
+        hours=hours,
+        rented=rented,
+        bought=bought,
+        electricity=electricity,
+        facility_kw=energy.peak_kw,
+    )
     return answer
 
 
@@ -96,10 +104,13 @@ def _add_water(answer: UtilityBillAnswer, energy: Energy, site: Site, notes: Not
 
 def _add_break_even(
     answer: UtilityBillAnswer,
+    notes: Notes,
+    *,
+    hours: Quantity | None,
     rented: Charges | None,
     bought: Charges | None,
     electricity: Charges | None,
-    notes: Notes,
+    facility_kw: Quantity | None,
 ) -> None:
     """Runs that pay the purchase back, against rent alone and against rent less electricity."""
     for name, charged in (("rent", rented), ("purchase", bought)):
@@ -107,20 +118,30 @@ def _add_break_even(
             notes.gap(f"/{name}/total", "PRICE_REQUIRED", f"the {name} is not known")
     alone, with_power = "/break_even_runs", "/break_even_runs_with_electricity"
     refusal = _incomparable(rented, bought)
-    if refusal or not rented or not bought:
+    if refusal or not (hours and rented and bought):
         for pointer in (alone, with_power):
             notes.gap(pointer, *(refusal or ("PRICE_REQUIRED", "needs the rent and the purchase")))
         return
     runs = combine(lambda r, b: break_even_runs(b, r), inverted(rented.quantity), bought.quantity)
     answer["break_even_runs"] = quantity(runs)
     refusal = _incomparable(rented, electricity)
-    if refusal or not electricity:
+    if refusal or not (electricity and facility_kw):
         notes.gap(with_power, *(refusal or ("ELECTRICITY_UNKNOWN", "the electricity is not known")))
         return
-    saved = combine(lambda r, e: r - e, rented.quantity, inverted(electricity.quantity))
-    if saved.low <= 0.0:
-        notes.gap(with_power, "NEVER", "electricity may cost as much as the rent that it saves")
+    # Both grow with the same hours, so what is unsure of them is the power alone.
+    rent_per_hour = rented.quantity.value / hours.value
+    paid_per_hour = combine(
+        lambda kw: electricity.quantity.value * kw / facility_kw.value / hours.value, facility_kw
+    )
+    saved_per_hour = combine(lambda paid: rent_per_hour - paid, inverted(paid_per_hour))
+    if saved_per_hour.low <= 0.0:
+        never = saved_per_hour.value <= 0.0
+        detail = "electricity costs as much as the rent that it saves"
+        notes.gap(
+            with_power, "NEVER" if never else "UNBOUNDED", detail if never else f"it may be that {detail}"
+        )
         return
+    saved = combine(lambda h, s: h * s, hours, saved_per_hour)
     runs = combine(lambda s, b: break_even_runs(b, s), inverted(saved), bought.quantity)
     answer["break_even_runs_with_electricity"] = quantity(runs)
 

@@ -19,10 +19,12 @@ def reference_curves() -> ReferenceCurves:
     """The reference set that ships with the service."""
     document = json.loads((files("service.evidence") / "reference_curves.json").read_text())
     training = {
-        (entry["generation"], NumberFormat(entry["compute"])): _share(entry)
+        (entry["generation"], NumberFormat(entry["compute"]), entry["recomputation"]): _share(entry)
         for entry in document.pop("training")
     }
+    pooled = {entry["recomputation"]: _share(entry) for entry in document.pop("training_pooled")}
+    measured = frozenset(document.pop("serving_generations"))
     single: dict[str, Any] = {
         name: _share(entry) if "value" in entry else Spread(**entry) for name, entry in document.items()
     }
-    return ReferenceCurves(training=training, **single)
+    return ReferenceCurves(training=training, training_pooled=pooled, serving_generations=measured, **single)

@@ -1,395 +1,24 @@
-"""Architectures as data: a list of layers with shapes, and the tensors that follow from them.
+"""Architectures as data: a list of layers with shapes, in the order in which data walks through them.
 
-An :class:`Architecture` is what a model is made of, in the order in which data walks through it. The
-list of layer kinds is closed (:data:`LAYER_KINDS`); a model is new data, not new code. Every kind
-states its tensors (:meth:`tensors`), which gives the parameter count, the active parameters and the
-matrix-multiplication FLOPs at once. What a kind does besides multiplying its tensors (scores of
-attention, saved activations, cache) is added in ``operators`` and ``memory`` for the kinds listed in
-:data:`MODELLED_KINDS`; for the others those figures are unknown, never zero.
-
-Sources of the shapes: Vaswani et al. 2017 (attention, feed-forward), Shazeer 2019 and Ainslie et al.
-2023 (multi-query, grouped-query), Shazeer 2020 (gated feed-forward), Jiang et al. 2024 (mixture of
-experts), DeepSeek-V2 2024 (latent attention), Gu and Dao 2023, Dao and Gu 2024 (state space), Yang
-et al. 2024 (gated delta rule), Naumov et al. 2019 (DLRM), Peebles and Xie 2022 (adaptive norm).
+The kinds of layers are in ``layers``; a model is new data, not new code.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
 from service.planning.errors import PlanningError
-
-
-class Split(StrEnum):
-    """Along which side tensor parallelism cuts a tensor; experts are also cut by expert parallelism."""
-
-    NONE = "none"
-    COLUMN = "column"
-    ROW = "row"
-    VOCABULARY = "vocabulary"
-    EXPERT = "expert"
-
-
-class Tensor(NamedTuple):
-    """One learned tensor of a layer.
-
-    ``multiplied`` is the share of tokens that multiply with it: 1 for a weight matrix, experts per
-    token over experts for an expert, 0 for biases, norms and look-up tables.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    split: Split
-    multiplied: float = 0.0
-    active: float = 1.0
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
-
-def _matrix(name: str, rows: int, columns: int, split: Split = Split.NONE) -> Tensor:
-    return Tensor(name, (rows, columns), split, multiplied=1.0)
-
-
-def _vectors(present: bool, name: str, size: int, split: Split = Split.NONE) -> Iterator[Tensor]:  # noqa: FBT001
-    if present:
-        yield Tensor(name, (size,), split)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attention:
-    """Multi-head, multi-query or grouped-query attention, by the number of key-value heads.
-
-    ``cross_size`` is the width of the other sequence that keys and values are read from
-    (cross-attention). ``query_key_norm`` is a norm over each head (``head``) or over the whole
-    projection (``projection``). ``dropout`` says that attention weights and output pass a dropout.
-    """
-
-    kind: ClassVar[Literal["attention"]] = "attention"
-    hidden_size: int
-    query_heads: int
-    key_value_heads: int
-    head_size: int
-    causal: bool = True
-    window_tokens: int | None = None
-    cross_size: int | None = None
-    query_key_value_bias: bool = False
-    output_bias: bool = False
-    query_key_norm: Literal["none", "head", "projection"] = "none"
-    dropout: bool = False
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Projections, their biases and norms."""
-        query = self.query_heads * self.head_size
-        key_value = self.key_value_heads * self.head_size
-        source = self.cross_size or self.hidden_size
-        yield _matrix("query", self.hidden_size, query, Split.COLUMN)
-        yield _matrix("key", source, key_value, Split.COLUMN)
-        yield _matrix("value", source, key_value, Split.COLUMN)
-        yield _matrix("output", query, self.hidden_size, Split.ROW)
-        yield from _vectors(self.query_key_value_bias, "query_bias", query, Split.COLUMN)
-        yield from _vectors(self.query_key_value_bias, "key_bias", key_value, Split.COLUMN)
-        yield from _vectors(self.query_key_value_bias, "value_bias", key_value, Split.COLUMN)
-        yield from _vectors(self.output_bias, "output_bias", self.hidden_size)
-        whole = self.query_key_norm == "projection"
-        normed = self.query_key_norm != "none"
-        yield from _vectors(normed, "query_norm", query if whole else self.head_size)
-        yield from _vectors(normed, "key_norm", key_value if whole else self.head_size)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatentAttention:
-    """Multi-head latent attention: keys and values are rebuilt from one compressed vector."""
-
-    kind: ClassVar[Literal["latent_attention"]] = "latent_attention"
-    hidden_size: int
-    query_heads: int
-    query_rank: int | None = None
-    key_value_rank: int
-    rotary_head_size: int
-    plain_head_size: int
-    value_head_size: int
-    bias: bool = False
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Down- and up-projections of query and key-value, with the norms between them."""
-        query = self.query_heads * (self.rotary_head_size + self.plain_head_size)
-        rebuilt = self.query_heads * (self.plain_head_size + self.value_head_size)
-        compressed = self.key_value_rank + self.rotary_head_size
-        if self.query_rank is None:
-            yield _matrix("query", self.hidden_size, query, Split.COLUMN)
-        else:
-            yield _matrix("query_down", self.hidden_size, self.query_rank)
-            yield from _vectors(self.bias, "query_down_bias", self.query_rank)
-            yield Tensor("query_norm", (self.query_rank,), Split.NONE)
-            yield _matrix("query_up", self.query_rank, query, Split.COLUMN)
-        yield _matrix("key_value_down", self.hidden_size, compressed)
-        yield from _vectors(self.bias, "key_value_down_bias", compressed)
-        yield Tensor("key_value_norm", (self.key_value_rank,), Split.NONE)
-        yield _matrix("key_value_up", self.key_value_rank, rebuilt, Split.COLUMN)
-        yield _matrix("output", self.query_heads * self.value_head_size, self.hidden_size, Split.ROW)
-        yield from _vectors(self.bias, "output_bias", self.hidden_size)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinearAttention:
-    """Attention with a fixed-size state under the gated delta rule."""
-
-    kind: ClassVar[Literal["linear_attention"]] = "linear_attention"
-    hidden_size: int
-    key_heads: int
-    value_heads: int
-    key_head_size: int
-    value_head_size: int
-    convolution_width: int
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Projections of query, key, value, output gate, decay and step, and the short convolution."""
-        key = self.key_heads * self.key_head_size
-        value = self.value_heads * self.value_head_size
-        yield _matrix("query_key_value_gate", self.hidden_size, 2 * key + 2 * value, Split.COLUMN)
-        yield _matrix("step_and_decay", self.hidden_size, 2 * self.value_heads, Split.COLUMN)
-        yield Tensor("convolution", (2 * key + value, self.convolution_width), Split.COLUMN)
-        yield Tensor("decay", (self.value_heads,), Split.COLUMN)
-        yield Tensor("step_bias", (self.value_heads,), Split.COLUMN)
-        yield Tensor("norm", (self.value_head_size,), Split.NONE)
-        yield _matrix("output", value, self.hidden_size, Split.ROW)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateSpace:
-    """Selective state space: Mamba 1 (``time_step_rank`` given) or Mamba 2 (``heads`` given)."""
-
-    kind: ClassVar[Literal["state_space"]] = "state_space"
-    hidden_size: int
-    inner_size: int
-    state_size: int
-    convolution_width: int
-    time_step_rank: int | None = None
-    heads: int | None = None
-    groups: int = 1
-    convolution_bias: bool = True
-    projection_bias: bool = False
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Input and output projections, short convolution, transition, skip and step."""
-        if (self.heads is None) == (self.time_step_rank is None):
-            raise PlanningError(
-                "STATE_SPACE_VERSION",
-                "",
-                "a state_space layer has either time_step_rank (Mamba 1) or heads (Mamba 2)",
-            )
-        states = self.groups * self.state_size
-        yield from self._projections(states)
-        convolved = self.inner_size + (2 * states if self.heads else 0)
-        yield Tensor("convolution", (convolved, self.convolution_width), Split.COLUMN)
-        yield from _vectors(self.convolution_bias, "convolution_bias", convolved, Split.COLUMN)
-        yield _matrix("output", self.inner_size, self.hidden_size, Split.ROW)
-        yield from _vectors(self.projection_bias, "output_bias", self.hidden_size)
-
-    def _projections(self, states: int) -> Iterator[Tensor]:
-        if self.heads:
-            width = 2 * self.inner_size + 2 * states + self.heads
-            for name in ("transition", "skip", "step_bias"):
-                yield Tensor(name, (self.heads,), Split.COLUMN)
-            yield Tensor("norm", (self.inner_size,), Split.COLUMN)
-        else:
-            rank = self.time_step_rank or 0
-            width = 2 * self.inner_size
-            yield _matrix("state_projection", self.inner_size, rank + 2 * states, Split.ROW)
-            yield _matrix("step", rank, self.inner_size, Split.COLUMN)
-            yield Tensor("step_bias", (self.inner_size,), Split.COLUMN)
-            yield Tensor("transition", (self.inner_size, self.state_size), Split.COLUMN)
-            yield Tensor("skip", (self.inner_size,), Split.COLUMN)
-        yield _matrix("input", self.hidden_size, width, Split.COLUMN)
-        yield from _vectors(self.projection_bias, "input_bias", width, Split.COLUMN)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedForward:
-    """Two matrices with an activation between them; ``gated`` adds a third beside the first."""
-
-    kind: ClassVar[Literal["feed_forward"]] = "feed_forward"
-    hidden_size: int
-    inner_size: int
-    gated: bool = False
-    bias: bool = False
-    dropout: bool = False
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Up (and gate) and down projections with their biases."""
-        for name in ("gate", "up") if self.gated else ("up",):
-            yield _matrix(name, self.hidden_size, self.inner_size, Split.COLUMN)
-            yield from _vectors(self.bias, f"{name}_bias", self.inner_size, Split.COLUMN)
-        yield _matrix("down", self.inner_size, self.hidden_size, Split.ROW)
-        yield from _vectors(self.bias, "down_bias", self.hidden_size)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MixtureOfExperts:
-    """A router over ``expert_count`` feed-forwards, with an optional expert that every token takes."""
-
-    kind: ClassVar[Literal["mixture_of_experts"]] = "mixture_of_experts"
-    hidden_size: int
-    expert_count: int
-    experts_per_token: int
-    expert_inner_size: int
-    gated: bool = True
-    bias: bool = False
-    router_bias: bool = False
-    shared_inner_size: int | None = None
-    shared_gate: bool = False
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Router, experts (each counted whole, active by share) and the shared expert."""
-        if self.experts_per_token > self.expert_count:
-            raise PlanningError(
-                "EXPERTS_PER_TOKEN", "/experts_per_token", "experts_per_token exceeds expert_count"
-            )
-        share = self.experts_per_token / self.expert_count
-        yield _matrix("router", self.hidden_size, self.expert_count)
-        yield from _vectors(self.router_bias, "router_bias", self.expert_count)
-        up = ("gate", "up") if self.gated else ("up",)
-        for name in (*up, "down"):
-            shape = (self.expert_count, self.hidden_size, self.expert_inner_size)
-            yield Tensor(f"expert_{name}", shape, Split.EXPERT, multiplied=share, active=share)
-            if self.bias:
-                width = self.hidden_size if name == "down" else self.expert_inner_size
-                yield Tensor(f"expert_{name}_bias", (self.expert_count, width), Split.EXPERT, active=share)
-        if self.shared_inner_size is not None:
-            shared = FeedForward(
-                hidden_size=self.hidden_size, inner_size=self.shared_inner_size, gated=self.gated
-            )
-            for tensor in shared.tensors():
-                yield tensor._replace(name=f"shared_{tensor.name}")
-        if self.shared_gate:
-            yield _matrix("shared_gate", self.hidden_size, 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Normalization:
-    """A norm with a learned scale (``rms``) or with scale and shift (``layer``, ``group``, ``batch``)."""
-
-    kind: ClassVar[Literal["normalization"]] = "normalization"
-    size: int
-    norm: Literal["rms", "layer", "group", "batch"] = "rms"
-    learned: bool = True
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Scale and shift."""
-        yield from _vectors(self.learned, "scale", self.size)
-        yield from _vectors(self.learned and self.norm != "rms", "shift", self.size)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Linear:
-    """One matrix on every token."""
-
-    kind: ClassVar[Literal["linear"]] = "linear"
-    input_size: int
-    output_size: int
-    bias: bool = False
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """The matrix and its bias."""
-        yield _matrix("weight", self.input_size, self.output_size)
-        yield from _vectors(self.bias, "bias", self.output_size)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Convolution:
-    """A convolution over frames, height and width; a kernel side of 1 leaves that axis out."""
-
-    kind: ClassVar[Literal["convolution"]] = "convolution"
-    input_channels: int
-    output_channels: int
-    kernel_height: int
-    kernel_width: int
-    kernel_frames: int = 1
-    stride: int = 1
-    groups: int = 1
-    bias: bool = False
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Kernel and bias."""
-        if self.input_channels % self.groups or self.output_channels % self.groups:
-            raise PlanningError("GROUPS", "/groups", "groups must divide input and output channels")
-        kernel = (self.kernel_frames, self.kernel_height, self.kernel_width)
-        shape = (self.output_channels, self.input_channels // self.groups, *kernel)
-        yield Tensor("kernel", shape, Split.NONE, multiplied=1.0)
-        yield from _vectors(self.bias, "bias", self.output_channels)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resampling:
-    """Pooling (``factor`` > 1) or up-sampling (``factor`` < 1) of the spatial axes; no parameters."""
-
-    kind: ClassVar[Literal["resampling"]] = "resampling"
-    factor: float
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """None."""
-        return iter(())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingTable:
-    """A look-up table of a recommender's sparse feature."""
-
-    kind: ClassVar[Literal["embedding_table"]] = "embedding_table"
-    rows: int
-    size: int
-    lookups_per_sample: float = 1.0
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """The table."""
-        yield Tensor("table", (self.rows, self.size), Split.VOCABULARY)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interaction:
-    """Pairwise dot products of feature vectors; no parameters."""
-
-    kind: ClassVar[Literal["interaction"]] = "interaction"
-    features: int
-    size: int
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """None."""
-        return iter(())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Modulation:
-    """Shifts, scales and gates computed from a condition vector (adaptive norm of a DiT)."""
-
-    kind: ClassVar[Literal["modulation"]] = "modulation"
-    condition_size: int
-    hidden_size: int
-    vectors: int = 6
-    count: int = 1
-
-    def tensors(self) -> Iterator[Tensor]:
-        """The projection of the condition and its bias."""
-        width = self.vectors * self.hidden_size
-        yield _matrix("projection", self.condition_size, width)
-        yield Tensor("bias", (width,), Split.NONE)
+from service.planning.layers import (
+    Attention,
+    FeedForward,
+    Linear,
+    MixtureOfExperts,
+    Normalization,
+    SimpleLayer,
+    Split,
+    Tensor,
+    vectors,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,32 +26,16 @@ class Block:
     """Layers that repeat together: the unit of recomputation and of a pipeline stage."""
 
     kind: ClassVar[Literal["block"]] = "block"
-    layers: "tuple[SimpleLayer, ...]"
+    layers: tuple[SimpleLayer, ...]
     count: int = 1
 
-    def tensors(self) -> Iterator[Tensor]:
-        """The tensors of one repetition."""
+    def tensors(self) -> Iterator[tuple[Tensor, int]]:
+        """The tensors of one repetition, each with how often it occurs there."""
         for layer in self.layers:
             for tensor in layer.tensors():
-                for _ in range(layer.count):
-                    yield tensor
+                yield tensor, layer.count
 
 
-SimpleLayer: TypeAlias = (
-    Attention
-    | LatentAttention
-    | LinearAttention
-    | StateSpace
-    | FeedForward
-    | MixtureOfExperts
-    | Normalization
-    | Linear
-    | Convolution
-    | Resampling
-    | EmbeddingTable
-    | Interaction
-    | Modulation
-)
 Layer: TypeAlias = SimpleLayer | Block
 
 LAYER_KINDS: Final[tuple[type[Layer], ...]] = (*get_args(SimpleLayer), Block)
@@ -479,8 +92,8 @@ class Head:
         split = Split.VOCABULARY if self.kind == "language_model" else Split.NONE
         share = 1.0 if self.per == "token" else 0.0
         yield Tensor("weight", (self.output_size, self.input_size), split, multiplied=share)
-        yield from _vectors(self.bias, "bias", self.output_size, split)
-        yield from _vectors(self.second_bias, "second_bias", self.output_size, split)
+        yield from vectors(self.bias, "bias", self.output_size, split)
+        yield from vectors(self.second_bias, "second_bias", self.output_size, split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,10 @@ from service.planning.quantity import Basis, Quantity, Spread
 
 
 class Share(NamedTuple):
-    """An achieved share: 10th percentile, median and 90th percentile of ``runs`` measured runs."""
+    """An achieved share: 10th percentile, median and 90th percentile of ``runs`` measured runs.
+
+    Or the extremes and the middle of several fits, as its source says.
+    """
 
     low: float
     value: float
@@ -44,14 +47,16 @@ class Efficiency(NamedTuple):
 class ReferenceCurves:
     """The shipped reference set.
 
-    Keys of ``training`` are an accelerator generation and a compute format. ``training_pooled`` is
-    the spread over all of them, for a generation without measurements. The serving figures are
-    fitted over generations; ``layer_seconds`` is launch and synchronisation of one layer of one
-    iteration, ``collective_seconds`` what tensor parallelism adds to it.
+    Keys of ``training`` are an accelerator generation, a compute format and the recomputation
+    strategy: shares of all FLOPs that a step executes, attention counted whole. ``training_pooled`` is
+    the spread over generations and formats, for one without measurements. The serving figures are
+    fitted over ``serving_generations``; ``layer_seconds`` is launch and synchronisation of one layer of
+    one iteration, ``collective_seconds`` what tensor parallelism adds to it.
     """
 
-    training: Mapping[tuple[str, NumberFormat], Share]
-    training_pooled: Share
+    training: Mapping[tuple[str, NumberFormat, str], Share]
+    training_pooled: Mapping[str, Share]
+    serving_generations: frozenset[str]
     serving_compute: Share
     serving_bandwidth: Share
     serving_layer_seconds: Share
@@ -64,11 +69,11 @@ class ReferenceCurves:
     inference_memory: Spread
     inference_latency: Spread
 
-    def training_efficiency(self, generation: str, compute: NumberFormat) -> Efficiency:
-        """Model FLOPs utilization of training runs on the nearest measured generation."""
-        share = self.training.get((generation, compute))
+    def training_efficiency(self, generation: str, compute: NumberFormat, recomputation: str) -> Efficiency:
+        """Hardware FLOPs utilization of the nearest measured training runs."""
+        share = self.training.get((generation, compute, recomputation))
         basis = Basis.REFERENCE if share else Basis.DATASHEET
-        nearest = share or self.training_pooled
+        nearest = share or self.training_pooled[recomputation]
         nothing = Quantity(0.0, 0.0, 0.0, Basis.EXACT)
         return Efficiency(
             utilization=nearest.quantity(basis),
@@ -79,13 +84,14 @@ class ReferenceCurves:
             runs=nearest.runs,
         )
 
-    def serving_efficiency(self) -> Efficiency:
-        """Shares of peak and bandwidth that serving engines reach."""
+    def serving_efficiency(self, generation: str) -> Efficiency:
+        """Shares of peak and bandwidth that serving engines reach on the measured generations."""
+        basis = Basis.REFERENCE if generation in self.serving_generations else Basis.DATASHEET
         return Efficiency(
-            utilization=self.serving_compute.quantity(Basis.REFERENCE),
-            bandwidth_utilization=self.serving_bandwidth.quantity(Basis.REFERENCE),
-            layer_seconds=self.serving_layer_seconds.quantity(Basis.REFERENCE),
-            collective_seconds=self.serving_collective_seconds.quantity(Basis.REFERENCE),
+            utilization=self.serving_compute.quantity(basis),
+            bandwidth_utilization=self.serving_bandwidth.quantity(basis),
+            layer_seconds=self.serving_layer_seconds.quantity(basis),
+            collective_seconds=self.serving_collective_seconds.quantity(basis),
             source=self.serving_compute.source,
             runs=self.serving_compute.runs,
         )

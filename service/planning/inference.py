@@ -1,12 +1,12 @@
 """Latency and rate of a served model by the roofline.
 
-Prefill runs 2 N s FLOPs plus attention over a prompt; a decode step streams the weights once and the
-KV cache of every request, or computes 2 N FLOPs per request, whichever takes longer (Pope et al. 2022,
-section 2). A server with c requests at a time is never idle: each request takes a prefill and its share
-of the decode steps, so that a request lasts W = c x prefill + outputs x step, and c / W requests end per
-second (Little 1961). Under continuous batching the prefills of the other requests spread evenly over a
-request's tokens: each takes step + (c - 1) x prefill / outputs, the first its own prefill besides. Waiting
-for a free place is not modelled.
+Prefill runs 2 N s FLOPs plus attention over a prompt and gives the first token; a decode step streams
+the weights once and the KV cache of every request, or computes 2 N FLOPs per request, whichever takes
+longer (Pope et al. 2022, section 2). A server with c requests at a time is never idle: while a request
+takes its prefill and (outputs - 1) decode steps, each of the others starts once, so that it lasts
+W = c x prefill + (outputs - 1) x step, and c / W requests end per second (Little 1961). Under continuous
+batching the prefills of the others spread evenly over a request's tokens. Waiting for a free place is
+not modelled. A model that generates nothing takes as many inputs in one pass as the engine batches.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,6 @@ from typing import NamedTuple
 from service.planning.curves import Efficiency
 from service.planning.memory import inference_weight_bytes, key_value_bytes
 from service.planning.operators import (
-    AttentionKernel,
     Bound,
     Roofline,
     forward_flops_per_token,
@@ -22,7 +21,7 @@ from service.planning.operators import (
 )
 from service.planning.parallelism import Parallelism
 from service.planning.profile import Profile
-from service.planning.quantity import Quantity, Spread, combine, exact, inverted
+from service.planning.quantity import Quantity, Spread, combine, inverted, scaled
 from service.planning.training import Phase
 from service.planning.workload import InferenceWorkload
 
@@ -53,22 +52,28 @@ def touched_expert_share(profile: Profile, tokens: float) -> float:
 def _moved_weights(
     profile: Profile, workload: InferenceWorkload, layout: Parallelism, tokens: float
 ) -> float:
-    whole_model = Parallelism(tensor=layout.tensor, data=layout.expert, expert=layout.expert)
-    weights = inference_weight_bytes(profile, workload.weight_format, whole_model)
-    if not profile.expert_parameters:
-        return weights
-    experts = weights * profile.expert_parameters / profile.parameter_count
-    return weights - experts * (1.0 - touched_expert_share(profile, tokens))
+    """Bytes of weights that a device reads in one pass of ``tokens`` tokens through all stages.
+
+    The token table is looked up, not read. Under expert parallelism the experts of a device see the
+    tokens of the whole group.
+    """
+    stages = Parallelism(tensor=layout.tensor, data=layout.expert, expert=layout.expert)
+    weights = inference_weight_bytes(profile, workload.weight_format, stages)
+    touched = touched_expert_share(profile, tokens * layout.expert)
+    return weights.rest + weights.experts * touched
 
 
-def prefill_iteration(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> Iteration:
-    """One whole prompt; only its last token passes the head."""
-    per_token = forward_flops_per_token(profile, workload.input_tokens, AttentionKernel.FLASH)
+def prefill_iteration(
+    profile: Profile, workload: InferenceWorkload, layout: Parallelism, prompts: float = 1.0
+) -> Iteration:
+    """``prompts`` whole prompts; of a model that generates only the last token passes the head."""
+    per_token = forward_flops_per_token(profile, workload.input_tokens, skips_masked=True)
     if workload.output_tokens:
         per_token -= profile.head_flops_per_token * (1.0 - 1.0 / workload.input_tokens)
     cache = key_value_bytes(profile, workload.input_tokens, workload.cache_format, tensor=layout.tensor)
-    weights = _moved_weights(profile, workload, layout, workload.input_tokens)
-    return Iteration(per_token * workload.input_tokens / layout.tensor, weights + cache)
+    tokens = prompts * workload.input_tokens
+    weights = _moved_weights(profile, workload, layout, tokens)
+    return Iteration(per_token * tokens / layout.tensor, weights + prompts * cache)
 
 
 def decode_iteration(
@@ -85,14 +90,16 @@ def decode_iteration(
 
 
 class ServingTime(NamedTuple):
-    """One replica under a constant number of requests. Without output tokens only prefill counts."""
+    """A cluster under a constant number of requests; latencies are those of one request."""
 
-    prefill_seconds: Quantity
     time_to_first_token_seconds: Quantity
     time_per_output_token_seconds: Quantity | None
+    """None for a model that generates nothing."""
     request_seconds: Quantity
     requests_per_second: Quantity
+    """Of all replicas."""
     phases: tuple[Phase, ...]
+    """Prefills and decode steps in the life of a request."""
 
 
 def serving_time(
@@ -105,10 +112,11 @@ def serving_time(
     efficiency: Efficiency,
     spread: Spread,
 ) -> ServingTime:
-    """Latency and rate of one replica of ``tensor`` x ``pipeline`` devices.
+    """Latency and rate of ``data`` replicas of ``tensor`` x ``pipeline`` devices.
 
-    A pipeline does not shorten a pass; it holds as many groups of requests as it has stages.
-    ``spread`` is the error of the method itself, beside the interval of its coefficients.
+    Replicas beyond the number of requests idle. A pipeline does not shorten a pass; it holds as many
+    groups of requests as it has stages, and what is said of c requests above holds for those of one
+    group. ``spread`` is the error of the method itself, beside the interval of its coefficients.
     """
     layers = float(profile.block_count)
 
@@ -138,32 +146,34 @@ def serving_time(
             bandwidth_bytes_per_second=bandwidth_bytes_per_second,
         ).bound
 
-    requests = float(workload.requests_per_replica(layout.data))
+    busy = float(workload.busy_replicas(layout.data))
+    requests = workload.mean_requests(layout.data)
+    group = max(1.0, requests / layout.pipeline)
     outputs = workload.output_tokens
-    prefilling = prefill_iteration(profile, workload, layout)
-    prefill = seconds(prefilling)
+    together = 1.0 if outputs else min(group, max(1.0, workload.batched_tokens // workload.input_tokens))
+    prefilling = prefill_iteration(profile, workload, layout, together)
+    prefill = scaled(_widened(seconds(prefilling), spread), group / together)
     if not outputs:
-        first = combine(lambda p: p, _widened(prefill, spread))
-        rate = combine(lambda p: layout.pipeline / p, first)
-        phases = (Phase("prefill", first, bound(prefilling)),)
-        return ServingTime(first, first, None, first, rate, phases)
-    decoding = decode_iteration(profile, workload, layout, requests / layout.pipeline)
-    step = seconds(decoding)
-    per_token = combine(lambda p, s: s + (requests - 1.0) * p / outputs, prefill, step)
-    first = _widened(combine(lambda p, t: p + t, prefill, per_token), spread)
-    per_token = _widened(per_token, spread)
-    decode = combine(lambda t: (outputs - 1.0) * t, per_token)
-    request = combine(lambda f, d: f + d, first, decode)
+        first, each = prefill, None
+        phases: tuple[Phase, ...] = (Phase("prefill", prefill, bound(prefilling)),)
+    else:
+        decoding = decode_iteration(profile, workload, layout, group)
+        step = _widened(seconds(decoding), spread)
+        # Of the group's prefills a request takes its own, and those of the others over its tokens.
+        own, others = 1.0 / group, (1.0 - 1.0 / group) / outputs
+        first = scaled(prefill, own + others)
+        each = combine(lambda p, s: s + p * others, prefill, step)
+        phases = (Phase("prefill", prefill, bound(prefilling)),)
+        if outputs > 1.0:
+            decode = scaled(step, outputs - 1.0)
+            phases = (*phases, Phase("decode", decode, bound(decoding)))
+    lasting = combine(lambda *parts: sum(parts), *(phase.seconds for phase in phases))
     return ServingTime(
-        prefill_seconds=prefill,
         time_to_first_token_seconds=first,
-        time_per_output_token_seconds=per_token,
-        request_seconds=request,
-        requests_per_second=combine(lambda r, c: c / r, request, exact(requests)),
-        phases=(
-            Phase("prefill", first, bound(prefilling)),
-            Phase("decode", decode, bound(decoding)),
-        ),
+        time_per_output_token_seconds=each,
+        request_seconds=lasting,
+        requests_per_second=combine(lambda w: busy * requests / w, inverted(lasting)),
+        phases=phases,
     )
 
 

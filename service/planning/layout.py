@@ -1,9 +1,9 @@
 """Choosing a layout where the question leaves it open.
 
 The order is that of engineering practice (Narayanan et al. 2021, takeaways 1 to 3; Rajbhandari et al.
-2020): data parallelism while a replica fits, then sharding of the optimizer states, then tensor
-parallelism inside a node, then pipeline stages across nodes. The first layout that fits the memory is
-taken; where none does, the one that comes closest.
+2020): data parallelism while a replica fits, then sharding of the optimizer states (ZeRO 1), then of all
+state (ZeRO 3), then the same with more tensor parallelism inside a node, then pipeline stages across
+nodes. The first layout that fits the memory is taken; where none does, the one that comes closest.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,7 +36,9 @@ def _splits(
 
 def _splits_of(profile: Profile, devices: int, per_node: int) -> tuple[tuple[int, int], ...]:
     heads = tuple(work.query_heads for work in profile.attention)
-    return _splits(heads, max(profile.block_count, 1), devices, min(devices, per_node))
+    # Nothing is known against any depth of a model without shapes.
+    depth = max(profile.block_count, 1) if profile.shapes_known else devices
+    return _splits(heads, depth, devices, min(devices, per_node))
 
 
 def _first_fitting(
@@ -60,42 +62,48 @@ def _first_fitting(
 
 def training_layout(
     profile: Profile,
-    workload: TrainingWorkload,
+    laid_out: Callable[[Parallelism], TrainingWorkload | None],
     *,
     devices: int,
     per_node: int,
     usable_bytes: float | None,
-    allowed: Callable[[Parallelism], bool],
 ) -> Parallelism:
     """The first layout of practice that holds the training step in ``usable_bytes`` per device.
 
-    ``allowed`` rejects layouts that the question's batch does not divide into. A model without
-    shapes is spread over all devices by data parallelism and sharding.
+    ``laid_out`` gives the workload on a layout, or None where the question's batch does not divide.
+    A model without shapes takes the first such layout, all its state sharded.
     """
     if devices == 1:
         return Parallelism()
-    if not profile.shapes_known:
-        return Parallelism(data=devices, sharding=Sharding.ZERO_3)
+    workloads: dict[Parallelism, TrainingWorkload] = {}
 
     def candidates() -> Iterator[Parallelism]:
         for tensor, pipeline in _splits_of(profile, devices, per_node):
             data = devices // (tensor * pipeline)
-            shardings = (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_3)
-            for sharding in shardings if data > 1 else shardings[:1]:
-                if sharding is Sharding.ZERO_3 and pipeline > 1:
+            shardings: tuple[Sharding, ...] = (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_3)
+            if not profile.shapes_known:
+                shardings = shardings[2:]
+            elif data == 1:
+                shardings = shardings[:1]
+            for sharding in shardings:
+                if profile.shapes_known and sharding is Sharding.ZERO_3 and pipeline > 1:
                     continue
-                yield Parallelism(
+                layout = Parallelism(
                     tensor=tensor,
                     pipeline=pipeline,
                     data=data,
                     sequence_parallel=tensor > 1,
                     sharding=sharding,
                 )
+                workload = laid_out(layout)
+                if workload is not None:
+                    workloads[layout] = workload
+                    yield layout
 
     return _first_fitting(
-        filter(allowed, candidates()),
-        lambda layout: training_memory(profile, workload, layout)[0].total_bytes,
-        usable_bytes,
+        candidates(),
+        lambda layout: training_memory(profile, workloads[layout], layout)[0].total_bytes,
+        usable_bytes if profile.shapes_known else None,
         devices,
     )
 

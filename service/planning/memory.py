@@ -114,11 +114,13 @@ def activation_bytes_per_token(
 class StageMemory(NamedTuple):
     """What the devices of one pipeline stage hold at the peak of a training step.
 
-    ``activations`` and ``logits_bytes_per_token`` are per token of a micro-batch on the device;
-    ``tokens`` is how many a device has of one micro-batch.
+    ``unsharded_state`` is what they would hold without sharding. ``activations`` and
+    ``logits_bytes_per_token`` are per token of a micro-batch on the device; ``tokens`` is how many a
+    device has of one micro-batch.
     """
 
     state: StateBytes
+    unsharded_state: StateBytes
     workspace: float
     activations: TokenBytes
     logits_bytes_per_token: float
@@ -146,16 +148,22 @@ class StageMemory(NamedTuple):
         return self.fixed_bytes + self.activation_bytes + self.logits_bytes
 
 
-def _stage_depth(profile: Profile, layout: Parallelism) -> int:
-    return math.ceil(profile.block_count / layout.pipeline)
+def _stage_start(profile: Profile, layout: Parallelism, stage: int) -> int:
+    """The first block of ``stage``; stages differ by one block at most, the first being the deepest."""
+    return -(-stage * profile.block_count // layout.pipeline)
+
+
+def _stage_share(profile: Profile, layout: Parallelism, stage: int = 0) -> float:
+    """Share of the blocks that ``stage`` holds; that of the first is the largest."""
+    depth = _stage_start(profile, layout, stage + 1) - _stage_start(profile, layout, stage)
+    return depth / max(profile.block_count, 1)
 
 
 def _stage_parameters(profile: Profile, layout: Parallelism, stage: int) -> StageParameters:
     if not profile.shapes_known:
         return StageParameters(profile.parameter_count / layout.pipeline, 0.0, 0.0)
-    depth = _stage_depth(profile, layout)
-    low = profile.prefixes[min(stage * depth, profile.block_count)]
-    high = profile.prefixes[min((stage + 1) * depth, profile.block_count)]
+    low = profile.prefixes[_stage_start(profile, layout, stage)]
+    high = profile.prefixes[_stage_start(profile, layout, stage + 1)]
     split, whole, expert = (high[i] - low[i] for i in range(3))
     if stage == 0:
         split += profile.embedding.split
@@ -183,29 +191,32 @@ def _stage_activations(
         sequence_parallel=layout.sequence_parallel,
     )
     in_flight = layout.micro_batches_in_flight(workload.micro_batches, stage)
-    held = in_flight * _stage_depth(profile, layout) / max(profile.block_count, 1)
+    held = in_flight * _stage_share(profile, layout, stage)
+    split = layout.tensor if layout.sequence_parallel else 1
     if full:
         # Every block's input for all micro-batches, and one block's activations at work.
-        split = layout.tensor if layout.sequence_parallel else 1
         linear += element_bytes * profile.width_elements * held / split
     else:
         linear *= held
         quadratic *= held
     if stage == 0:
-        linear += profile.embedding_mask_bytes * in_flight
+        linear += profile.embedding_mask_bytes * in_flight / split
     return TokenBytes(linear, quadratic)
 
 
 def logits_bytes_per_token(profile: Profile, element_bytes: float, tensor: int = 1) -> float:
-    """Logits of one token, what a loss in FP32 keeps of them, and the head's input."""
+    """Logits of one token, what a loss in FP32 keeps of them, and the inputs of last norm and head."""
     narrow = element_bytes if element_bytes < ELEMENT_BYTES[NumberFormat.FP32] else 0.0
     logits = profile.vocabulary_size / tensor * (LOSS_BYTES_PER_LOGIT + narrow)
-    return logits + profile.head_width_elements * element_bytes
+    return logits + profile.head_saved_elements * element_bytes
 
 
-def _gathered_bytes(profile: Profile, workload: TrainingWorkload, layout: Parallelism) -> float:
-    """Weights of the block at work and of the next, gathered whole under ZeRO 3."""
-    if layout.sharding not in (Sharding.ZERO_3, Sharding.HYBRID) or layout.replicas == 1:
+def _gathered_bytes(profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int) -> float:
+    """Weights that a step gathers whole where they are sharded (Zhao et al. 2023, section 3.1).
+
+    Those of the block at work and of the next; token table and head stay gathered throughout.
+    """
+    if layout.shards(layout.replicas).weights == 1.0:
         return 0.0
     largest = max(
         (
@@ -216,7 +227,12 @@ def _gathered_bytes(profile: Profile, workload: TrainingWorkload, layout: Parall
         ),
         default=0.0,
     )
-    return 2.0 * largest * ELEMENT_BYTES[workload.recipe.weights]
+    outer = 0.0
+    if stage == 0:
+        outer += profile.embedding.split / layout.tensor + profile.embedding.whole
+    if stage == layout.pipeline - 1:
+        outer += profile.head.split / layout.tensor + profile.head.whole
+    return (2.0 * largest + outer) * ELEMENT_BYTES[workload.recipe.weights]
 
 
 def stage_memory(
@@ -227,13 +243,13 @@ def stage_memory(
     if stage == layout.pipeline - 1:
         element_bytes = ELEMENT_BYTES[workload.recipe.activations]
         logits = logits_bytes_per_token(profile, element_bytes, layout.tensor)
+    parameters = _stage_parameters(profile, layout, stage)
+    per_parameter = state_bytes_per_parameter(workload.recipe, workload.optimizer)
+    unsharded = layout._replace(sharding=Sharding.NONE)
     return StageMemory(
-        state=sharded_state_bytes(
-            _stage_parameters(profile, layout, stage),
-            state_bytes_per_parameter(workload.recipe, workload.optimizer),
-            layout,
-        ),
-        workspace=_gathered_bytes(profile, workload, layout),
+        state=sharded_state_bytes(parameters, per_parameter, layout),
+        unsharded_state=sharded_state_bytes(parameters, per_parameter, unsharded),
+        workspace=_gathered_bytes(profile, workload, layout, stage),
         activations=_stage_activations(profile, workload, layout, stage),
         logits_bytes_per_token=logits,
         sequence_length=workload.sequence_length,
@@ -311,10 +327,24 @@ class ServingMemory(NamedTuple):
     """Bytes on the fullest device of one replica of a served model."""
 
     weights: float
-    kv_cache: float
-    workspace: float
+    requests: int
+    """Requests at a time."""
     sequence_cache_bytes: float
     """KV cache of one whole request."""
+    iteration_bytes: float
+    """Intermediates of one iteration with as many tokens as it may process."""
+    request_logits_bytes: float
+    """Logits of one token of one request."""
+
+    @property
+    def kv_cache(self) -> float:
+        """KV cache of all requests."""
+        return self.requests * self.sequence_cache_bytes
+
+    @property
+    def workspace(self) -> float:
+        """The larger of the intermediates inside the layers and of the logits behind them."""
+        return max(self.iteration_bytes, self.requests * self.request_logits_bytes)
 
     @property
     def total_bytes(self) -> float:
@@ -322,29 +352,51 @@ class ServingMemory(NamedTuple):
         return self.weights + self.kv_cache + self.workspace
 
 
-def inference_weight_bytes(profile: Profile, weight_format: NumberFormat, layout: Parallelism) -> float:
+class WeightBytes(NamedTuple):
+    """Bytes of weights on one device: of the token table, of routed experts and of all else."""
+
+    table: float
+    experts: float
+    rest: float
+
+    @property
+    def total(self) -> float:
+        """Their sum."""
+        return self.table + self.experts + self.rest
+
+
+def inference_weight_bytes(profile: Profile, weight_format: NumberFormat, layout: Parallelism) -> WeightBytes:
     """Weights on one device of the fullest pipeline stage.
 
     Below 16 bit only the matrices inside blocks are narrow; the rest stays at 16 bit, as published
-    quantised checkpoints have it.
+    quantised checkpoints have it. A head that is tied to the table counts with the rest: it is read
+    for every token, a table is not.
     """
     width = ELEMENT_BYTES[weight_format]
     if not profile.shapes_known:
-        return profile.parameter_count * width / (layout.tensor * layout.pipeline)
+        return WeightBytes(0.0, 0.0, profile.parameter_count * width / (layout.tensor * layout.pipeline))
     outer_width = max(width, ELEMENT_BYTES[UNQUANTISED_FORMAT])
     split, whole, expert = profile.prefixes[-1]
-    in_blocks = split + whole + expert
-    narrow_share = profile.quantisable_parameters / in_blocks if in_blocks else 0.0
+    dense = split + whole
+    narrow_share = (profile.quantisable_parameters - expert) / dense if dense else 0.0
+    narrow_share = min(1.0, max(0.0, narrow_share))
     mean_width = narrow_share * width + (1.0 - narrow_share) * outer_width
-    held = split / layout.tensor + whole + expert / (layout.tensor * layout.expert)
-    stage_share = _stage_depth(profile, layout) / max(profile.block_count, 1)
+    share = _stage_share(profile, layout)
+    tied = profile.tied_parameters / layout.tensor
     table = profile.embedding.split / layout.tensor + profile.embedding.whole
     head = profile.head.split / layout.tensor + profile.head.whole
     if layout.pipeline == 1:
-        outer = table + head
+        table -= tied
+        head += tied
+    elif table > head + tied:
+        head = 0.0
     else:
-        outer = max(table, head + profile.tied_parameters / layout.tensor)
-    return held * stage_share * mean_width + outer * outer_width
+        table, head = 0.0, head + tied
+    return WeightBytes(
+        table=table * outer_width,
+        experts=expert / (layout.tensor * layout.expert) * share * width,
+        rest=(split / layout.tensor + whole) * share * mean_width + head * outer_width,
+    )
 
 
 def inference_memory(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> ServingMemory:
@@ -354,27 +406,26 @@ def inference_memory(profile: Profile, workload: InferenceWorkload, layout: Para
     residual stream, its norm and the widest product of a layer, or for every request the 16-bit and
     FP32 logits of one token, whichever is larger.
     """
-    requests = workload.requests_per_replica(layout.data)
     width = ELEMENT_BYTES[UNQUANTISED_FORMAT]
     live = 2.0 * profile.widest_elements + profile.inner_elements / layout.tensor
     logit_width = width + ELEMENT_BYTES[NumberFormat.FP32]
-    logits = requests * profile.vocabulary_size / layout.tensor * logit_width
-    stage_share = _stage_depth(profile, layout) / max(profile.block_count, 1)
-    sequence = stage_share * key_value_bytes(
+    sequence = _stage_share(profile, layout) * key_value_bytes(
         profile, workload.context_tokens, workload.cache_format, tensor=layout.tensor
     )
     return ServingMemory(
-        weights=inference_weight_bytes(profile, workload.weight_format, layout),
-        kv_cache=requests * sequence,
-        workspace=max(live * workload.batched_tokens * width, logits),
+        weights=inference_weight_bytes(profile, workload.weight_format, layout).total,
+        requests=workload.requests_per_replica(layout.data),
         sequence_cache_bytes=sequence,
+        iteration_bytes=live * workload.batched_tokens * width,
+        request_logits_bytes=profile.vocabulary_size / layout.tensor * logit_width,
     )
 
 
 def largest_concurrency(memory: ServingMemory, usable_bytes: float) -> int:
     """Most whole requests of one replica whose cache fits beside weights and workspace; 0 if none."""
-    room = usable_bytes - memory.weights - memory.workspace
-    return _whole(room / memory.sequence_cache_bytes)
+    room, sequence = usable_bytes - memory.weights, memory.sequence_cache_bytes
+    beside_iteration = (room - memory.iteration_bytes) / sequence
+    return _whole(min(beside_iteration, room / (sequence + memory.request_logits_bytes)))
 
 
 def cache_tokens(memory: ServingMemory, usable_bytes: float, workload: InferenceWorkload) -> int:
@@ -382,3 +433,31 @@ def cache_tokens(memory: ServingMemory, usable_bytes: float, workload: Inference
     room = usable_bytes - memory.weights - memory.workspace
     per_token = memory.sequence_cache_bytes / workload.context_tokens
     return _whole(room / per_token / workload.block_tokens) * workload.block_tokens
+
+
+def longest_context(
+    profile: Profile,
+    workload: InferenceWorkload,
+    layout: Parallelism,
+    memory: ServingMemory,
+    usable_bytes: float,
+) -> int | None:
+    """Most tokens that each request may hold beside weights and workspace, in whole blocks.
+
+    None where every layer's window is reached before the memory is full: no length takes more.
+    """
+    share = _stage_share(profile, layout)
+    costs = [
+        (work.window_tokens, share * _cache_bytes_per_token(work, workload.cache_format, layout.tensor))
+        for work in profile.attention
+    ]
+    room = max(0.0, usable_bytes - memory.weights - memory.workspace) / memory.requests
+    reached = 0.0
+    for window in sorted({window for window, cost in costs if cost}):
+        per_token = sum(cost for limit, cost in costs if limit >= window)
+        if per_token * (window - reached) > room:
+            blocks = (reached + room / per_token) / workload.block_tokens
+            return _whole(blocks) * workload.block_tokens
+        room -= per_token * (window - reached)
+        reached = window
+    return None

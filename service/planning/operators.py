@@ -12,11 +12,7 @@ from service.planning.profile import AttentionWork, Profile
 
 
 class AttentionKernel(StrEnum):
-    """How scores are computed.
-
-    ``standard`` computes and stores every score. ``flash`` (Dao et al. 2022) stores none and skips
-    the masked half of a causal matrix.
-    """
+    """Whether the kernel stores the score matrix (standard) or not (flash; Dao et al. 2022)."""
 
     STANDARD = "standard"
     FLASH = "flash"
@@ -82,26 +78,27 @@ def inference_flops(parameter_count: float, tokens: float) -> float:
     return 2.0 * parameter_count * tokens
 
 
-def mean_context_tokens(work: AttentionWork, sequence_length: float, kernel: AttentionKernel) -> float:
-    """Tokens whose scores the kernel computes for a token, averaged over a sequence.
+def mean_context_tokens(work: AttentionWork, sequence_length: float, *, skips_masked: bool) -> float:
+    """Tokens whose scores count for a token, averaged over a sequence.
 
-    A kernel that stores the matrix computes all of it. A fused causal kernel computes, for position
-    i, min(i, window) scores: on average w - w^2 / (2 s) with w = min(s, window), half of s without a
-    window.
+    All that its window reaches, as model FLOPs are counted (Chowdhery et al. 2022, appendix B), or,
+    where the masked half of a causal matrix is skipped, min(i, window) for position i: on average
+    w - w^2 / (2 s) with w = min(s, window), half of s without a window.
     """
-    if kernel is AttentionKernel.STANDARD:
-        return sequence_length
     window = min(sequence_length, work.window_tokens)
-    if not work.causal:
+    if not (skips_masked and work.causal):
         return window
     return window - window * window / (2.0 * sequence_length)
 
 
-def forward_flops_per_token(profile: Profile, sequence_length: float, kernel: AttentionKernel) -> float:
-    """FLOPs of one token's forward pass within a sequence: 2 per active weight, plus attention."""
+def forward_flops_per_token(profile: Profile, sequence_length: float, *, skips_masked: bool = False) -> float:
+    """FLOPs of one token's forward pass within a sequence: 2 per active weight, plus attention.
+
+    Without ``skips_masked`` these are model FLOPs, in which utilizations of training are published.
+    """
     flops = profile.matmul_flops_per_token
     for work in profile.attention:
-        context = mean_context_tokens(work, sequence_length, kernel)
+        context = mean_context_tokens(work, sequence_length, skips_masked=skips_masked)
         flops += work.layers * work.score_flops * context
     return flops
 

@@ -85,15 +85,31 @@ class Parallelism(NamedTuple):
         """Micro-batches whose activations ``stage`` (0 is the first) holds at its peak.
 
         GPipe holds all of them. 1F1B holds one for each stage from here to the end (Narayanan et
-        al. 2021, section 2.2); zero-bubble H1 (Qi et al. 2023) keeps that bound. Interleaving adds
-        (p - 1) / (p v) of the first stage's share (Korthikanti et al. 2022, section 4.2.3).
+        al. 2021, section 2.2); zero-bubble H1 (Qi et al. 2023) keeps that bound. Interleaved, a stage
+        holds 2 (p - 1 - stage) + (v - 1) p + 1 of its v p model chunks (the warm-up of Megatron-LM),
+        which is p (1 + (p - 1) / (p v)) micro-batches on the first stage (Korthikanti et al. 2022,
+        section 4.2.3).
         """
-        if self.pipeline_schedule is PipelineSchedule.GPIPE:
-            return float(micro_batches)
-        held = float(min(self.pipeline - stage, micro_batches))
-        if self.pipeline_schedule is PipelineSchedule.INTERLEAVED:
-            held *= 1.0 + (self.pipeline - 1) / (self.pipeline * self.virtual_stages)
-        return held
+        behind = self.pipeline - 1 - stage
+        match self.pipeline_schedule:
+            case PipelineSchedule.GPIPE:
+                return float(micro_batches)
+            case PipelineSchedule.INTERLEAVED:
+                chunks = 2 * behind + (self.virtual_stages - 1) * self.pipeline + 1
+                return min(chunks / self.virtual_stages, float(micro_batches))
+            case _:
+                return float(min(behind + 1, micro_batches))
+
+    def bubble_share(self, micro_batches: int) -> float:
+        """Share of a step in which a stage waits for others, communication aside.
+
+        (p - 1) / (m v + p - 1) with m micro-batches on p stages of v chunks (Narayanan et al. 2021,
+        section 2.2); zero-bubble H1 leaves a third of the wait (Qi et al. 2023).
+        """
+        waiting = float(self.pipeline - 1)
+        if self.pipeline_schedule is PipelineSchedule.ZERO_BUBBLE:
+            waiting /= 3.0
+        return waiting / (micro_batches * self.virtual_stages + waiting)
 
 
 def check(layout: Parallelism, *, device_count: int, pointer: str = "/parallelism") -> None:

@@ -7,24 +7,28 @@ which this reproduces for GPT layers: 34 bytes per token and hidden unit at 16 b
 head and pair of tokens without a fused attention kernel).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import singledispatch
 from itertools import accumulate
 from typing import NamedTuple
 
-from service.planning.architecture import (
-    MODELLED_KINDS,
-    Architecture,
+from service.planning.architecture import MODELLED_KINDS, Architecture, Block, Layer
+from service.planning.errors import PlanningError
+from service.planning.layers import (
     Attention,
-    Block,
     FeedForward,
-    Layer,
     Linear,
     MixtureOfExperts,
     Normalization,
     Split,
     Tensor,
 )
+
+MOST_BLOCKS = 10_000
+"""Far beyond the deepest models; a profile keeps a running sum over single blocks."""
+
+MOST_PARAMETERS = 2**53
+"""Counts above it are not exact as a JSON number."""
 
 
 class ActivationTerms(NamedTuple):
@@ -99,10 +103,11 @@ class Profile(NamedTuple):
     """Sum over all blocks of the elements per token of their input."""
     embedding: StageParameters
     head: StageParameters
-    """Parameters of the heads, without tied tensors."""
+    """Parameters of the heads, without tied tensors, and of the norms that stand outside blocks."""
     tied_parameters: int
     vocabulary_size: int
-    head_width_elements: int
+    head_saved_elements: float
+    """Elements per token that the backward pass needs behind the last block: inputs of norm and head."""
     embedding_mask_bytes: float
     matmul_flops_per_token: float
     """Forward FLOPs per token of all matrix multiplications with weights: 2 per active weight."""
@@ -112,12 +117,16 @@ class Profile(NamedTuple):
     quantisable_parameters: int
     """Weights of matrices inside blocks, which quantised checkpoints store narrow."""
     expert_parameters: int
+    """Weights of routed experts; quantised checkpoints store them narrow."""
     expert_count: int
     experts_per_token: int
     widest_elements: int
     """Largest width of a block's input."""
     generates: bool
-    """Whether the model decodes token by token, keeping keys and values."""
+    """Whether the model decodes token by token, keeping keys and values.
+
+    Causal attention does, unless the only heads are such as give no token.
+    """
     inner_elements: float
     """Largest live intermediate per token of any layer, divided by tensor parallelism."""
     unmodelled_kinds: frozenset[str]
@@ -139,7 +148,7 @@ def _(layer: Attention) -> ActivationTerms:
     normed = query + key_value if layer.query_key_norm != "none" else 0
     dropped = 1.0 if layer.dropout else 0.0
     return ActivationTerms(
-        whole_elements=layer.cross_size or layer.hidden_size,
+        whole_elements=layer.hidden_size + (layer.cross_size or 0),
         split_elements=2 * query + 2 * key_value + normed,
         whole_bytes=layer.hidden_size * dropped,
         statistics_bytes=4.0 * layer.query_heads,
@@ -202,56 +211,71 @@ def _width(block: Block) -> int:
     return 0
 
 
-def _sizes(tensors: Iterator[Tensor]) -> tuple[int, int, int]:
+def _sizes(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
     split = whole = expert = 0
-    for tensor in tensors:
+    for tensor, count in counted:
         if tensor.split is Split.EXPERT:
-            expert += tensor.size
+            expert += tensor.size * count
         elif tensor.split is Split.NONE:
-            whole += tensor.size
+            whole += tensor.size * count
         else:
-            split += tensor.size
+            split += tensor.size * count
     return split, whole, expert
 
 
-def _block_profile(block: Block) -> BlockProfile:
+def _activations(block: Block) -> ActivationTerms:
     terms = ActivationTerms()
     for layer in block.layers:
         terms = terms.plus(activation_terms(layer), layer.count)
-    return BlockProfile(block.count, *_sizes(block.tensors()), terms, _width(block))
+    return terms
 
 
-def _attention_work(blocks: tuple[Block, ...]) -> tuple[AttentionWork, ...]:
+def _block_profile(block: Block) -> BlockProfile:
+    sizes = _sizes(block.tensors())
+    return BlockProfile(block.count, *sizes, _activations(block), _width(block))
+
+
+def _attention_work(blocks: tuple[Block, ...], *, generates: bool) -> tuple[AttentionWork, ...]:
     work: dict[tuple[object, ...], AttentionWork] = {}
     for block in blocks:
         for layer in block.layers:
             if not isinstance(layer, Attention):
                 continue
             count = block.count * layer.count
+            causal = layer.causal and layer.cross_size is None
             item = AttentionWork(
                 layers=count,
                 score_flops=4.0 * layer.query_heads * layer.head_size,
                 query_heads=layer.query_heads,
                 key_value_heads=layer.key_value_heads,
                 key_value_head_elements=2 * layer.head_size,
-                causal=layer.causal,
+                causal=causal,
                 window_tokens=float(layer.window_tokens or "inf"),
-                caches=layer.causal and layer.cross_size is None,
+                caches=causal and generates,
             )
             known = work.get(item[1:])
             work[item[1:]] = item._replace(layers=count + known.layers) if known else item
     return tuple(work.values())
 
 
+def _has_matrices(block: Block) -> bool:
+    return any(tensor.multiplied for tensor, _ in block.tensors())
+
+
 def profile_of(architecture: Architecture) -> Profile:
     """The coefficients of ``architecture``.
 
     Parameters are counted as PyTorch counts those of the model's class: a tied tensor once, buffers
-    not at all. FLOPs are two per multiplication and addition.
+    not at all. FLOPs are two per multiplication and addition. A norm outside a block is no unit of
+    depth: it stands with the head. Raises :class:`PlanningError` above ``MOST_BLOCKS`` blocks or
+    ``MOST_PARAMETERS`` parameters.
     """
     blocks = tuple(architecture.blocks())
-    profiles = tuple(_block_profile(block) for block in blocks)
-    tensors = [(tensor, block.count) for block in blocks for tensor in block.tensors()]
+    if sum(block.count for block in blocks if _has_matrices(block)) > MOST_BLOCKS:
+        raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
+    loose = tuple(block for block in blocks if not _has_matrices(block))
+    profiles = tuple(_block_profile(block) for block in blocks if _has_matrices(block))
+    tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
     singles = [profile for profile in profiles for _ in range(profile.repeats)]
     table = architecture.embeddings
     table_tensors = list(table.tensors()) if table else []
@@ -265,7 +289,11 @@ def profile_of(architecture: Architecture) -> Profile:
     owned = [tensor for tensor, tied in head_tensors if not tied]
     fixed_parameters = sum(tensor.size for tensor in (*table_tensors, *owned))
     head_flops = sum(2.0 * tensor.size * tensor.multiplied for tensor, _ in head_tensors)
-    attention = _attention_work(blocks)
+    attention = _attention_work(blocks, generates=bool(language_heads) or not architecture.heads)
+    behind = [(tensor, n * block.count) for block in loose for tensor, n in block.tensors()]
+    parameter_count = fixed_parameters + sum(tensor.size * n for tensor, n in tensors)
+    if parameter_count > MOST_PARAMETERS:
+        raise PlanningError("TOO_MANY_PARAMETERS", "", f"more than {MOST_PARAMETERS} parameters")
     activations = ActivationTerms()
     for profile in profiles:
         activations = activations.plus(profile.activations, profile.repeats)
@@ -275,7 +303,7 @@ def profile_of(architecture: Architecture) -> Profile:
         initial=(0.0, 0.0, 0.0),
     )
     return Profile(
-        parameter_count=fixed_parameters + sum(tensor.size * n for tensor, n in tensors),
+        parameter_count=parameter_count,
         active_parameter_count=fixed_parameters
         + round(sum(tensor.size * tensor.active * n for tensor, n in tensors)),
         blocks=profiles,
@@ -288,11 +316,12 @@ def profile_of(architecture: Architecture) -> Profile:
             default=ActivationTerms(),
         ),
         width_elements=float(sum(profile.width_elements * profile.repeats for profile in profiles)),
-        embedding=StageParameters(*_sizes(iter(table_tensors))),
-        head=StageParameters(*_sizes(iter(owned))),
+        embedding=StageParameters(*_sizes((tensor, 1) for tensor in table_tensors)),
+        head=StageParameters(*_sizes([*behind, *((tensor, 1) for tensor in owned)])),
         tied_parameters=sum(tensor.size for tensor, tied in head_tensors if tied),
         vocabulary_size=language_heads[0].output_size if language_heads else 0,
-        head_width_elements=language_heads[0].input_size if language_heads else 0,
+        head_saved_elements=(language_heads[0].input_size if language_heads else 0)
+        + sum(_activations(block).whole_elements * block.count for block in loose),
         embedding_mask_bytes=float(table.size) if table and table.dropout else 0.0,
         matmul_flops_per_token=head_flops
         + sum(2.0 * tensor.size * tensor.multiplied * n for tensor, n in tensors),
@@ -329,7 +358,7 @@ _SHAPELESS = Profile(
     head=_NO_PARAMETERS,
     tied_parameters=0,
     vocabulary_size=0,
-    head_width_elements=0,
+    head_saved_elements=0.0,
     embedding_mask_bytes=0.0,
     matmul_flops_per_token=0.0,
     head_flops_per_token=0.0,

@@ -30,8 +30,12 @@ def utilization_of(flops_per_second: float, *, peak_flops_per_second: float, dev
 
 
 def flops_per_token(profile: Profile, workload: TrainingWorkload) -> StepFlops:
-    """Training FLOPs of one token by phase, counted from the operators of the model."""
-    forward = forward_flops_per_token(profile, workload.sequence_length, workload.kernel)
+    """Training FLOPs of one token by phase, counted from the operators of the model.
+
+    Attention counts the whole score matrix whatever the kernel: so are the utilizations counted that
+    the time is taken from.
+    """
+    forward = forward_flops_per_token(profile, workload.sequence_length)
     recomputed = 0.0
     if workload.recomputation is Recomputation.FULL:
         # The head is outside the recomputed blocks.
@@ -39,14 +43,16 @@ def flops_per_token(profile: Profile, workload: TrainingWorkload) -> StepFlops:
     return step_flops(forward, recomputed=recomputed)
 
 
-def weight_traffic_bytes(state: StateBytes, micro_batches: int) -> float:
+def weight_traffic_bytes(held: StateBytes, unsharded: StateBytes, micro_batches: int) -> float:
     """Least bytes that a device moves in a step for its training state.
 
-    Each micro-batch reads the weights forward and backward and adds to the gradients; the optimizer
-    reads gradients and reads and writes master weights, states and weights once.
+    Each micro-batch reads the weights forward and backward and adds to the gradients, gathered whole
+    where they are sharded. The optimizer reads the gradients that the device holds, reads and writes
+    master weights and states, and writes the weights, which it reads only where no master copy is kept.
     """
-    per_micro_batch = 2.0 * state.weights + 2.0 * state.gradients
-    update = state.gradients + 2.0 * (state.master_weights + state.optimizer_states + state.weights)
+    per_micro_batch = 2.0 * unsharded.weights + 2.0 * unsharded.gradients
+    updated = held.master_weights or held.weights
+    update = held.gradients + held.weights + updated + held.master_weights + 2.0 * held.optimizer_states
     return micro_batches * per_micro_batch + update
 
 
@@ -66,18 +72,20 @@ class TrainingTime(NamedTuple):
     model_flops_utilization: Quantity
     hardware_flops_utilization: Quantity
     bound: Bound
+    bubble_share: float
 
     def phases(self, tokens: float) -> Iterator[Phase]:
-        """Forward, backward and recomputation of a step, in proportion to their FLOPs."""
-        parts = {
-            "forward": self.flops.forward,
-            "backward": self.flops.backward,
-            "recomputation": self.flops.recomputation,
+        """Forward, backward and recomputation of a step in proportion to their FLOPs, and the bubble."""
+        working = (1.0 - self.bubble_share) / self.flops.hardware
+        shares = {
+            "forward": self.flops.forward * working,
+            "backward": self.flops.backward * working,
+            "recomputation": self.flops.recomputation * working,
+            "bubble": self.bubble_share,
         }
-        for name, flops in parts.items():
-            if flops:
-                seconds = scaled(self.seconds_per_token, flops / self.flops.hardware * tokens)
-                yield Phase(name, seconds, self.bound)
+        for name, share in shares.items():
+            if share:
+                yield Phase(name, scaled(self.seconds_per_token, share * tokens), self.bound)
 
 
 def training_time(
@@ -87,27 +95,31 @@ def training_time(
     devices: int,
     efficiency: Efficiency,
     memory_seconds_per_token: float = 0.0,
+    bubble_share: float = 0.0,
 ) -> TrainingTime:
     """Seconds per token of the whole cluster and the utilizations that they amount to.
 
     ``memory_seconds_per_token`` is what moving the training state takes at full bandwidth; a step
-    is no faster than that at the achieved share of the bandwidth.
+    is no faster than that at the achieved share of the bandwidth. ``bubble_share`` of the step passes
+    while stages wait.
     """
 
-    def compute(utilization: float) -> float:
-        return iron_law_seconds(
+    def work(utilization: float, bandwidth_utilization: float) -> tuple[float, float]:
+        computing = iron_law_seconds(
             flops.hardware,
             peak_flops_per_second=peak_flops_per_second,
             utilization=utilization,
             devices=devices,
         )
+        return computing, memory_seconds_per_token / bandwidth_utilization
 
-    seconds = combine(compute, inverted(efficiency.utilization))
-    bound = Bound.COMPUTE
-    if memory_seconds_per_token / efficiency.bandwidth_utilization.value > seconds.value:
-        moving = inverted(efficiency.bandwidth_utilization)
-        seconds = combine(lambda share: memory_seconds_per_token / share, moving)
-        bound = Bound.MEMORY
+    seconds = combine(
+        lambda *shares: max(work(*shares)) / (1.0 - bubble_share),
+        inverted(efficiency.utilization),
+        inverted(efficiency.bandwidth_utilization),
+    )
+    computing, moving = work(efficiency.utilization.value, efficiency.bandwidth_utilization.value)
+    bound = Bound.MEMORY if moving > computing else Bound.COMPUTE
 
     def utilization(flops_of_token: float) -> Quantity:
         return combine(
@@ -121,7 +133,7 @@ def training_time(
 
     hardware = utilization(flops.hardware)
     model = hardware if not flops.recomputation else utilization(flops.model)
-    return TrainingTime(flops, seconds, model, hardware, bound)
+    return TrainingTime(flops, seconds, model, hardware, bound, bubble_share)
 
 
 class Technique(StrEnum):

@@ -69,3 +69,12 @@ class InferenceWorkload(NamedTuple):
         """Requests at a time on the busiest of ``replicas`` copies of the model."""
         requests = -(-self.concurrency // replicas)
         return requests if self.most_requests is None else min(requests, self.most_requests)
+
+    def busy_replicas(self, replicas: int) -> int:
+        """Replicas that have a request at a time."""
+        return min(replicas, self.concurrency)
+
+    def mean_requests(self, replicas: int) -> float:
+        """Requests at a time on a busy replica, on average."""
+        requests = self.concurrency / self.busy_replicas(replicas)
+        return requests if self.most_requests is None else min(requests, float(self.most_requests))

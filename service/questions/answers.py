@@ -92,7 +92,7 @@ class MemoryAnswer(Answer):
 class PhaseAnswer(TypedDict):
     """A part of the time and the limit that sets it."""
 
-    phase: Literal["forward", "backward", "recomputation", "prefill", "decode"]
+    phase: Literal["forward", "backward", "recomputation", "bubble", "prefill", "decode"]
     seconds: QuantityAnswer
     bound: Literal["compute", "memory"]
 

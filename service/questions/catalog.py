@@ -52,6 +52,7 @@ class KnownGrid:
     """A grid's carbon intensity and off-site water."""
 
     carbon_intensity_kg_co2e_per_kwh: float
+    accounting: str
     water_liters_per_kwh: float | None
     source: Source
 

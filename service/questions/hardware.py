@@ -114,10 +114,10 @@ def resolve_efficiency(
             return assumed_efficiency(given.utilization, None)
         return assumed_efficiency(given.utilization, bandwidth)
     if isinstance(workload, InferenceWorkload):
-        efficiency = catalog.curves.serving_efficiency()
+        efficiency = catalog.curves.serving_efficiency(cluster.accelerator.generation)
     else:
         efficiency = catalog.curves.training_efficiency(
-            cluster.accelerator.generation, workload.recipe.compute
+            cluster.accelerator.generation, workload.recipe.compute, workload.recomputation
         )
     notes.sources.append(
         {

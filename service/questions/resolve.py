@@ -8,7 +8,7 @@ from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
 from service.planning.formats.huggingface import import_config
 from service.planning.layout import inference_layout, training_layout
-from service.planning.parallelism import Parallelism, check
+from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check
 from service.planning.precision import (
     TRAINING_RECIPES,
     NumberFormat,
@@ -83,6 +83,12 @@ def _model(reference: ModelReference, catalog: Catalog, notes: Notes) -> Resolve
                     "/model/config",
                     f"the configuration leaves out {names}; the defaults of {imported.class_name} are used",
                 )
+            if "quantization_config" in config:
+                notes.warn(
+                    "QUANTIZATION_NOT_READ",
+                    "/model/config/quantization_config",
+                    "the width of the weights is that of the workload",
+                )
             return ResolvedModel(profile, imported.context_tokens)
         case ArchitectureModel(architecture=architecture):
             try:
@@ -141,6 +147,21 @@ def _check_shapes(layout: Parallelism, profile: Profile) -> None:
             )
 
 
+def _check_serving(layout: Parallelism, notes: Notes) -> None:
+    """What belongs to training is not used in serving."""
+    if layout.context > 1:
+        detail = "context parallelism of serving is not modelled"
+        raise PlanningError("NOT_MODELLED", "/parallelism/context", detail)
+    unused = {
+        "sequence_parallel": layout.sequence_parallel,
+        "sharding": layout.sharding is not Sharding.NONE,
+        "pipeline_schedule": layout.pipeline_schedule is not PipelineSchedule.ONE_F_ONE_B,
+    }
+    for name, given in unused.items():
+        if given:
+            notes.warn("NOT_USED", f"/parallelism/{name}", f"{name} belongs to training")
+
+
 def _precision(given: TrainingWorkloadInput, cluster: Cluster | None) -> TrainingPrecision:
     if given.precision is not MISSING:
         return given.precision
@@ -153,11 +174,10 @@ def _precision(given: TrainingWorkloadInput, cluster: Cluster | None) -> Trainin
 
 
 def _training(given: TrainingWorkloadInput, cluster: Cluster | None) -> TrainingWorkload:
-    steps = given.gradient_accumulation_steps
     return TrainingWorkload(
         sequence_length=given.sequence_length,
         micro_batch_size=given.micro_batch_size,
-        micro_batches=1 if steps is MISSING else steps,
+        micro_batches=1,
         recipe=TRAINING_RECIPES[_precision(given, cluster)],
         optimizer=given.optimizer,
         kernel=given.attention,
@@ -165,11 +185,17 @@ def _training(given: TrainingWorkloadInput, cluster: Cluster | None) -> Training
     )
 
 
+MICRO_BATCHES_PER_STAGE = 4
+"""Micro-batches per pipeline stage where the question leaves the batch open; they keep stages busy."""
+
+
 def _micro_batches(given: TrainingWorkloadInput, layout: Parallelism) -> int | None:
     """Micro-batches per step, or None where the global batch does not divide."""
     steps = given.gradient_accumulation_steps
     if given.global_batch_size is MISSING:
-        return 1 if steps is MISSING else steps
+        if steps is not MISSING:
+            return steps
+        return MICRO_BATCHES_PER_STAGE * layout.pipeline if layout.pipeline > 1 else 1
     held = given.micro_batch_size * layout.data
     if given.global_batch_size % held:
         return None
@@ -177,24 +203,21 @@ def _micro_batches(given: TrainingWorkloadInput, layout: Parallelism) -> int | N
     return count if steps in (MISSING, count) else None
 
 
-def _with_batch(
+def _laid_out(
     workload: TrainingWorkload, given: TrainingWorkloadInput, layout: Parallelism
-) -> TrainingWorkload:
+) -> TrainingWorkload | None:
+    """The workload with its micro-batches on ``layout``, or None where the batch does not divide."""
     count = _micro_batches(given, layout)
-    if count is None:
-        raise PlanningError(
-            "BATCH_MISMATCH",
-            "/workload/global_batch_size",
-            f"global_batch_size is not micro_batch_size {given.micro_batch_size} x data "
-            f"{layout.data} x gradient_accumulation_steps",
-        )
-    return workload if count == workload.micro_batches else workload._replace(micro_batches=count)
+    return None if count is None else workload._replace(micro_batches=count)
 
 
-def _total_tokens(given: TrainingWorkloadInput, global_batch_size: int) -> float | None:
+def _total_tokens(given: TrainingWorkloadInput, global_batch_size: int | None) -> float | None:
+    if given.total_steps is not MISSING and global_batch_size is None:
+        detail = "total_steps needs the sequences of a step: give global_batch_size or a layout"
+        raise PlanningError("BATCH_REQUIRED", "/workload/total_steps", detail)
     totals = {
         "total_tokens": (given.total_tokens, 1),
-        "total_steps": (given.total_steps, global_batch_size * given.sequence_length),
+        "total_steps": (given.total_steps, (global_batch_size or 0) * given.sequence_length),
         "total_samples": (given.total_samples, given.sequence_length),
     }
     stated = [(name, n * factor) for name, (n, factor) in totals.items() if n is not MISSING]
@@ -210,7 +233,8 @@ def _tokens(length: int | FixedLength) -> float:
 
 def _inference(given: InferenceWorkloadInput, model: ResolvedModel, notes: Notes) -> InferenceWorkload:
     outputs = _tokens(given.output_tokens)
-    if model.profile.shapes_known and not model.profile.generates:
+    profile = model.profile
+    if profile.shapes_known and not profile.unmodelled_kinds and not profile.generates:
         outputs = 0.0
         notes.warn(
             "NO_TOKENS_GENERATED",
@@ -266,24 +290,38 @@ def resolve(
     if question.parallelism is not MISSING:
         layout = _given_layout(question.parallelism, cluster)
         _check_shapes(layout, model.profile)
+        if cluster and layout.tensor > cluster.accelerators_per_node:
+            notes.warn(
+                "TENSOR_ACROSS_NODES",
+                "/parallelism/tensor",
+                f"tensor {layout.tensor} exceeds the {cluster.accelerators_per_node} accelerators of a node",
+            )
     devices = cluster.accelerator_count if cluster else 1
     per_node = cluster.accelerators_per_node if cluster else 1
     if isinstance(given, TrainingWorkloadInput):
         training = _training(given, cluster)
         chosen = layout or training_layout(
             model.profile,
-            training,
+            lambda candidate: _laid_out(training, given, candidate),
             devices=devices,
             per_node=per_node,
             usable_bytes=usable_bytes(cluster, training),
-            allowed=lambda candidate: _micro_batches(given, candidate) is not None,
         )
-        training = _with_batch(training, given, chosen)
+        laid_out = _laid_out(training, given, chosen)
+        if laid_out is None:
+            raise PlanningError(
+                "BATCH_MISMATCH",
+                "/workload/global_batch_size",
+                f"global_batch_size is not micro_batch_size {given.micro_batch_size} x data "
+                f"{chosen.data} x gradient_accumulation_steps",
+            )
         known = layout is not None or model.profile.shapes_known or given.global_batch_size is not MISSING
         _check_length(given.sequence_length, "/workload/sequence_length", model, notes)
-        batch = training.micro_batch_size * training.micro_batches * chosen.data
+        batch = laid_out.micro_batch_size * laid_out.micro_batches * chosen.data if known else None
         total = _total_tokens(given, batch)
-        return Resolved(model, training, chosen, layout is None, known, total)
+        return Resolved(model, laid_out, chosen, layout is None, known, total)
+    if layout is not None:
+        _check_serving(layout, notes)
     inference = _inference(given, model, notes)
     chosen = layout or inference_layout(
         model.profile,

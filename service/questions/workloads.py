@@ -40,7 +40,8 @@ class TrainingWorkloadInput(Input):
     global_batch_size: Count | MISSING = MISSING
     """Sequences per optimizer step over all replicas."""
     gradient_accumulation_steps: Degree | MISSING = MISSING
-    """Micro-batches per optimizer step; 1 unless the global batch size says otherwise."""
+    """Micro-batches per optimizer step. Left out, they follow from the global batch size; without one
+    they are 1, or four for each pipeline stage."""
     precision: TrainingPrecision | MISSING = MISSING
     """bf16 and fp16 keep an FP32 master copy, pure_bf16 does not. Defaults to bf16, or where the
     accelerator has no bf16 rate to fp16, then fp32."""

@@ -118,8 +118,12 @@ def _offer(row: Document) -> KnownOffer:
 
 
 def _grid(row: Document) -> KnownGrid:
-    intensity, water = row["carbon_intensity_kg_co2e_per_kwh"], row.get("water_liters_per_kwh")
-    return KnownGrid(intensity, water, _source("grid", row))
+    return KnownGrid(
+        carbon_intensity_kg_co2e_per_kwh=row["carbon_intensity_kg_co2e_per_kwh"],
+        accounting=row["accounting"],
+        water_liters_per_kwh=row.get("water_liters_per_kwh"),
+        source=_source("grid", row),
+    )
 
 
 def _site(row: Document) -> KnownSite:

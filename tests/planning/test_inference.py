@@ -2,16 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.architecture import (
-    Architecture,
-    Attention,
-    Block,
-    Embeddings,
-    FeedForward,
-    Head,
-    MixtureOfExperts,
-    Normalization,
-)
+from service.planning.architecture import Architecture, Block, Embeddings, Head
 from service.planning.curves import assumed_efficiency
 from service.planning.inference import (
     decode_iteration,
@@ -19,6 +10,7 @@ from service.planning.inference import (
     serving_time,
     touched_expert_share,
 )
+from service.planning.layers import Attention, FeedForward, MixtureOfExperts, Normalization
 from service.planning.operators import Bound
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
@@ -75,7 +67,8 @@ def test_the_decoder_is_the_published_one():
 def test_a_decode_step_streams_weights_and_cache():
     step = decode_iteration(decoder(), workload(), Parallelism(), 4)
     cache = 131_072 * (2000 + 250)
-    assert step.moved_bytes == 2 * 8_030_261_248 + 4 * cache
+    table = 4096 * 128_256  # looked up, not read
+    assert step.moved_bytes == 2 * (8_030_261_248 - table) + 4 * cache
 
 
 def test_prefill_is_two_flops_per_weight_plus_attention():
@@ -90,23 +83,45 @@ def test_prefill_is_two_flops_per_weight_plus_attention():
 def test_one_stream_is_bound_by_memory_and_a_prompt_by_compute():
     time = serve(workload())
     assert [phase.bound for phase in time.phases] == [Bound.COMPUTE, Bound.MEMORY]
-    weights_only = 2 * 8_030_261_248 / 3.35e12
+    weights_only = 2 * (8_030_261_248 - 4096 * 128_256) / 3.35e12
     assert weights_only < time.time_per_output_token_seconds.value < 1.05 * weights_only
 
 
 def test_tensor_parallelism_divides_the_work():
     one, four = serve(workload()), serve(workload(), Parallelism(tensor=4))
-    assert four.prefill_seconds.value == pytest.approx(one.prefill_seconds.value / 4, rel=0.01)
+    first, quarter = (time.time_to_first_token_seconds.value for time in (one, four))
+    assert quarter == pytest.approx(first / 4, rel=0.01)
 
 
-def test_littles_law():
-    time = serve(workload(concurrency=16))
-    assert time.requests_per_second.value * time.request_seconds.value == pytest.approx(16)
+@given(
+    st.integers(1, 100),
+    st.sampled_from([Parallelism(), Parallelism(data=8), Parallelism(pipeline=4), Parallelism(tensor=2)]),
+    st.sampled_from([0.0, 1.0, 500.0]),
+)
+def test_littles_law(concurrency, layout, outputs):
+    time = serve(workload(concurrency=concurrency, output_tokens=outputs), layout)
+    assert time.requests_per_second.value * time.request_seconds.value == pytest.approx(concurrency)
+    lasting = time.time_to_first_token_seconds.value
+    if outputs:
+        lasting += (outputs - 1.0) * time.time_per_output_token_seconds.value
+    assert time.request_seconds.value == pytest.approx(lasting)
+    assert sum(phase.seconds.value for phase in time.phases) == pytest.approx(lasting)
 
 
-def test_a_replica_serves_its_share_of_the_requests():
-    whole, half = serve(workload(concurrency=8)), serve(workload(concurrency=16), Parallelism(data=2))
-    assert whole == half
+def test_the_prefill_gives_the_first_token():
+    time = serve(workload(input_tokens=1.0, output_tokens=1.0))
+    assert time.request_seconds == time.time_to_first_token_seconds
+
+
+def test_replicas_share_the_requests_and_idle_beyond_them():
+    one = serve(workload(concurrency=8))
+    two = serve(workload(concurrency=16), Parallelism(data=2))
+    assert two.requests_per_second.value == pytest.approx(2 * one.requests_per_second.value)
+    assert two.time_per_output_token_seconds == one.time_per_output_token_seconds
+    alone = serve(workload(concurrency=1))
+    assert serve(workload(concurrency=1), Parallelism(data=8)) == alone
+    uneven = serve(workload(concurrency=9), Parallelism(data=8)).requests_per_second.value
+    assert 8 * alone.requests_per_second.value < uneven < 9 * alone.requests_per_second.value
 
 
 def test_experts_touched_by_a_batch():
@@ -121,18 +136,37 @@ def test_experts_touched_by_a_batch():
         decode_iteration(profile, workload(), Parallelism(), n).moved_bytes - n * 131_072 * 2250
         for n in (1, 8, 1000)
     ]
-    assert moved[0] == pytest.approx(2 * profile.active_parameter_count, rel=1e-6)
-    assert moved[2] == pytest.approx(2 * profile.parameter_count, rel=1e-6)
+    table = 4096 * 128_256
+    assert moved[0] == pytest.approx(2 * (profile.active_parameter_count - table), rel=1e-6)
+    assert moved[2] == pytest.approx(2 * (profile.parameter_count - table), rel=1e-6)
     assert moved == sorted(moved)
+
+
+def test_a_device_reads_its_own_experts_for_the_tokens_of_the_group():
+    experts = MixtureOfExperts(
+        hidden_size=4096, expert_count=8, experts_per_token=2, expert_inner_size=14_336
+    )
+    profile = decoder(experts)
+    cache = 131_072 * 2250
+    one = decode_iteration(profile, workload(), Parallelism(), 8).moved_bytes - 8 * cache
+    shared = decode_iteration(profile, workload(), Parallelism(data=8, expert=8), 1).moved_bytes - cache
+    expert_bytes = 2 * profile.expert_parameters * (1 - 0.75**8)
+    assert one - shared == pytest.approx(expert_bytes * 7 / 8, rel=1e-9)
 
 
 def test_an_encoder_answers_in_one_pass():
     attention = Attention(hidden_size=768, query_heads=12, key_value_heads=12, head_size=64, causal=False)
     block = Block(layers=(attention, FeedForward(hidden_size=768, inner_size=3072)), count=12)
     profile = profile_of(Architecture(layers=(block,)))
-    time = serve(workload(output_tokens=0.0), profile=profile)
-    assert time.time_per_output_token_seconds is None
-    assert time.requests_per_second.value == pytest.approx(1 / time.prefill_seconds.value)
+    assert not profile.generates
+    asked = workload(output_tokens=0.0, input_tokens=128.0)
+    alone = serve(asked, profile=profile)
+    assert alone.time_per_output_token_seconds is None
+    # 64 inputs of 128 tokens fill one pass of 8,192; a 65th waits for another.
+    full, over = (serve(asked._replace(concurrency=n), profile=profile) for n in (64, 65))
+    passing = prefill_iteration(profile, asked, Parallelism(), 64).flops / 989e12
+    assert full.request_seconds.value == pytest.approx(passing)
+    assert over.request_seconds.value == pytest.approx(passing * 65 / 64)
 
 
 asked = st.builds(
@@ -147,6 +181,7 @@ asked = st.builds(
 def test_latency_does_not_fall_with_load(given_workload):
     base = serve(given_workload)
     more = serve(given_workload._replace(concurrency=given_workload.concurrency + 1))
+    assert more.time_to_first_token_seconds.value >= base.time_to_first_token_seconds.value * (1 - 1e-12)
     assert more.time_per_output_token_seconds.value >= base.time_per_output_token_seconds.value * (1 - 1e-12)
 
 

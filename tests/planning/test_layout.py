@@ -33,12 +33,12 @@ SERVING = InferenceWorkload(
 )
 
 
-def anything(_: Parallelism) -> bool:
-    return True
+def as_given(_: Parallelism) -> TrainingWorkload:
+    return TRAINING
 
 
-def train(devices, usable=GPU, allowed=anything):
-    return training_layout(MODEL, TRAINING, devices=devices, per_node=8, usable_bytes=usable, allowed=allowed)
+def train(devices, usable=GPU, laid_out=as_given, model=MODEL):
+    return training_layout(model, laid_out, devices=devices, per_node=8, usable_bytes=usable)
 
 
 def test_one_device_is_one_device():
@@ -60,10 +60,29 @@ def test_tensor_parallelism_stays_in_a_node_and_divides_the_heads():
 
 
 def test_a_model_that_fits_is_not_split():
-    layout = training_layout(
-        profile_of_count(10**9), TRAINING, devices=1, per_node=1, usable_bytes=GPU, allowed=anything
+    assert train(1, model=profile_of_count(10**9)) == Parallelism()
+
+
+def test_a_model_without_shapes_is_sharded_over_all_devices():
+    assert train(1000, model=profile_of_count(10**11)) == Parallelism(data=1000, sharding=Sharding.ZERO_3)
+
+
+def test_a_batch_rules_layouts_out_for_a_model_without_shapes_too():
+    layout = train(
+        1000, model=profile_of_count(10**10), laid_out=lambda at: TRAINING if 512 % at.data == 0 else None
     )
-    assert layout == Parallelism()
+    assert layout.devices == 1000
+    assert 512 % layout.data == 0
+
+
+def test_a_layout_is_judged_by_the_micro_batches_that_it_brings():
+    """More micro-batches in flight on a pipeline; the layout must hold those, not one."""
+
+    def laid_out(layout):
+        return TRAINING._replace(micro_batches=128 // layout.data) if 128 % layout.data == 0 else None
+
+    layout = train(32, usable=60e9, laid_out=laid_out)
+    assert training_memory(MODEL, laid_out(layout), layout)[0].total_bytes <= 60e9
 
 
 def test_the_closest_is_taken_where_nothing_fits():
@@ -75,7 +94,7 @@ def test_the_closest_is_taken_where_nothing_fits():
 
 
 def test_a_batch_that_does_not_divide_rules_a_layout_out():
-    assert train(16, allowed=lambda layout: layout.data <= 2).data <= 2
+    assert train(16, laid_out=lambda layout: TRAINING if layout.data <= 2 else None).data <= 2
 
 
 def test_the_smallest_replica_that_holds_its_requests_is_repeated():

@@ -2,16 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.architecture import (
-    Architecture,
-    Attention,
-    Block,
-    Embeddings,
-    FeedForward,
-    Head,
-    MixtureOfExperts,
-    Normalization,
-)
+from service.planning.architecture import Architecture, Block, Embeddings, Head
+from service.planning.layers import Attention, FeedForward, MixtureOfExperts, Normalization
 from service.planning.memory import (
     activation_bytes_per_token,
     cache_tokens,
@@ -21,6 +13,7 @@ from service.planning.memory import (
     largest_concurrency,
     largest_micro_batch,
     logits_bytes_per_token,
+    longest_context,
     longest_sequence,
     stage_memory,
     state_bytes_per_parameter,
@@ -132,14 +125,43 @@ class TestTrainingState:
         data=st.sampled_from([1, 2, 8]),
     )
     def test_the_shards_of_all_devices_hold_the_whole(self, tensor, pipeline, data):
-        profile = llama(layers=7)  # with the last norm, eight blocks
+        profile = llama(layers=7)
         layout = Parallelism(tensor=tensor, pipeline=pipeline, data=data, sharding=Sharding.ZERO_3)
         held = sum(
             stage_memory(profile, training(), layout, stage).state.weights * data for stage in range(pipeline)
         )
         split = profile.prefixes[-1][0] + profile.embedding.split + profile.head.split
-        whole = profile.prefixes[-1][1]
+        whole = profile.prefixes[-1][1] + profile.head.whole
         assert held * tensor == pytest.approx(2 * (split + whole * tensor))
+
+    def test_a_norm_behind_the_blocks_is_no_unit_of_depth(self):
+        profile = llama(layers=8)
+        assert profile.block_count == 8
+        block = sum(profile.blocks[0][1:4])
+        states = [
+            stage_memory(profile, training(), Parallelism(pipeline=8), stage).state.weights / 2
+            for stage in range(8)
+        ]
+        table = head = 512 * 1000
+        assert states == [block + table, *[block] * 6, block + head + 512]
+
+    def test_stages_differ_by_one_block_at_most(self):
+        profile = llama(layers=13)
+        block = sum(profile.blocks[0][1:4])
+        inner = [
+            stage_memory(profile, training(), Parallelism(pipeline=5), stage).state.weights / 2 / block
+            for stage in range(1, 4)
+        ]
+        assert set(inner) == {2, 3}
+
+    def test_sharded_weights_are_gathered_block_by_block_beside_table_and_head(self):
+        profile = llama()
+        block = sum(profile.blocks[0][1:4])
+        outer = 2 * 512 * 1000 + 512
+        layout = Parallelism(data=4, sharding=Sharding.ZERO_3)
+        assert training_memory(profile, training(), layout)[0].workspace == 2 * (2 * block + outer)
+        alone = Parallelism(data=4, sharding=Sharding.HYBRID, sharding_group_size=1)
+        assert training_memory(profile, training(), alone)[0].workspace == 0.0
 
     def test_a_tied_head_is_copied_to_the_last_stage(self):
         hidden, vocabulary = 512, 1000
@@ -199,7 +221,7 @@ class TestActivations:
         per_token = activation_bytes_per_token(
             profile.activations, element_bytes=2, kernel=AttentionKernel.FLASH
         ).linear
-        norms, attention = 3 * 512, 512 + 2 * 512 + 2 * 128
+        norms, attention = 2 * 512, 512 + 2 * 512 + 2 * 128
         assert per_token == 2 * (norms + attention + 512 + 4 * 1408) + 4 * 8
 
     def test_full_recomputation_keeps_inputs_and_one_block(self):
@@ -211,8 +233,9 @@ class TestActivations:
 
     def test_logits_are_kept_for_the_loss(self):
         profile = llama(hidden=512, vocabulary=1000)
-        assert logits_bytes_per_token(profile, 2.0) == 1000 * (2 + 8) + 512 * 2
-        assert logits_bytes_per_token(profile, 4.0, tensor=2) == 1000 / 2 * 8 + 512 * 4
+        behind = 2 * 512  # inputs of the last norm and of the head
+        assert logits_bytes_per_token(profile, 2.0) == 1000 * (2 + 8) + behind * 2
+        assert logits_bytes_per_token(profile, 4.0, tensor=2) == 1000 / 2 * 8 + behind * 4
 
     @pytest.mark.parametrize(
         ("schedule", "virtual", "of_eight", "of_two"),
@@ -220,13 +243,20 @@ class TestActivations:
             (PipelineSchedule.GPIPE, 1, 8, 2),
             (PipelineSchedule.ONE_F_ONE_B, 1, 4, 2),
             (PipelineSchedule.ZERO_BUBBLE, 1, 4, 2),
-            (PipelineSchedule.INTERLEAVED, 3, 4 * (1 + 3 / 12), 2 * (1 + 3 / 12)),
+            (PipelineSchedule.INTERLEAVED, 3, 4 * (1 + 3 / 12), 2),
         ],
     )
     def test_micro_batches_of_the_first_of_four_stages(self, schedule, virtual, of_eight, of_two):
         layout = Parallelism(pipeline=4, pipeline_schedule=schedule, virtual_stages=virtual)
         assert layout.micro_batches_in_flight(8, 0) == of_eight
         assert layout.micro_batches_in_flight(2, 0) == of_two
+
+    def test_chunks_in_flight_of_an_interleaved_schedule(self):
+        """Megatron-LM warms up with 2 (p - 1 - stage) + (v - 1) p chunks and runs one more."""
+        layout = Parallelism(pipeline=8, pipeline_schedule=PipelineSchedule.INTERLEAVED, virtual_stages=4)
+        assert layout.micro_batches_in_flight(64, 0) == 8 * (1 + 7 / 32)
+        assert layout.micro_batches_in_flight(64, 7) == (3 * 8 + 1) / 4
+        assert layout.micro_batches_in_flight(2, 0) == 2
 
 
 class TestServing:
@@ -267,8 +297,56 @@ class TestServing:
     def test_quantised_weights_leave_table_and_head_wide(self):
         """A vLLM start-up log of Llama-3.1-70B FP8 on two devices reports 33.88 GiB each."""
         profile = llama(hidden=8192, inner=28672, heads=64, key_value_heads=8, layers=80, vocabulary=128256)
-        held = inference_weight_bytes(profile, NumberFormat.FP8, Parallelism(tensor=2))
+        held = inference_weight_bytes(profile, NumberFormat.FP8, Parallelism(tensor=2)).total
         assert held / GIB == pytest.approx(33.88, rel=0.005)
+
+    def test_the_logits_of_many_requests_outgrow_an_iteration(self):
+        """Llama-3.1-8B with a thousand requests: 6 bytes for each of 128,256 logits."""
+        profile = llama(hidden=4096, inner=14336, heads=32, key_value_heads=8, layers=32, vocabulary=128256)
+        memory = inference_memory(profile, serving(concurrency=1000), Parallelism())
+        assert memory.workspace == 1000 * 128256 * 6
+        one = inference_memory(profile, serving(), Parallelism())
+        assert one.workspace == 8192 * (2 * 4096 + 2 * 14336) * 2
+        most = largest_concurrency(one, 5e12)
+        full = inference_memory(profile, serving(concurrency=most), Parallelism())
+        over = inference_memory(profile, serving(concurrency=most + 1), Parallelism())
+        assert full.total_bytes <= 5e12 < over.total_bytes
+
+    @given(
+        windows=st.lists(st.sampled_from([None, 64, 1000, 5000]), min_size=1, max_size=4),
+        usable=st.floats(1e7, 2e9),
+        concurrency=st.integers(1, 8),
+    )
+    def test_the_longest_context_fits_and_a_block_more_does_not(self, windows, usable, concurrency):
+        blocks = [
+            Block(
+                layers=(
+                    Attention(
+                        hidden_size=512,
+                        query_heads=8,
+                        key_value_heads=8,
+                        head_size=64,
+                        window_tokens=window,
+                    ),
+                )
+            )
+            for window in windows
+        ]
+        profile = profile_of(Architecture(layers=tuple(blocks)))
+        asked = serving(concurrency=concurrency)
+        memory = inference_memory(profile, asked, Parallelism())
+        longest = longest_context(profile, asked, Parallelism(), memory, usable)
+
+        def fits(tokens):
+            cache = concurrency * key_value_bytes(profile, tokens, NumberFormat.BF16)
+            return memory.weights + memory.workspace + cache <= usable
+
+        if longest is None:
+            assert fits(10**12)
+        else:
+            assert longest % 16 == 0
+            assert longest == 0 or fits(longest)
+            assert not fits(longest + 16 + 1e-6)
 
     def test_largest_concurrency_fits_and_one_more_does_not(self):
         profile = llama()

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.planning.architecture import Architecture, Attention, Block, FeedForward
+from service.planning.architecture import Architecture, Block
+from service.planning.layers import Attention, FeedForward, MixtureOfExperts
 from service.planning.operators import (
-    AttentionKernel,
     Bound,
     attainable_flops_per_second,
     forward_flops_per_token,
@@ -33,21 +33,19 @@ def test_gpt2_xl_layer_by_layer():
     tokens = 32 * 1024
     block = Block(layers=(attention(), FeedForward(hidden_size=1600, inner_size=6400)), count=48)
     profile = profile_of(Architecture(layers=(block,)))
-    forward = forward_flops_per_token(profile, 1024, AttentionKernel.STANDARD) * tokens
+    forward = forward_flops_per_token(profile, 1024) * tokens
     assert forward == 48 * 2_228_014_284_800
     assert step_flops(forward).model == 3 * forward
 
 
 def test_the_rules_of_thumb_are_those_of_a_model_without_shapes():
     profile = profile_of_count(70_000_000_000)
-    forward = forward_flops_per_token(profile, 4096, AttentionKernel.FLASH)
+    forward = forward_flops_per_token(profile, 4096)
     assert forward == inference_flops(70e9, 1) == 140e9
     assert step_flops(forward).model * 2e12 == training_flops(70e9, 2e12) == 8.4e23
 
 
 def test_experts_count_by_the_share_of_tokens_that_use_them():
-    from service.planning.architecture import MixtureOfExperts  # noqa: PLC0415
-
     experts = MixtureOfExperts(hidden_size=64, expert_count=8, experts_per_token=2, expert_inner_size=128)
     profile = profile_of(Architecture(layers=(experts,)))
     router, used = 64 * 8, 2 * 3 * 64 * 128
@@ -61,16 +59,28 @@ def test_recomputation_is_hardware_work_only():
 
 @pytest.mark.parametrize("length", [1, 7, 64, 1000])
 @pytest.mark.parametrize("window", [None, 1, 16, 5000])
-def test_a_fused_causal_kernel_skips_the_masked_half(length, window):
+def test_without_the_masked_half(length, window):
     counted = sum(min(position, window or length) for position in range(1, length + 1)) / length
-    mean = mean_context_tokens(work_of(attention(window_tokens=window)), length, AttentionKernel.FLASH)
+    mean = mean_context_tokens(work_of(attention(window_tokens=window)), length, skips_masked=True)
     # The continuous mean lies half a token below the counted one.
     assert mean == pytest.approx(counted, abs=0.5)
 
 
-def test_what_stores_the_matrix_computes_all_of_it():
-    assert mean_context_tokens(work_of(attention()), 1000, AttentionKernel.STANDARD) == 1000
-    assert mean_context_tokens(work_of(attention(causal=False)), 1000, AttentionKernel.FLASH) == 1000
+def test_model_flops_count_all_that_the_window_reaches():
+    """12 L H Q T per token of training: Chowdhery et al. 2022, appendix B."""
+    assert mean_context_tokens(work_of(attention()), 1000, skips_masked=False) == 1000
+    assert mean_context_tokens(work_of(attention(causal=False)), 1000, skips_masked=True) == 1000
+    assert mean_context_tokens(work_of(attention(window_tokens=100)), 1000, skips_masked=False) == 100
+    profile = profile_of(Architecture(layers=(Block(layers=(attention(),), count=48),)))
+    forward = forward_flops_per_token(profile, 1024)
+    weights = 48 * 4 * 1600 * 1600
+    assert step_flops(forward).model == 6 * weights + 12 * 48 * 25 * 64 * 1024
+
+
+def test_attention_across_sequences_is_not_causal():
+    work = work_of(attention(cross_size=512))
+    assert not work.causal
+    assert not work.caches
 
 
 positive = st.floats(1e-3, 1e18)

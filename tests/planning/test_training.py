@@ -6,6 +6,7 @@ from service.evidence.service import reference_curves
 from service.planning.curves import assumed_efficiency
 from service.planning.memory import StateBytes
 from service.planning.operators import Bound, StepFlops, step_flops
+from service.planning.parallelism import Parallelism, PipelineSchedule
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis
 from service.planning.training import iron_law_seconds, training_time, weight_traffic_bytes
@@ -42,7 +43,7 @@ def test_recomputation_lowers_the_model_share():
 
 
 def test_measured_shares_bring_their_interval():
-    efficiency = reference_curves().training_efficiency("hopper", NumberFormat.BF16)
+    efficiency = reference_curves().training_efficiency("hopper", NumberFormat.BF16, "none")
     time = training_time(REFERENCE, peak_flops_per_second=989e12, devices=8, efficiency=efficiency)
     share = time.model_flops_utilization
     assert (share.low, share.value, share.high) == pytest.approx((0.318, 0.404, 0.437))
@@ -50,13 +51,53 @@ def test_measured_shares_bring_their_interval():
 
 
 def test_an_unmeasured_generation_takes_the_widest_span():
-    efficiency = reference_curves().training_efficiency("volta", NumberFormat.FP16)
+    efficiency = reference_curves().training_efficiency("volta", NumberFormat.FP16, "none")
     share = efficiency.utilization
-    assert (share.low, share.high, share.basis) == (0.285, 0.56, Basis.DATASHEET)
+    assert (share.low, share.high, share.basis) == (0.318, 0.56, Basis.DATASHEET)
+
+
+def test_recomputation_has_measurements_of_its_own():
+    """A third more operations run at a higher share of the peak: model FLOPs utilization stays."""
+    flops = step_flops(10.0, recomputed=10.0)
+    for generation in ("ampere", "hopper"):
+        shares = [
+            training_time(
+                work,
+                peak_flops_per_second=1e15,
+                devices=8,
+                efficiency=reference_curves().training_efficiency(generation, NumberFormat.BF16, strategy),
+            ).model_flops_utilization.value
+            for work, strategy in ((step_flops(10.0), "none"), (flops, "full"))
+        ]
+        assert shares[1] == pytest.approx(shares[0], rel=0.03)
+
+
+def test_stages_that_wait_lengthen_the_step():
+    """Four stages with eight micro-batches wait 3 of 11 slots."""
+    layout = Parallelism(pipeline=4)
+    assert layout.bubble_share(8) == pytest.approx(3 / 11)
+    assert (
+        layout._replace(pipeline_schedule=PipelineSchedule.INTERLEAVED, virtual_stages=2).bubble_share(8)
+        == 3 / 19
+    )
+    assert layout._replace(pipeline_schedule=PipelineSchedule.ZERO_BUBBLE).bubble_share(8) == pytest.approx(
+        1 / 9
+    )
+    assert Parallelism().bubble_share(1) == 0.0
+    time = training_time(
+        REFERENCE,
+        peak_flops_per_second=1e15,
+        devices=4,
+        efficiency=assumed_efficiency(0.5, None),
+        bubble_share=layout.bubble_share(8),
+    )
+    assert time.hardware_flops_utilization.value == pytest.approx(0.5 * 8 / 11)
+    phases = {phase.name: phase.seconds.value for phase in time.phases(1000)}
+    assert phases["bubble"] == pytest.approx(sum(phases.values()) * 3 / 11)
 
 
 def test_moving_the_state_can_take_longer_than_computing():
-    efficiency = reference_curves().training_efficiency("hopper", NumberFormat.BF16)
+    efficiency = reference_curves().training_efficiency("hopper", NumberFormat.BF16, "none")
     time = training_time(
         REFERENCE,
         peak_flops_per_second=989e12,
@@ -69,10 +110,34 @@ def test_moving_the_state_can_take_longer_than_computing():
     assert time.model_flops_utilization.high < 0.01
 
 
+def test_the_floor_is_that_of_each_end():
+    """The longer of computing and moving at every end, so a larger floor never narrows the interval."""
+    efficiency = reference_curves().training_efficiency("hopper", NumberFormat.BF16, "none")
+
+    def high(floor):
+        return training_time(
+            REFERENCE,
+            peak_flops_per_second=989e12,
+            devices=1,
+            efficiency=efficiency,
+            memory_seconds_per_token=floor,
+        ).seconds_per_token.high
+
+    floors = [0.0, 0.5e-3, 0.86e-3, 0.9e-3, 1e-3, 2e-3]
+    assert [high(floor) for floor in floors] == sorted(high(floor) for floor in floors)
+
+
 def test_traffic_of_a_step():
     state = StateBytes(weights=2.0, gradients=2.0, master_weights=4.0, optimizer_states=8.0)
-    # Two micro-batches: weights read twice and gradients read and written; then the update.
-    assert weight_traffic_bytes(state, 2) == 2 * (4 + 4) + 2 + 2 * (4 + 8 + 2)
+    # Two micro-batches: weights read twice and gradients read and written. Then the update reads the
+    # gradients, reads and writes master weights and states, and writes the weights.
+    assert weight_traffic_bytes(state, state, 2) == 2 * (4 + 4) + 2 + 8 + 16 + 2
+    # Without a master copy the weights are read as well.
+    plain = state._replace(master_weights=0.0)
+    assert weight_traffic_bytes(plain, plain, 1) == 8 + 2 + 4 + 16
+    # Sharded over four, the micro-batches still see the whole.
+    quarter = StateBytes(*[part / 4 for part in state])
+    assert weight_traffic_bytes(quarter, state, 1) == 8 + (2 + 8 + 16 + 2) / 4
 
 
 forward = st.floats(1e6, 1e15)

@@ -2,18 +2,9 @@
 
 from collections.abc import Mapping
 
-from service.planning.architecture import (
-    Architecture,
-    Attention,
-    Block,
-    Embeddings,
-    FeedForward,
-    Head,
-    Layer,
-    Linear,
-    Normalization,
-)
+from service.planning.architecture import Architecture, Block, Embeddings, Head, Layer
 from service.planning.formats.huggingface.reader import ConfigReader, Family, head_size
+from service.planning.layers import Attention, FeedForward, Linear, Normalization
 
 _POOLED = ("Model", "ForPreTraining", "ForNextSentencePrediction", "ForSequenceClassification")
 _WORDS = ("ForPreTraining", "ForMaskedLM", "LMHeadModel")

@@ -3,17 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from service.planning.architecture import (
-    Architecture,
-    Attention,
-    Block,
-    Embeddings,
-    FeedForward,
-    Head,
-    MixtureOfExperts,
-    Normalization,
-    SimpleLayer,
-)
+from service.planning.architecture import Architecture, Block, Embeddings, Head
 from service.planning.formats.huggingface.reader import (
     ConfigReader,
     Family,
@@ -21,6 +11,7 @@ from service.planning.formats.huggingface.reader import (
     head_size,
     invalid,
 )
+from service.planning.layers import Attention, FeedForward, MixtureOfExperts, Normalization, SimpleLayer
 
 _CLASSES = (
     "ForCausalLM",

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from service.planning.architecture import Architecture, Block, Layer, SimpleLayer
+from service.planning.architecture import Architecture, Block, Layer
 from service.planning.errors import PlanningError
+from service.planning.layers import SimpleLayer
 
 _LARGEST_SIZE = 2**31 - 1
 _LARGEST_DEPTH = 10_000

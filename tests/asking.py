@@ -1,0 +1,53 @@
+"""Asks planning's questions without HTTP, from the shipped catalog."""
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+from service.estimates.service import ESTIMATES
+from service.planning.errors import PlanningError
+from service.snapshot.service import Snapshot, shipped_snapshot
+
+
+@cache
+def shipped() -> Snapshot:
+    """The shipped catalog, without a database."""
+    return shipped_snapshot()
+
+
+def ask(catalog: Any, operation: str, question: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a question given as JSON."""
+    estimate = ESTIMATES[operation]
+    return dict(estimate.estimator(estimate.question.model_validate_json(json.dumps(question)), catalog))
+
+
+def refusal(catalog: Any, operation: str, question: dict[str, Any]) -> tuple[str, str]:
+    """Code and pointer of the refusal that a question meets."""
+    with pytest.raises(PlanningError) as caught:
+        ask(catalog, operation, question)
+    assert caught.value.detail
+    return caught.value.code, caught.value.pointer
+
+
+def question(
+    model: str | dict[str, Any], accelerator: str, count: int = 1, **workload: Any
+) -> dict[str, Any]:
+    """A question about a model and accelerators of the catalog; training unless ``workload`` says other."""
+    reference = {"source": "catalog", "id": model} if isinstance(model, str) else model
+    return {
+        "model": reference,
+        "cluster": {"accelerator": {"source": "catalog", "id": accelerator}, "accelerator_count": count},
+        "workload": {"kind": "training", **workload},
+    }
+
+
+def codes(notes: list[dict[str, str]]) -> set[str]:
+    """Codes of warnings, gaps or advice."""
+    return {note["code"] for note in notes}
+
+
+def gaps(answer: dict[str, Any]) -> dict[str, str]:
+    """Code of each gap by its pointer."""
+    return {gap["pointer"]: gap["code"] for gap in answer["gaps"]}

@@ -1,0 +1,210 @@
+"""The estimates over HTTP: the same answers as without, batches, revisions, no database."""
+
+import json
+import time
+
+import pytest
+from sqlalchemy import event, update
+
+from service.catalog.tables import CatalogState
+from service.estimates.service import ESTIMATES
+from service.examples import EXAMPLES, REFERENCE_QUESTION
+from service.questions.estimates import BATCH_LIMIT
+from service.snapshot.service import SnapshotStore
+from tests.asking import ask, question
+
+OPERATIONS = list(ESTIMATES)
+SERVED = EXAMPLES["estimate_memory"]
+
+
+def example(operation):
+    return EXAMPLES[f"estimate_{operation.replace('-', '_')}"]
+
+
+def without_revision(answer):
+    return {**answer, "evidence": {**answer["evidence"], "catalog_revision": 0}}
+
+
+@pytest.fixture
+def _stopped_clock(monkeypatch):
+    async def never(_store):
+        pass
+
+    monkeypatch.setattr(SnapshotStore, "keep_fresh", never)
+
+
+@pytest.fixture
+def statements(_stopped_clock, client):
+    """Statements that the database sees, while the snapshot's own clock stands still."""
+    seen = []
+
+    def note(_connection, _cursor, statement, *_):
+        seen.append(statement)
+
+    engine = client.app.state.database.engine
+    event.listen(engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(engine, "before_cursor_execute", note)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+class TestEveryOperation:
+    def test_over_http_the_answer_is_the_same(self, reader, snapshot, operation):
+        response = reader.post(f"/v1/estimates/{operation}", example(operation))
+        assert response.status_code == 200
+        assert response.headers["content-type"] == "application/json"
+        direct = json.loads(json.dumps(ask(snapshot, operation, example(operation))))
+        assert without_revision(response.json()) == without_revision(direct)
+
+    def test_a_batch_answers_each_question_as_it_would_alone(self, reader, operation):
+        asked = [example(operation)]
+        asked += [{**example(operation), "model": {"source": "catalog", "id": "llama-2-7b"}}]
+        alone = [reader.post(f"/v1/estimates/{operation}", body).json() for body in asked]
+        together = reader.post(f"/v1/estimates/{operation}:batch", {"requests": asked * 3})
+        assert together.status_code == 200
+        assert together.json() == {"results": alone * 3}
+
+    def test_a_batch_says_which_question_is_at_fault(self, reader, operation):
+        url = f"/v1/estimates/{operation}:batch"
+        bad = {**example(operation), "model": {"source": "catalog", "id": "nothing"}}
+        refused = reader.post(url, {"requests": [example(operation), bad]})
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0]["pointer"] == "/requests/1/model/id"
+        misshaped = {**example(operation), "workload": {"kind": "training", "sequence_length": 0}}
+        refused = reader.post(url, {"requests": [example(operation), misshaped]})
+        assert refused.json()["errors"][0]["pointer"] == "/requests/1/workload/sequence_length"
+
+    def test_a_batch_has_a_size(self, reader, operation):
+        url = f"/v1/estimates/{operation}:batch"
+        for requests in ([], [example(operation)] * (BATCH_LIMIT + 1)):
+            refused = reader.post(url, {"requests": requests})
+            assert refused.status_code == 422
+            assert refused.json()["errors"][0]["pointer"] == "/requests"
+
+    def test_no_statement_reaches_the_database(self, statements, client, operation):
+        assert client.post(f"/v1/estimates/{operation}", example(operation)).status_code == 200
+        batch = {"requests": [example(operation)] * 5}
+        assert client.post(f"/v1/estimates/{operation}:batch", batch).status_code == 200
+        assert statements == []
+        client.get("/v1/models")
+        assert statements
+
+    def test_a_refusal_names_the_field(self, reader, operation):
+        body = {**example(operation), "model": {"source": "catalog", "id": "nothing"}}
+        refused = reader.post(f"/v1/estimates/{operation}", body)
+        assert refused.status_code == 422
+        document = refused.json()
+        assert document["code"] == "NO_SOUND_ANSWER"
+        (error,) = document["errors"]
+        assert (error["pointer"], error["code"]) == ("/model/id", "UNKNOWN_REFERENCE")
+
+    def test_the_digest_is_of_the_question_with_its_defaults(self, reader, operation):
+        url = f"/v1/estimates/{operation}"
+
+        def digest(**change):
+            body = {**example(operation), **change}
+            return reader.post(url, body).json()["evidence"]["input_digest"]
+
+        spelled = {**example(operation)["workload"]}
+        spelled |= {"memory_fraction": 0.9} if spelled["kind"] == "inference" else {"micro_batch_size": 1}
+        assert digest() == digest(workload=spelled) != digest(model={"source": "catalog", "id": "gpt2"})
+
+
+class TestRevisions:
+    def test_an_estimate_sees_the_write_whose_revision_it_sends(self, client):
+        body = {**EXAMPLES["create_accelerator"], "id": "new"}
+        written = client.post("/v1/accelerators", body).headers["catalog-revision"]
+        asked = question("gpt2", "new")
+        answer = client.post("/v1/estimates/memory", asked, headers={"Catalog-Revision": written})
+        assert answer.status_code == 200
+        assert answer.json()["evidence"]["catalog_revision"] == int(written)
+
+    def test_a_write_of_another_process_is_waited_for(self, client):
+        with client.app.state.database.writing() as session:
+            session.execute(update(CatalogState).values(revision=CatalogState.revision + 1))
+            revision = session.query(CatalogState.revision).scalar()
+        headers = {"Catalog-Revision": str(revision)}
+        answer = client.post("/v1/estimates/memory", SERVED, headers=headers)
+        assert answer.json()["evidence"]["catalog_revision"] == revision
+
+    def test_a_revision_that_does_not_come_is_503(self, reader, monkeypatch):
+        monkeypatch.setattr("service.snapshot.service.WAIT_SECONDS", 0.2)
+        started = time.monotonic()
+        answer = reader.post("/v1/estimates/memory", SERVED, headers={"Catalog-Revision": "999"})
+        assert time.monotonic() - started < 2
+        assert (answer.status_code, answer.json()["code"]) == (503, "UNAVAILABLE")
+        assert answer.headers["retry-after"] == "1"
+
+    @pytest.mark.parametrize("revision", ["-1", "x", "1.5", "9" * 17, "\u0661"])
+    def test_what_is_no_revision_is_refused(self, reader, revision):
+        headers = {"Catalog-Revision": revision.encode()}
+        answer = reader.post("/v1/estimates/memory", SERVED, headers=headers)
+        assert answer.status_code == 400
+        assert answer.json()["errors"][0]["pointer"] == "/header/Catalog-Revision"
+
+    def test_a_changed_row_changes_the_answer(self, client):
+        def power():
+            answer = client.post("/v1/estimates/utility-bill", REFERENCE_QUESTION).json()
+            return answer["energy"]["lines"][0]["it_kwh"]["value"]
+
+        before = power()
+        patch = {"power_limit_watts": 350.0}
+        client.patch("/v1/accelerators/h100-sxm", patch, headers={"If-Match": '"1"'})
+        assert power() == pytest.approx(before / 2)
+
+
+class TestRange:
+    """Figures at the ends of what the shapes allow end in an answer or a refusal, never in a defect."""
+
+    @pytest.mark.parametrize("operation", ["memory", "throughput"])
+    @pytest.mark.parametrize(
+        "workload",
+        [
+            {"kind": "training", "sequence_length": 2**31 - 1, "micro_batch_size": 10**6},
+            {"kind": "training", "gradient_accumulation_steps": 10**6, "total_samples": 2**53 - 1},
+            {"kind": "inference", "input_tokens": 2**31 - 1, "output_tokens": 2**31 - 1},
+            {"kind": "inference", "concurrency": 10**6, "output_tokens": 1, "input_tokens": 1},
+        ],
+    )
+    def test_largest_figures(self, reader, operation, workload):
+        asked = {**question("gpt2", "h100-sxm", 10**6), "workload": workload}
+        assert reader.post(f"/v1/estimates/{operation}", asked).status_code in (200, 422)
+
+    @pytest.mark.parametrize(
+        ("code", "blocks", "layer"),
+        [
+            ("TOO_MANY_BLOCKS", 10_001, {"kind": "linear", "input_size": 1, "output_size": 1}),
+            ("TOO_MANY_PARAMETERS", 1, {"kind": "linear", "input_size": 2**31 - 1, "output_size": 2**31 - 1}),
+            ("TOO_MANY_PARAMETERS", 1, {"kind": "linear", "input_size": 4096, "output_size": 4096,
+                                        "count": 2**31 - 1}),
+        ],
+    )  # fmt: skip
+    def test_models_beyond_any_machine_are_refused(self, reader, code, blocks, layer):
+        layers = [{"kind": "block", "count": blocks, "layers": [layer]}]
+        model = {"source": "architecture", "architecture": {"layers": layers}}
+        answer = reader.post("/v1/estimates/memory", question(model, "h100-sxm"))
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["code"] == code
+        model = {"id": "huge", "name": "Huge", "architecture": {"layers": layers}}
+        assert reader.post("/v1/models", model).status_code == 422
+
+    def test_figures_beyond_int64_are_refused(self, reader):
+        """2^31 tokens x 10^6 sequences x 2^20 wide is far above 2^63 bytes."""
+        layer = {"kind": "linear", "input_size": 2**20, "output_size": 2**20}
+        model = {"source": "architecture", "architecture": {"layers": [layer]}}
+        workload = {"sequence_length": 2**31 - 1, "micro_batch_size": 10**6}
+        answer = reader.post("/v1/estimates/memory", question(model, "h100-sxm", **workload))
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["code"] == "OUT_OF_RANGE"
+
+
+def test_before_the_catalog_is_loaded_nothing_is_answered(client):
+    empty = SnapshotStore(client.app.state.database)
+    client.app.state.snapshots = empty
+    assert client.get("/readyz").status_code == 503
+    assert client.get("/livez").status_code == 204
+    answer = client.post("/v1/estimates/memory", SERVED)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    empty.refresh()
+    assert client.get("/readyz").status_code == 200
+    assert client.post("/v1/estimates/memory", SERVED).status_code == 200

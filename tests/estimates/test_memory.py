@@ -1,0 +1,191 @@
+"""Does it fit? Sums, verdict, limits and advice, each against asking again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.asking import ask, codes, gaps, question, shipped
+
+MODELS = ["gpt2", "bert-large", "llama-2-7b", "mixtral-8x7b", "qwen3-14b", "llama-3.1-70b"]
+DEVICES = ["h100-sxm", "a100-sxm-40gb", "l4", "mi300x", "tpu-v5p"]
+training = st.fixed_dictionaries(
+    {"kind": st.just("training")},
+    optional={
+        "sequence_length": st.sampled_from([128, 1000, 4096]),
+        "micro_batch_size": st.integers(1, 8),
+        "optimizer": st.sampled_from(["sgd", "momentum", "rmsprop", "adam", "adamw"]),
+        "attention": st.sampled_from(["standard", "flash"]),
+        "recomputation": st.sampled_from([{"strategy": "none"}, {"strategy": "full"}]),
+    },
+)
+inference = st.fixed_dictionaries(
+    {"kind": st.just("inference")},
+    optional={
+        "input_tokens": st.integers(1, 20_000),
+        "output_tokens": st.integers(1, 2000),
+        "concurrency": st.integers(1, 300),
+        "weight_precision": st.sampled_from(["bf16", "fp8", "int4"]),
+        "kv_cache_precision": st.sampled_from(["bf16", "fp8"]),
+        "memory_fraction": st.floats(0.1, 1.0),
+    },
+)
+questions = st.builds(
+    lambda model, device, count, workload: {**question(model, device, count), "workload": workload},
+    st.sampled_from(MODELS),
+    st.sampled_from(DEVICES),
+    st.sampled_from([1, 2, 8, 64]),
+    training | inference,
+)
+
+
+def total(answer):
+    return answer["per_device"]["total_bytes"]["value"]
+
+
+@given(questions)
+def test_an_answer_agrees_with_itself(asked):
+    answer = ask(shipped(), "memory", asked)
+    device = answer["per_device"]
+    assert device["known_bytes"] == sum(part["bytes"] for part in device["components"])
+    assert total(answer) == device["known_bytes"]
+    quantity = device["total_bytes"]
+    assert quantity["low"] <= quantity["value"] <= quantity["high"]
+    assert answer["headroom_bytes"] == round(answer["usable_bytes"] - total(answer))
+    assert answer["fits"] == (total(answer) <= answer["usable_bytes"])
+    assert 0.0 <= answer["fit_probability"] <= 1.0
+    assert answer["usable_bytes"] <= answer["capacity_bytes"]
+    assert answer["active_parameter_count"] <= answer["parameter_count"]
+    assert bool(answer["advice"]) <= (not answer["fits"])
+
+
+@given(questions)
+def test_limits_are_where_it_stops_fitting(asked):
+    """The layout as chosen, asked again at each limit and one beyond it."""
+    answer = ask(shipped(), "memory", asked)
+    layout = {name: value for name, value in answer["parallelism"].items() if name != "chosen"}
+
+    def fits(**change):
+        workload = {**asked["workload"], **change}
+        return ask(shipped(), "memory", {**asked, "workload": workload, "parallelism": layout})["fits"]
+
+    limits = answer["limits"]
+    if "max_micro_batch_size" in limits:
+        largest = limits["max_micro_batch_size"]
+        assert largest == 0 or fits(micro_batch_size=largest)
+        assert not fits(micro_batch_size=largest + 1)
+    if "max_concurrency" in limits:
+        most = limits["max_concurrency"]
+        assert most == 0 or fits(concurrency=most)
+        assert not fits(concurrency=most + 1)
+    if "max_sequence_length" in limits and asked["workload"]["kind"] == "training":
+        longest = limits["max_sequence_length"]
+        assert longest == 0 or fits(sequence_length=longest)
+        assert not fits(sequence_length=longest + 1)
+
+
+@given(questions)
+def test_advice_makes_it_fit(asked):
+    answer = ask(shipped(), "memory", asked)
+    layout = {name: value for name, value in answer["parallelism"].items() if name != "chosen"}
+    changes = {
+        "FULL_RECOMPUTATION": ({"recomputation": {"strategy": "full"}}, {}),
+        "MICRO_BATCH_1": ({"micro_batch_size": 1}, {}),
+        "ZERO_1": ({}, {"sharding": "zero_1"}),
+        "ZERO_3": ({}, {"sharding": "zero_3"}),
+        "ZERO_3_FULL_RECOMPUTATION": ({"recomputation": {"strategy": "full"}}, {"sharding": "zero_3"}),
+        "FP8_WEIGHTS": ({"weight_precision": "fp8"}, {}),
+        "FP8_KV_CACHE": ({"kv_cache_precision": "fp8"}, {}),
+        "CONCURRENCY_1": ({"concurrency": 1}, {}),
+    }
+    for advice in answer["advice"]:
+        workload, parallelism = changes[advice["code"]]
+        again = {
+            **asked,
+            "workload": {**asked["workload"], **workload},
+            "parallelism": {**layout, **parallelism},
+        }
+        assert ask(shipped(), "memory", again)["fits"], advice["code"]
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [
+        ({"micro_batch_size": 4}, {"micro_batch_size": 2}),
+        ({"sequence_length": 4096}, {"sequence_length": 2048}),
+        ({"optimizer": "adamw"}, {"optimizer": "momentum"}),
+        ({"optimizer": "momentum"}, {"optimizer": "sgd"}),
+        ({"attention": "standard"}, {"attention": "flash"}),
+        ({"recomputation": {"strategy": "none"}}, {"recomputation": {"strategy": "full"}}),
+        ({"precision": "fp32"}, {"precision": "pure_bf16"}),
+    ],
+)
+def test_what_takes_more_memory(snapshot, more, less):
+    base = {**question("llama-2-7b", "mi300x"), "parallelism": {}}
+    answers = [
+        ask(snapshot, "memory", {**base, "workload": {"kind": "training", **change}})
+        for change in (more, less)
+    ]
+    assert total(answers[0]) > total(answers[1])
+
+
+class TestParameterCount:
+    BODY = question({"source": "parameter_count", "parameter_count": 70_000_000_000}, "h100-sxm", 1)
+
+    def test_what_is_known_is_told_and_the_rest_is_a_gap(self, snapshot):
+        answer = ask(snapshot, "memory", {**self.BODY, "parallelism": {}})
+        parts = {part["name"]: part["bytes"] for part in answer["per_device"]["components"]}
+        assert parts["weights"] == 140_000_000_000
+        assert parts["optimizer_states"] == 560_000_000_000
+        assert "activations" not in parts
+        assert "total_bytes" not in answer["per_device"]
+        assert gaps(answer)["/per_device/total_bytes"] == "ARCHITECTURE_REQUIRED"
+        assert answer["fits"] is False
+        assert "fit_probability" not in answer
+        assert answer["limits"] == {}
+
+    def test_known_parts_that_fit_decide_nothing(self, snapshot):
+        small = question({"source": "parameter_count", "parameter_count": 10**9}, "h100-sxm")
+        answer = ask(snapshot, "memory", small)
+        assert "fits" not in answer
+        assert gaps(answer)["/fits"] == "TOTAL_UNKNOWN"
+
+
+class TestCapacity:
+    def test_without_a_cluster_there_is_no_verdict(self, snapshot):
+        asked = question("gpt2", "h100-sxm")
+        del asked["cluster"]
+        answer = ask(snapshot, "memory", asked)
+        assert {"fits", "fit_probability", "capacity_bytes", "usable_bytes"}.isdisjoint(answer)
+        assert gaps(answer)["/fits"] == "CAPACITY_UNKNOWN"
+        assert total(answer) > 0
+
+    def test_a_label_is_doubtful(self, snapshot):
+        answer = ask(snapshot, "memory", question("gpt2", "tpu-v5p"))
+        assert "CAPACITY_UNCERTAIN" in codes(answer["warnings"])
+
+    def test_an_80_gb_h100_is_what_its_driver_reports(self, snapshot):
+        """79.1 GiB; "80 GB" read as 80e9 bytes (74.5 GiB) would refuse models."""
+        answer = ask(snapshot, "memory", question("gpt2", "h100-sxm"))
+        assert 79.0 < answer["capacity_bytes"] / 2**30 < 79.7
+
+    def test_serving_leaves_a_share_unused(self, snapshot):
+        asked = {**question("gpt2", "h100-sxm"), "workload": {"kind": "inference", "memory_fraction": 0.5}}
+        answer = ask(snapshot, "memory", asked)
+        assert answer["usable_bytes"] == round(answer["capacity_bytes"] * 0.5)
+
+
+def test_kinds_without_physics_are_a_gap(snapshot):
+    layers = [
+        {
+            "kind": "state_space",
+            "hidden_size": 64,
+            "inner_size": 128,
+            "state_size": 16,
+            "convolution_width": 4,
+            "time_step_rank": 4,
+        }
+    ]
+    model = {"source": "architecture", "architecture": {"layers": layers}}
+    answer = ask(snapshot, "memory", question(model, "h100-sxm"))
+    assert gaps(answer)["/per_device/total_bytes"] == "LAYER_KIND_NOT_MODELLED"
+    assert answer["parameter_count"] > 0

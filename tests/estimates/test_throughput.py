@@ -1,0 +1,202 @@
+"""How fast will it go? Rates that agree with each other, gaps where a question does not decide."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.asking import ask, codes, gaps, question, refusal, shipped
+
+ASSUMED = {"source": "assumed", "utilization": 0.4}
+
+
+def served(model="llama-3.1-8b", accelerator="h100-sxm", count=1, **workload):
+    asked = question(model, accelerator, count)
+    return {**asked, "workload": {"kind": "inference", **workload}}
+
+
+def value(answer, name):
+    return answer[name]["value"]
+
+
+@given(
+    st.sampled_from(["gpt2-xl", "llama-2-7b", "mixtral-8x7b", "bert-large"]),
+    st.sampled_from(["h100-sxm", "a100-sxm-80gb", "v100-sxm2-32gb", "mi300x"]),
+    st.sampled_from([1, 8, 24, 512]),
+    st.fixed_dictionaries(
+        {"total_tokens": st.integers(10**6, 10**12)},
+        optional={
+            "sequence_length": st.sampled_from([512, 1024]),
+            "micro_batch_size": st.integers(1, 16),
+            "gradient_accumulation_steps": st.integers(1, 64),
+            "recomputation": st.sampled_from([{"strategy": "none"}, {"strategy": "full"}]),
+        },
+    ),
+    st.sampled_from([{"source": "modelled"}, ASSUMED, {"source": "assumed", "utilization": 1.0}]),
+)
+def test_training_rates_agree(model, accelerator, count, workload, efficiency):
+    asked = {**question(model, accelerator, count, **workload), "efficiency": efficiency}
+    answer = ask(shipped(), "throughput", asked)
+    tokens = value(answer, "tokens_per_second")
+    assert value(answer, "tokens_per_second_per_device") * count == pytest.approx(tokens)
+    length = workload.get("sequence_length", 4096)
+    assert value(answer, "samples_per_second") * length == pytest.approx(tokens)
+    assert value(answer, "duration_seconds") * tokens == pytest.approx(workload["total_tokens"])
+    model_share, hardware_share = (
+        value(answer, f"{kind}_flops_utilization") for kind in ("model", "hardware")
+    )
+    assert 0 < model_share <= hardware_share <= 1
+    peak = answer["peak_flops_per_second_per_device"] * count
+    done = hardware_share * peak * value(answer, "duration_seconds")
+    assert done == pytest.approx(answer["total_flops"])
+    step = value(answer, "step_seconds")
+    assert sum(phase["seconds"]["value"] for phase in answer["breakdown"]) == pytest.approx(step)
+    names = [phase["phase"] for phase in answer["breakdown"]]
+    assert ("recomputation" in names) == (workload.get("recomputation") == {"strategy": "full"})
+    if efficiency == ASSUMED:
+        assert hardware_share == pytest.approx(0.4)
+
+
+@given(
+    st.sampled_from(["llama-2-13b", "llama-3.1-8b", "mixtral-8x7b"]),
+    st.sampled_from(["h100-sxm", "a100-sxm-80gb", "mi300x"]),
+    st.sampled_from(["tensor", "pipeline"]),
+    st.sampled_from([1, 2, 8]),
+    st.fixed_dictionaries(
+        {
+            "input_tokens": st.integers(1, 4000),
+            "output_tokens": st.integers(1, 4000),
+            "concurrency": st.integers(1, 64),
+        }
+    ),
+)
+def test_serving_rates_agree(model, accelerator, axis, count, workload):
+    """Little's law: requests in the system = rate x time that each of them takes."""
+    asked = served(model, accelerator, count, **workload)
+    asked["parallelism"] = {axis: count}
+    answer = ask(shipped(), "throughput", asked)
+    requests, outputs = value(answer, "requests_per_second"), workload["output_tokens"]
+    assert value(answer, "output_tokens_per_second") == pytest.approx(requests * outputs)
+    lasting = value(answer, "time_to_first_token_seconds")
+    lasting += (outputs - 1) * value(answer, "time_per_output_token_seconds")
+    if "CONCURRENCY_CAPPED" not in codes(answer["warnings"]):
+        assert requests * lasting == pytest.approx(workload["concurrency"])
+    assert sum(phase["seconds"]["value"] for phase in answer["breakdown"]) == pytest.approx(lasting)
+
+
+class TestTraining:
+    def test_without_a_total_the_duration_is_a_gap(self, snapshot):
+        answer = ask(snapshot, "throughput", question("gpt2", "h100-sxm"))
+        assert "duration_seconds" not in answer
+        assert "total_flops" not in answer
+        assert gaps(answer) == {"/duration_seconds": "TOTAL_REQUIRED"}
+
+    def test_a_parameter_count_has_no_steps_until_the_batch_is_known(self, snapshot):
+        model = {"source": "parameter_count", "parameter_count": 10**9}
+        answer = ask(snapshot, "throughput", question(model, "h100-sxm", 8, total_tokens=10**9))
+        assert gaps(answer) == {"/step_seconds": "BATCH_REQUIRED"}
+        assert answer["breakdown"] == []
+        known = question(model, "h100-sxm", 8, total_tokens=10**9, global_batch_size=64)
+        assert value(ask(snapshot, "throughput", known), "step_seconds") > 0
+
+    def test_an_assumed_utilization_is_exact_and_says_so(self, snapshot):
+        asked = {**question("llama-2-7b", "h100-sxm", 8), "efficiency": ASSUMED}
+        rate = ask(snapshot, "throughput", asked)["tokens_per_second"]
+        assert rate["basis"] == "assumed"
+        assert rate["low"] == rate["value"] == rate["high"]
+
+    def test_a_generation_without_measurements_has_a_wider_interval(self, snapshot):
+        def width(accelerator):
+            answer = ask(snapshot, "throughput", question("llama-2-7b", accelerator, 8))
+            rate = answer["tokens_per_second"]
+            return (rate["high"] - rate["low"]) / rate["value"]
+
+        assert width("gaudi3") > width("h100-sxm") > 0
+
+    def test_a_model_that_does_not_fit_is_answered_with_a_warning(self, snapshot):
+        asked = {**question("llama-2-70b", "h100-sxm"), "efficiency": ASSUMED}
+        assert "DOES_NOT_FIT" in codes(ask(snapshot, "throughput", asked)["warnings"])
+
+    def test_moving_the_state_bounds_a_tiny_batch(self, snapshot):
+        """One token per step: moving 16 bytes per parameter takes far longer than 6 FLOPs per parameter."""
+        asked = question("llama-2-7b", "mi300x", sequence_length=1)
+        answer = ask(snapshot, "throughput", asked)
+        assert answer["bottleneck"]["bound"] == "memory"
+        assert "GRADIENT_ACCUMULATION" in codes(answer["bottleneck"]["advice"])
+        assumed = ask(snapshot, "throughput", {**asked, "efficiency": ASSUMED})
+        assert "UTILIZATION_ABOVE_BANDWIDTH" in codes(assumed["warnings"])
+
+    @pytest.mark.parametrize(
+        ("workload", "advice"),
+        [
+            ({"precision": "fp32"}, "MIXED_PRECISION"),
+            ({"recomputation": {"strategy": "full"}}, "LESS_RECOMPUTATION"),
+            ({"attention": "standard"}, "FLASH_ATTENTION"),
+        ],
+    )
+    def test_advice_names_what_is_not_used(self, snapshot, workload, advice):
+        answer = ask(snapshot, "throughput", question("llama-2-7b", "h100-sxm", 8, **workload))
+        assert advice in codes(answer["bottleneck"]["advice"])
+        plain = ask(snapshot, "throughput", question("llama-2-7b", "h100-sxm", 8))
+        assert plain["bottleneck"]["advice"] == []
+
+
+class TestServing:
+    def test_decode_is_bound_by_memory_and_prefill_by_compute(self, snapshot):
+        answer = ask(snapshot, "throughput", served(input_tokens=4000, output_tokens=400))
+        assert [phase["bound"] for phase in answer["breakdown"]] == ["compute", "memory"]
+        assert answer["bottleneck"]["bound"] == "memory"
+        assert "MORE_CONCURRENCY" in codes(answer["bottleneck"]["advice"])
+
+    def test_a_token_takes_at_least_as_long_as_streaming_the_weights(self, snapshot):
+        """Llama 3.1 8B in BF16 is 16.06 GB; an H100 moves at most 3.35 TB/s: 4.8 ms."""
+        answer = ask(snapshot, "throughput", served(input_tokens=1, output_tokens=100))
+        assert value(answer, "time_per_output_token_seconds") > 15.0e9 / 3.35e12
+
+    def test_requests_beyond_the_cache_wait(self, snapshot):
+        answer = ask(snapshot, "throughput", served(concurrency=10_000))
+        assert "CONCURRENCY_CAPPED" in codes(answer["warnings"])
+        limit = ask(snapshot, "memory", served())["limits"]["max_concurrency"]
+        at_limit = ask(snapshot, "throughput", served(concurrency=limit))
+        assert at_limit["requests_per_second"] == answer["requests_per_second"]
+
+    @pytest.mark.parametrize(
+        ("horizon", "seconds"),
+        [
+            ({"duration_seconds": 3600.0}, lambda _rate, _outputs: 3600.0),
+            ({"total_requests": 1000}, lambda rate, _outputs: 1000 / rate),
+            ({"total_output_tokens": 10**6}, lambda rate, outputs: 10**6 / (rate * outputs)),
+        ],
+    )
+    def test_each_horizon_gives_a_duration(self, snapshot, horizon, seconds):
+        answer = ask(snapshot, "throughput", served(output_tokens=200, horizon=horizon))
+        expected = seconds(value(answer, "requests_per_second"), 200)
+        assert value(answer, "duration_seconds") == pytest.approx(expected)
+
+    def test_assumed_bandwidth_defaults_with_a_warning(self, snapshot):
+        answer = ask(snapshot, "throughput", {**served(), "efficiency": ASSUMED})
+        assert "BANDWIDTH_UTILIZATION_DEFAULTED" in codes(answer["warnings"])
+        given = {**served(), "efficiency": {**ASSUMED, "bandwidth_utilization": 0.8}}
+        assert codes(ask(snapshot, "throughput", given)["warnings"]) == set()
+
+    def test_a_parameter_count_is_not_served(self, snapshot):
+        asked = served({"source": "parameter_count", "parameter_count": 10**9})
+        assert gaps(ask(snapshot, "throughput", asked))["/requests_per_second"] == "ARCHITECTURE_REQUIRED"
+
+    def test_an_unknown_bandwidth_is_a_gap(self, snapshot):
+        asked = served()
+        specification = {"peak_flops_per_second": {"bf16": 1e15}}
+        asked["cluster"] = {"accelerator": {"source": "specification", "specification": specification}}
+        assert gaps(ask(snapshot, "throughput", asked))["/requests_per_second"] == "BANDWIDTH_UNKNOWN"
+
+
+def test_utilization_above_one_is_refused_by_the_shape(snapshot):
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    asked = {**question("gpt2", "h100-sxm"), "efficiency": {"source": "assumed", "utilization": 1.5}}
+    with pytest.raises(ValidationError):
+        ask(snapshot, "throughput", asked)
+
+
+def test_an_unknown_rate_names_what_is_known(snapshot):
+    asked = question("gpt2", "v100-sxm2-32gb", precision="tf32")
+    assert refusal(snapshot, "throughput", asked) == ("PEAK_RATE_UNKNOWN", "/workload/precision")
