@@ -2,6 +2,7 @@
 
 import gc
 import json
+import socket
 import sys
 import threading
 import time
@@ -45,6 +46,12 @@ def serve(
     from service.storage import prepare  # noqa: PLC0415
 
     settings = Settings()
+    is_v6 = ":" in settings.host
+    family = socket.AF_INET6 if is_v6 else socket.AF_INET
+    # A port that is taken is told before the database is touched.
+    listening = socket.create_server((settings.host, settings.port), family=family)
+    host = f"[{settings.host}]" if is_v6 else settings.host
+    address = f"http://{host}:{listening.getsockname()[1]}"
     database = Database(settings.database)
     typer.echo(prepare(database), err=True)
     application = create_app(settings)
@@ -53,8 +60,6 @@ def serve(
     _spare_collector()
     config = uvicorn.Config(
         application,
-        host=settings.host,
-        port=settings.port,
         loop="uvloop",
         http="httptools",
         access_log=False,
@@ -62,13 +67,10 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=10,
     )
-    server = uvicorn.Server(config)
-    sock = config.bind_socket()
-    address = f"http://{settings.host}:{sock.getsockname()[1]}"
     typer.echo(f"serving on {address}, documentation at {address}/docs", err=True)
     if ask:
         threading.Thread(target=_ask_reference, args=(address,), daemon=True).start()
-    server.run(sockets=[sock])
+    uvicorn.Server(config).run(sockets=[listening])
 
 
 def _spare_collector() -> None:

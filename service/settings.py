@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy import URL, make_url
 
 
 class Settings(BaseSettings):
@@ -24,6 +25,8 @@ class Settings(BaseSettings):
     """Largest request body."""
 
     @property
-    def database(self) -> str:
+    def database(self) -> URL:
         """The address of the database, the embedded one by default."""
-        return self.database_url or f"sqlite:///{self.data_dir / 'ironlaw.db'}"
+        if self.database_url:
+            return make_url(self.database_url)
+        return URL.create("sqlite", database=str(self.data_dir / "ironlaw.db"))

@@ -11,7 +11,6 @@ from service.planning.memory import (
     largest_concurrency,
     training_memory,
 )
-from service.planning.operators import AttentionKernel
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.training import (
     TrainingTime,
@@ -20,7 +19,7 @@ from service.planning.training import (
     weight_traffic_bytes,
 )
 from service.planning.units import GIGABYTE_BYTES
-from service.planning.workload import HorizonUnit, InferenceWorkload, TrainingWorkload
+from service.planning.workload import AttentionKernel, HorizonUnit, InferenceWorkload, TrainingWorkload
 from service.questions.catalog import Catalog
 from service.questions.estimates import ThroughputQuestion
 from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes

@@ -4,10 +4,10 @@ from typing import Literal
 
 from service.estimates.run import Run, plan_run, step_tokens
 from service.planning.inference import ServingTime
-from service.planning.operators import Bound
+from service.planning.operators import Bound, Phase
 from service.planning.precision import NumberFormat
 from service.planning.quantity import combine, inverted, scaled
-from service.planning.training import IRON_LAW_TERMS, Phase, Technique, TrainingTime
+from service.planning.training import IRON_LAW_TERMS, Technique, TrainingTime
 from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity
 from service.questions.answers import Bottleneck, PhaseAnswer, ThroughputAnswer

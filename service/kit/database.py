@@ -73,8 +73,8 @@ class Writer(Session):
 class Database:
     """One database and its sessions."""
 
-    def __init__(self, url: str) -> None:
-        self.url: URL = make_url(url)
+    def __init__(self, url: str | URL) -> None:
+        self.url = make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.engine: Engine = create_engine(self.url, **self._options())
         if self.is_sqlite:

@@ -15,6 +15,7 @@ from service.planning.curves import Efficiency
 from service.planning.memory import inference_weight_bytes, key_value_bytes
 from service.planning.operators import (
     Bound,
+    Phase,
     Roofline,
     forward_flops_per_token,
     roofline,
@@ -22,7 +23,6 @@ from service.planning.operators import (
 from service.planning.parallelism import Parallelism
 from service.planning.profile import Profile
 from service.planning.quantity import Quantity, Spread, combine, inverted, scaled
-from service.planning.training import Phase
 from service.planning.workload import InferenceWorkload
 
 

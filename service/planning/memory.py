@@ -10,7 +10,6 @@ head, layer and token. The fullest pipeline stage is reported.
 import math
 from typing import NamedTuple
 
-from service.planning.operators import AttentionKernel
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import (
     ELEMENT_BYTES,
@@ -20,7 +19,7 @@ from service.planning.precision import (
     TrainingRecipe,
 )
 from service.planning.profile import ActivationTerms, AttentionWork, Profile, StageParameters
-from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
+from service.planning.workload import AttentionKernel, InferenceWorkload, Recomputation, TrainingWorkload
 
 LOSS_BYTES_PER_LOGIT = 8.0
 """FP32 logits and their FP32 log-probabilities, which the loss keeps beside narrower logits."""

@@ -9,13 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.planning.profile import AttentionWork, Profile
-
-
-class AttentionKernel(StrEnum):
-    """Whether the kernel stores the score matrix (standard) or not (flash; Dao et al. 2022)."""
-
-    STANDARD = "standard"
-    FLASH = "flash"
+from service.planning.quantity import Quantity
 
 
 class Bound(StrEnum):
@@ -23,6 +17,14 @@ class Bound(StrEnum):
 
     COMPUTE = "compute"
     MEMORY = "memory"
+
+
+class Phase(NamedTuple):
+    """A part of a step or of a request, and the limit that sets its time."""
+
+    name: str
+    seconds: Quantity
+    bound: Bound
 
 
 class Roofline(NamedTuple):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from service.planning.curves import Efficiency
 from service.planning.memory import StateBytes
-from service.planning.operators import Bound, StepFlops, forward_flops_per_token, step_flops
+from service.planning.operators import Bound, Phase, StepFlops, forward_flops_per_token, step_flops
 from service.planning.profile import Profile
 from service.planning.quantity import Quantity, combine, inverted, scaled
 from service.planning.workload import Recomputation, TrainingWorkload
@@ -54,14 +54,6 @@ def weight_traffic_bytes(held: StateBytes, unsharded: StateBytes, micro_batches:
     updated = held.master_weights or held.weights
     update = held.gradients + held.weights + updated + held.master_weights + 2.0 * held.optimizer_states
     return micro_batches * per_micro_batch + update
-
-
-class Phase(NamedTuple):
-    """A part of a step or of a request, and the limit that sets its time."""
-
-    name: str
-    seconds: Quantity
-    bound: Bound
 
 
 class TrainingTime(NamedTuple):

@@ -3,8 +3,14 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from service.planning.operators import AttentionKernel
 from service.planning.precision import NumberFormat, Optimizer, TrainingRecipe
+
+
+class AttentionKernel(StrEnum):
+    """Whether the kernel stores the score matrix (standard) or not (flash; Dao et al. 2022)."""
+
+    STANDARD = "standard"
+    FLASH = "flash"
 
 
 class Recomputation(StrEnum):

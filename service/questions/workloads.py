@@ -4,9 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import MISSING, Field
 
-from service.planning.operators import AttentionKernel
 from service.planning.precision import Optimizer, TrainingPrecision
-from service.planning.workload import Recomputation
+from service.planning.workload import AttentionKernel, Recomputation
 from service.questions.base import Count, Degree, Input, Positive, Share, Size, Text
 
 

@@ -19,11 +19,10 @@ from service.planning.memory import (
     state_bytes_per_parameter,
     training_memory,
 )
-from service.planning.operators import AttentionKernel
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
 from service.planning.profile import profile_of, profile_of_count
-from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
+from service.planning.workload import AttentionKernel, InferenceWorkload, Recomputation, TrainingWorkload
 
 GIB = 2**30
 

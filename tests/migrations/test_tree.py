@@ -1,0 +1,205 @@
+"""The migration tree on both databases: one head, both ways, no drift, no lost data, one runner at a time."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect, select
+
+from service import storage
+from service.catalog.nouns import NOUNS
+from service.catalog.service import documents
+from service.kit.database import Base, Database
+from service.storage import SchemaMismatch, alembic_config, check, migrate, prepare, schema_revision, upgrade
+
+NEXT = '''
+"""One more table."""
+import sqlalchemy as sa
+from alembic import op
+
+revision = "9999"
+down_revision = "{head}"
+
+
+def upgrade():
+    op.create_table("later", sa.Column("id", sa.Integer, primary_key=True))
+    {then}
+
+
+def downgrade():
+    op.drop_table("later")
+'''
+
+
+@pytest.fixture
+def next_version(tmp_path, monkeypatch):
+    """Makes a later version of the service: the same tree with one migration more."""
+
+    def make(then="pass"):
+        tree = tmp_path / "a tree 100%"
+        shutil.copytree(storage.MIGRATIONS, tree, ignore=shutil.ignore_patterns("__pycache__"))
+        source = NEXT.format(head=storage.head(), then=then)
+        (tree / "versions" / "9999_later.py").write_text(source)
+        monkeypatch.setattr(storage, "MIGRATIONS", tree)
+
+    return make
+
+
+def tables(database):
+    return set(inspect(database.engine).get_table_names())
+
+
+def stored(database):
+    """Every version of every row."""
+    with database.reading() as session:
+        return {
+            name: session.execute(
+                select(noun.table.__table__).order_by(noun.table.id, noun.table.version)
+            ).all()
+            for name, noun in NOUNS.items()
+        }
+
+
+def test_one_head():
+    assert len(ScriptDirectory(str(storage.MIGRATIONS)).get_heads()) == 1
+
+
+def test_every_step_goes_down_and_up_again(databases):
+    database = databases.empty()
+    steps = list(ScriptDirectory(str(storage.MIGRATIONS)).walk_revisions())[::-1]
+    for step in steps:
+        command.upgrade(alembic_config(database), step.revision)
+        after = tables(database)
+        command.downgrade(alembic_config(database), step.down_revision or "base")
+        command.upgrade(alembic_config(database), step.revision)
+        assert tables(database) == after
+    command.downgrade(alembic_config(database), "base")
+    assert tables(database) == {"alembic_version"}
+
+
+def test_tables_and_migrations_agree(databases):
+    database = databases.empty()
+    upgrade(database)
+    with database.engine.connect() as connection:
+        options = {"compare_type": True, "compare_server_default": True}
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_data_survives_a_step_up_and_down(database, next_version):
+    before = stored(database)
+    assert all(before.values())
+    next_version()
+    upgrade(database)
+    assert "later" in tables(database)
+    assert stored(database) == before
+    command.downgrade(alembic_config(database), "-1")
+    assert stored(database) == before
+
+
+def test_the_catalog_is_the_same_on_both_databases(databases, snapshot):
+    """What a database gives back is what the files ship, whatever the dialect."""
+    from service.snapshot.service import build_snapshot  # noqa: PLC0415
+
+    with databases.unchanged().reading() as session:
+        revision, rows = documents(session)
+    built = build_snapshot(revision, rows)
+    for name in ("models", "accelerators", "links", "offers", "grids", "sites"):
+        assert getattr(built, name).keys() == getattr(snapshot, name).keys()
+        for key, known in getattr(built, name).items():
+            assert known == getattr(snapshot, name)[key]
+
+
+def test_a_migration_that_fails_changes_nothing(database, next_version):
+    before = stored(database)
+    next_version(then='raise RuntimeError("half-way")')
+    with pytest.raises(RuntimeError, match="half-way"):
+        upgrade(database)
+    assert "later" not in tables(database)
+    assert schema_revision(database) == "0001"
+    assert stored(database) == before
+
+
+def test_processes_that_migrate_at_once_take_turns(databases):
+    database = databases.empty()
+    environment = {**os.environ, "IRONLAW_DATABASE_URL": database.url.render_as_string(hide_password=False)}
+    command = [sys.executable, "-c", "from service.cli import main; main()", "migrate"]
+    runs = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    said = [run.communicate(timeout=60) for run in runs]
+    assert [(run.returncode, errors) for run, (_, errors) in zip(runs, said, strict=True)] == [(0, "")] * 4
+    changed = sorted(int(out.split("revision 1, ")[1].split()[0]) for out, _ in said)
+    assert changed[:3] == [0, 0, 0]
+    assert changed[3] > 300
+
+
+def test_a_later_schema_is_refused(database, next_version, monkeypatch):
+    present = storage.MIGRATIONS
+    next_version()
+    upgrade(database)
+    monkeypatch.setattr(storage, "MIGRATIONS", present)
+    for entry in (check, migrate, prepare):
+        with pytest.raises(SchemaMismatch, match="later version"):
+            entry(database)
+
+
+def test_check_wants_schema_and_catalog(databases):
+    database = databases.empty()
+    with pytest.raises(SchemaMismatch, match="ironlaw migrate"):
+        check(database)
+    command.upgrade(alembic_config(database), "head")
+    with pytest.raises(SchemaMismatch, match="catalog is not loaded: run `ironlaw migrate`"):
+        check(database)
+    migrate(database)
+    check(database)
+
+
+def test_an_old_database_is_migrated_when_embedded_and_refused_on_postgresql(database, next_version):
+    next_version()
+    if not database.is_sqlite:
+        with pytest.raises(SchemaMismatch, match="ironlaw migrate"):
+            prepare(database)
+        assert "migrated the schema from 0001" in migrate(database)
+        assert "later" in tables(database)
+        return
+    before = stored(database)
+    told = prepare(database)
+    assert "later" in tables(database)
+    copy = told.split("old data in ")[1].split(";")[0]
+    kept = Database(f"sqlite:///{copy}")
+    assert stored(kept) == before
+    assert "later" not in tables(kept)
+    kept.dispose()
+
+
+def test_the_backup_holds_what_is_still_in_the_journal(tmp_path):
+    """Rows in the write-ahead log are part of the copy."""
+    path = tmp_path / "ironlaw.db"
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode=WAL")
+    writer.execute("PRAGMA wal_autocheckpoint=0")
+    writer.execute("CREATE TABLE kept (id INTEGER)")
+    writer.execute("INSERT INTO kept VALUES (42)")
+    writer.commit()
+    copy = sqlite3.connect(storage._back_up(path))
+    assert copy.execute("SELECT id FROM kept").fetchall() == [(42,)]
+    writer.close()
+    copy.close()
+
+
+def test_an_empty_data_directory_is_created_and_loaded(tmp_path):
+    path = tmp_path / "not there" / "yet" / "ironlaw.db"
+    database = Database(f"sqlite:///{path}")
+    assert prepare(database).startswith("created the schema; catalog revision 1, ")
+    assert prepare(database) == "the schema is current; catalog revision 1, 0 rows changed"
+    assert [file.suffixes for file in path.parent.glob("*.backup.db")] == []
+    database.dispose()

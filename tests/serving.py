@@ -1,0 +1,80 @@
+"""Runs the `ironlaw` command as users do: in a process of its own, on loopback."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+
+IRONLAW = Path(sys.executable).with_name("ironlaw")
+START_SECONDS = 30
+
+
+def environment(data_dir, **variables):
+    """The environment of a command, with none of the caller's own settings."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("IRONLAW_")}
+    return {**own, "IRONLAW_DATA_DIR": str(data_dir), "COLUMNS": "120", **variables}
+
+
+def run(*arguments, data_dir, given=None, **variables):
+    """Output, errors and status of one command."""
+    done = subprocess.run(
+        [IRONLAW, *map(str, arguments)],
+        env=environment(data_dir, **variables),
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout, done.stderr, done.returncode
+
+
+class Server:
+    """A served process and a client of it."""
+
+    def __init__(self, process, address):
+        self.process = process
+        self.address = address
+        self.client = httpx.Client(base_url=address, trust_env=False, timeout=10)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(timeout=10)
+
+
+@contextlib.contextmanager
+def serving(data_dir, *options, **variables):
+    """A server that is ready."""
+    process = subprocess.Popen(
+        [IRONLAW, "serve", *options],
+        env=environment(data_dir, IRONLAW_PORT="0", PYTHONUNBUFFERED="1", **variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        said = ""
+        for line in process.stderr:
+            said += line
+            if line.startswith("serving on "):
+                break
+        else:
+            raise AssertionError(f"did not start: {said}")
+        server = Server(process, line.split()[2].rstrip(","))
+        deadline = time.monotonic() + START_SECONDS
+        with server.client:
+            while True:
+                with contextlib.suppress(httpx.TransportError):
+                    if server.client.get("/readyz").status_code == httpx.codes.OK:
+                        break
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            yield server
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)

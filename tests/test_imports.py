@@ -1,0 +1,153 @@
+"""The house: who may import whom, and that planning stands on the standard library and NumPy alone."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SERVICE = ROOT / "service"
+
+ORDER = (
+    {"kit", "planning", "protocol"},
+    {"questions"},
+    {"audit", "auth"},
+    {"catalog"},
+    {"nodes"},
+    {"benchmarks"},
+    {"evidence"},
+    {"snapshot"},
+    {"estimates"},
+    {"plans"},
+    {"quotes"},
+    {"approvals"},
+    {"webhooks"},
+    {"app", "cli", "settings", "openapi", "examples", "storage", "terminal"},
+)
+LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
+FEATURES = {room for rooms in ORDER[2:-1] for room in rooms}
+
+PLANNING_ORDER = (
+    {"errors", "units"},
+    {"quantity", "precision"},
+    {"curves", "layers"},
+    {"architecture"},
+    {"profile"},
+    {"cluster", "parallelism", "workload"},
+    {"operators"},
+    {"memory"},
+    {"collectives"},
+    {"training", "inference"},
+    {"data_pipeline"},
+    {"reliability"},
+    {"power"},
+    {"tariff"},
+    {"carbon", "water"},
+    {"cost"},
+    {"layout", "advice", "search"},
+    {"formats"},
+)
+PLANNING_LEVEL = {room: level for level, rooms in enumerate(PLANNING_ORDER) for room in rooms}
+
+
+def imports(path):
+    """Modules that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative import"
+            assert node.module
+            for name in node.names:
+                below = f"{node.module}.{name.name}"
+                module = ROOT / below.replace(".", "/")
+                yield below if module.is_dir() or module.with_suffix(".py").exists() else node.module
+
+
+def edges():
+    for path in SERVICE.rglob("*.py"):
+        for module in imports(path):
+            yield path.relative_to(SERVICE), module.split(".")
+
+
+def room_of(path):
+    return path.parts[0].removesuffix(".py")
+
+
+def test_every_room_has_its_place():
+    rooms = {room_of(path.relative_to(SERVICE)) for path in SERVICE.rglob("*.py")} - {"__init__", "__main__"}
+    assert rooms <= LEVEL.keys()
+
+
+def test_rooms_import_only_from_their_left():
+    wrong = [
+        f"{path} imports {'.'.join(module)}"
+        for path, module in edges()
+        if module[0] == "service" and len(module) > 1
+        if room_of(path) != module[1]
+        if not LEVEL[module[1]] < LEVEL[room_of(path)] and LEVEL[room_of(path)] != len(ORDER) - 1
+    ]
+    assert wrong == []
+
+
+def test_a_feature_is_used_through_its_service():
+    """Other rooms see a feature's service, and what the service hands over; the app also its endpoints."""
+    open_to_all = {"service", "rows", "shipped"}
+    wrong = [
+        f"{path} imports {'.'.join(module)}"
+        for path, module in edges()
+        if module[0] == "service" and len(module) > 2
+        if module[1] in FEATURES and room_of(path) != module[1]
+        if module[-1] not in open_to_all and LEVEL[room_of(path)] != len(ORDER) - 1
+    ]
+    assert wrong == []
+
+
+def test_kit_and_protocol_know_no_other_room():
+    wrong = [
+        f"{path} imports {'.'.join(module)}"
+        for path, module in edges()
+        if room_of(path) in ("kit", "protocol", "planning")
+        if module[0] == "service" and len(module) > 1 and module[1] != room_of(path)
+    ]
+    assert wrong == []
+
+
+def test_planning_needs_nothing_else():
+    allowed = sys.stdlib_module_names | {"numpy", "service"}
+    wrong = [
+        f"{path} imports {module[0]}"
+        for path, module in edges()
+        if room_of(path) == "planning" and module[0] not in allowed
+    ]
+    assert wrong == []
+
+
+def test_planning_is_walked_through_once():
+    places = {
+        path.relative_to(SERVICE / "planning").parts[0].removesuffix(".py")
+        for path in (SERVICE / "planning").rglob("*.py")
+    } - {"__init__"}
+    assert places <= PLANNING_LEVEL.keys()
+    wrong = [
+        f"{path} imports {'.'.join(module)}"
+        for path, module in edges()
+        if path.parts[0] == "planning" and module[:2] == ["service", "planning"] and len(module) > 2
+        for own in [path.parts[1].removesuffix(".py")]
+        if own not in ("__init__", module[2]) and not PLANNING_LEVEL[module[2]] < PLANNING_LEVEL[own]
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "module", ["service.planning.layout", "service.planning.formats", "service.questions.resolve"]
+)
+def test_what_is_left_of_the_database_loads_none_of_the_server(module):
+    script = (
+        f"import sys, {module}\n"
+        "print([name for name in ('sqlalchemy', 'fastapi', 'psycopg', 'alembic') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
