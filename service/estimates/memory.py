@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pydantic import MISSING
 
 from service.planning.cluster import Cluster
+from service.planning.curves import Share
 from service.planning.memory import (
     ServingMemory,
     StageMemory,
@@ -27,7 +28,7 @@ from service.questions.answers import DeviceMemory, MemoryAnswer, MemoryComponen
 from service.questions.base import Advice
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion
-from service.questions.hardware import resolve_cluster, usable_bytes
+from service.questions.hardware import resolve_cluster, room_bytes, usable_bytes
 from service.questions.notes import Notes
 from service.questions.resolve import Resolved, resolve
 
@@ -46,16 +47,18 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     if isinstance(workload, TrainingWorkload):
         stages = training_memory(profile, workload, layout)
         components = _training_components(stages[0])
-        if usable is not None and not unknown:
-            limits = _training_limits(stages, usable, workload, layout)
-        spread = catalog.curves.training_memory
+        room = room_bytes(cluster, workload, catalog)
+        if room is not None and not unknown:
+            limits = _training_limits(stages, room, workload, layout)
+        per_device = _training_device(components, unknown, catalog.curves.training_overhead)
     else:
         serving = inference_memory(profile, workload, layout)
         components = _serving_components(serving)
         if usable is not None and not unknown and serving.sequence_cache_bytes:
             limits = _serving_limits(resolved, serving, usable, notes)
-        spread = catalog.curves.inference_memory
-    per_device = _per_device(components, unknown, spread)
+        elif not unknown and not serving.sequence_cache_bytes:
+            notes.gap("/limits", "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
+        per_device = _serving_device(components, unknown, catalog.curves.inference_memory)
     answer: MemoryAnswer = {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
@@ -67,7 +70,9 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
-    _add_verdict(answer, resolved, cluster, usable, notes)
+    _add_verdict(answer, cluster, usable, notes)
+    if answer.get("fits") is False and usable is not None:
+        answer["advice"] = list(_advice(resolved, usable, catalog.curves.training_overhead))
     return answer
 
 
@@ -104,22 +109,39 @@ def _serving_components(memory: ServingMemory) -> Iterator[tuple[str, float]]:
     yield "workspace", memory.workspace
 
 
-def _per_device(
-    components: Iterator[tuple[str, float]], unknown: frozenset[str], spread: Spread
-) -> DeviceMemory:
-    parts: list[MemoryComponent] = [
+def _parts(components: Iterator[tuple[str, float]], unknown: frozenset[str]) -> list[MemoryComponent]:
+    return [
         {"name": name, "bytes": whole(size)}  # type: ignore[typeddict-item]
         for name, size in components
         if name not in unknown
     ]
+
+
+def _training_device(
+    components: Iterator[tuple[str, float]], unknown: frozenset[str], overhead: Share
+) -> DeviceMemory:
+    parts = _parts(components, unknown)
+    itemised = sum(part["bytes"] for part in parts)
+    if unknown:
+        return {"known_bytes": itemised, "components": parts}
+    parts.append({"name": "framework_overhead", "bytes": whole(overhead.value * itemised)})
+    known = itemised + parts[-1]["bytes"]
+    low, high = (itemised * (1.0 + end) for end in (overhead.low, overhead.high))
+    total = Quantity(float(known), low, high, Basis.REFERENCE)
+    return {"known_bytes": known, "components": parts, "total_bytes": quantity(total)}
+
+
+def _serving_device(
+    components: Iterator[tuple[str, float]], unknown: frozenset[str], spread: Spread
+) -> DeviceMemory:
+    parts = _parts(components, unknown)
     known = sum(part["bytes"] for part in parts)
-    device: DeviceMemory = {"known_bytes": known, "components": parts}
-    if not unknown:
-        # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.
-        cache = sum(part["bytes"] for part in parts if part["name"] == "kv_cache")
-        beside = spread.around(float(known - cache), Basis.DATASHEET)
-        device["total_bytes"] = quantity(combine(lambda size: size + cache, beside))
-    return device
+    if unknown:
+        return {"known_bytes": known, "components": parts}
+    # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.
+    cache = sum(part["bytes"] for part in parts if part["name"] == "kv_cache")
+    total = combine(lambda size: size + cache, spread.around(float(known - cache), Basis.DATASHEET))
+    return {"known_bytes": known, "components": parts, "total_bytes": quantity(total)}
 
 
 def _training_limits(
@@ -157,7 +179,6 @@ def _serving_limits(resolved: Resolved, memory: ServingMemory, usable: float, no
 
 def _add_verdict(
     answer: MemoryAnswer,
-    resolved: Resolved,
     cluster: Cluster | None,
     usable: float | None,
     notes: Notes,
@@ -189,11 +210,9 @@ def _add_verdict(
         answer["fits"] = False
     else:
         notes.gap("/fits", "TOTAL_UNKNOWN", "the known components fit, but the sum is not known")
-    if answer.get("fits") is False:
-        answer["advice"] = list(_advice(resolved, usable))
 
 
-def _advice(resolved: Resolved, usable: float) -> Iterator[Advice]:
+def _advice(resolved: Resolved, usable: float, overhead: Share) -> Iterator[Advice]:
     """Single changes that bring the fullest device below the limit."""
     profile, workload, layout = resolved.model.profile, resolved.workload, resolved.layout
     if not profile.shapes_known or profile.unmodelled_kinds:
@@ -201,7 +220,7 @@ def _advice(resolved: Resolved, usable: float) -> Iterator[Advice]:
     if isinstance(workload, TrainingWorkload):
         changes = _training_changes(workload, layout)
         totals = {
-            name: training_memory(profile, changed, changed_layout)[0].total_bytes
+            name: training_memory(profile, changed, changed_layout)[0].total_bytes * (1.0 + overhead.value)
             for name, changed, changed_layout in changes
         }
     else:

@@ -53,11 +53,13 @@ def plan_run(question: ThroughputQuestion, catalog: Catalog) -> Run:
     run = Run(resolved, cluster, notes, peak)
     if isinstance(resolved.workload, TrainingWorkload):
         is_assumed = isinstance(question.efficiency, AssumedEfficiency)
-        return _trained(run, resolved.workload, efficiency, is_assumed=is_assumed)
+        return _trained(run, resolved.workload, efficiency, catalog, is_assumed=is_assumed)
     return _served(run, resolved.workload, efficiency, catalog)
 
 
-def _trained(run: Run, workload: TrainingWorkload, efficiency: Efficiency, *, is_assumed: bool) -> Run:
+def _trained(
+    run: Run, workload: TrainingWorkload, efficiency: Efficiency, catalog: Catalog, *, is_assumed: bool
+) -> Run:
     profile = run.resolved.model.profile
     if profile.unmodelled_kinds:
         run.notes.gap("/tokens_per_second", *_unmodelled(profile.unmodelled_kinds))
@@ -69,7 +71,7 @@ def _trained(run: Run, workload: TrainingWorkload, efficiency: Efficiency, *, is
             "6 N D without attention scores: a parameter count says nothing of shapes",
         )
     flops = flops_per_token(profile, workload)
-    moving = _moving_seconds_per_token(run, workload)
+    moving = _moving_seconds_per_token(run, workload, catalog)
     time = training_time(
         flops,
         peak_flops_per_second=run.peak_flops_per_second,
@@ -107,7 +109,7 @@ def _unmodelled(kinds: frozenset[str]) -> tuple[str, str]:
     return "LAYER_KIND_NOT_MODELLED", f"the work of layers of kind {names} is not modelled"
 
 
-def _moving_seconds_per_token(run: Run, workload: TrainingWorkload) -> float:
+def _moving_seconds_per_token(run: Run, workload: TrainingWorkload, catalog: Catalog) -> float:
     """Seconds per token of the cluster to move the training state at full bandwidth.
 
     Warns where the state does not fit.
@@ -117,8 +119,9 @@ def _moving_seconds_per_token(run: Run, workload: TrainingWorkload) -> float:
         return 0.0
     stage = training_memory(resolved.model.profile, workload, resolved.layout)[0]
     usable = usable_bytes(run.cluster, workload)
-    if usable is not None and stage.total_bytes > usable:
-        _warn_too_large(run.notes, stage.total_bytes, usable)
+    needed = stage.total_bytes * (1.0 + catalog.curves.training_overhead.value)
+    if usable is not None and needed > usable:
+        _warn_too_large(run.notes, needed, usable)
     if not accelerator.bandwidth_bytes_per_second:
         return 0.0
     moved = weight_traffic_bytes(stage.state, stage.unsharded_state, workload.micro_batches)
@@ -160,6 +163,13 @@ def _served(run: Run, workload: InferenceWorkload, efficiency: Efficiency, catal
                 "REPLICAS_IDLE",
                 "/workload/concurrency",
                 f"{layout.data - workload.concurrency} of {layout.data} replicas have no request",
+            )
+        if workload.output_tokens and workload.mean_requests(layout.data) > layout.pipeline:
+            run.notes.warn(
+                "ARRIVALS_UNKNOWN",
+                "/workload/concurrency",
+                "a first token waits for a quarter of the other prefills: for almost none where requests "
+                "arrive evenly, for half where they arrive together",
             )
         serving = serving_time(
             profile,

@@ -51,7 +51,8 @@ class ReferenceCurves:
     strategy: shares of all FLOPs that a step executes, attention counted whole. ``training_pooled`` is
     the spread over generations and formats, for one without measurements. The serving figures are
     fitted over ``serving_generations``; ``layer_seconds`` is launch and synchronisation of one layer of
-    one iteration, ``collective_seconds`` what tensor parallelism adds to it.
+    one iteration, ``collective_seconds`` what tensor parallelism adds to it. ``training_overhead`` is what
+    a device holds beside the itemised memory, over that memory.
     """
 
     training: Mapping[tuple[str, NumberFormat, str], Share]
@@ -65,7 +66,7 @@ class ReferenceCurves:
     host_power: Share
     host_power_pooled: Share
     reported_memory: Share
-    training_memory: Spread
+    training_overhead: Share
     inference_memory: Spread
     inference_latency: Spread
 

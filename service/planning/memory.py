@@ -113,18 +113,26 @@ def activation_bytes_per_token(
 class StageMemory(NamedTuple):
     """What the devices of one pipeline stage hold at the peak of a training step.
 
-    ``unsharded_state`` is what they would hold without sharding. ``activations`` and
-    ``logits_bytes_per_token`` are per token of a micro-batch on the device; ``tokens`` is how many a
-    device has of one micro-batch.
+    ``parameters`` are those of the stage before sharding. ``activations`` and ``logits_bytes_per_token``
+    are per token of a micro-batch on the device; ``tokens`` is how many a device has of one micro-batch.
     """
 
     state: StateBytes
-    unsharded_state: StateBytes
+    parameters: StageParameters
+    per_parameter: StateBytes
+    layout: Parallelism
     workspace: float
     activations: TokenBytes
     logits_bytes_per_token: float
     sequence_length: float
     tokens: float
+
+    @property
+    def unsharded_state(self) -> StateBytes:
+        """What the state would be without sharding."""
+        return sharded_state_bytes(
+            self.parameters, self.per_parameter, self.layout._replace(sharding=Sharding.NONE)
+        )
 
     @property
     def activation_bytes(self) -> float:
@@ -203,11 +211,17 @@ def _stage_activations(
     return TokenBytes(linear, quadratic)
 
 
-def logits_bytes_per_token(profile: Profile, element_bytes: float, tensor: int = 1) -> float:
-    """Logits of one token, what a loss in FP32 keeps of them, and the inputs of last norm and head."""
+def logits_bytes_per_token(
+    profile: Profile, element_bytes: float, tensor: int = 1, *, sequence_parallel: bool = False
+) -> float:
+    """Logits of one token, what a loss in FP32 keeps of them, and the inputs of last norm and head.
+
+    Sequence parallelism divides those inputs too (Korthikanti et al. 2022, section 4.3).
+    """
     narrow = element_bytes if element_bytes < ELEMENT_BYTES[NumberFormat.FP32] else 0.0
     logits = profile.vocabulary_size / tensor * (LOSS_BYTES_PER_LOGIT + narrow)
-    return logits + profile.head_saved_elements * element_bytes
+    shared = tensor if sequence_parallel else 1
+    return logits + profile.head_saved_elements * element_bytes / shared
 
 
 def _gathered_bytes(profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int) -> float:
@@ -241,13 +255,16 @@ def stage_memory(
     logits = 0.0
     if stage == layout.pipeline - 1:
         element_bytes = ELEMENT_BYTES[workload.recipe.activations]
-        logits = logits_bytes_per_token(profile, element_bytes, layout.tensor)
+        logits = logits_bytes_per_token(
+            profile, element_bytes, layout.tensor, sequence_parallel=layout.sequence_parallel
+        )
     parameters = _stage_parameters(profile, layout, stage)
     per_parameter = state_bytes_per_parameter(workload.recipe, workload.optimizer)
-    unsharded = layout._replace(sharding=Sharding.NONE)
     return StageMemory(
         state=sharded_state_bytes(parameters, per_parameter, layout),
-        unsharded_state=sharded_state_bytes(parameters, per_parameter, unsharded),
+        parameters=parameters,
+        per_parameter=per_parameter,
+        layout=layout,
         workspace=_gathered_bytes(profile, workload, layout, stage),
         activations=_stage_activations(profile, workload, layout, stage),
         logits_bytes_per_token=logits,

@@ -103,7 +103,7 @@ class Profile(NamedTuple):
     """Sum over all blocks of the elements per token of their input."""
     embedding: StageParameters
     head: StageParameters
-    """Parameters of the heads, without tied tensors, and of the norms that stand outside blocks."""
+    """Parameters of the heads, without tied tensors, and of what stands outside blocks."""
     tied_parameters: int
     vocabulary_size: int
     head_saved_elements: float
@@ -258,23 +258,26 @@ def _attention_work(blocks: tuple[Block, ...], *, generates: bool) -> tuple[Atte
     return tuple(work.values())
 
 
-def _has_matrices(block: Block) -> bool:
-    return any(tensor.multiplied for tensor, _ in block.tensors())
+def _is_loose(layer: Layer) -> bool:
+    """Whether this is no unit of depth: a norm or a matrix outside blocks, such as a head's transform."""
+    return isinstance(layer, Normalization | Linear)
 
 
 def profile_of(architecture: Architecture) -> Profile:
     """The coefficients of ``architecture``.
 
     Parameters are counted as PyTorch counts those of the model's class: a tied tensor once, buffers
-    not at all. FLOPs are two per multiplication and addition. A norm outside a block is no unit of
-    depth: it stands with the head. Raises :class:`PlanningError` above ``MOST_BLOCKS`` blocks or
-    ``MOST_PARAMETERS`` parameters.
+    not at all. FLOPs are two per multiplication and addition. Norms and matrices outside blocks are no
+    unit of depth: they stand with the head. Raises :class:`PlanningError` above ``MOST_BLOCKS`` blocks
+    or ``MOST_PARAMETERS`` parameters.
     """
     blocks = tuple(architecture.blocks())
-    if sum(block.count for block in blocks if _has_matrices(block)) > MOST_BLOCKS:
+    placed = tuple(zip(architecture.layers, blocks, strict=True))
+    loose = tuple(block for layer, block in placed if _is_loose(layer))
+    deep = tuple(block for layer, block in placed if not _is_loose(layer))
+    if sum(block.count for block in deep) > MOST_BLOCKS:
         raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
-    loose = tuple(block for block in blocks if not _has_matrices(block))
-    profiles = tuple(_block_profile(block) for block in blocks if _has_matrices(block))
+    profiles = tuple(_block_profile(block) for block in deep)
     tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
     singles = [profile for profile in profiles for _ in range(profile.repeats)]
     table = architecture.embeddings
@@ -328,7 +331,10 @@ def profile_of(architecture: Architecture) -> Profile:
         head_flops_per_token=sum(2.0 * head.input_size * head.output_size for head in language_heads),
         attention=attention,
         quantisable_parameters=sum(
-            tensor.size * n for tensor, n in tensors if tensor.multiplied and tensor.name != "router"
+            tensor.size * n * block.count
+            for block in deep
+            for tensor, n in block.tensors()
+            if tensor.multiplied and tensor.name != "router"
         ),
         expert_parameters=sum(tensor.size * n for tensor, n in tensors if tensor.split is Split.EXPERT),
         expert_count=max((layer.expert_count for layer in experts), default=0),

@@ -72,6 +72,16 @@ def usable_bytes(cluster: Cluster | None, workload: TrainingWorkload | Inference
     return cluster.accelerator.capacity_bytes.value * fraction
 
 
+def room_bytes(
+    cluster: Cluster | None, workload: TrainingWorkload | InferenceWorkload, catalog: Catalog
+) -> float | None:
+    """The part of the usable bytes that the itemised memory may take; a framework takes the rest."""
+    usable = usable_bytes(cluster, workload)
+    if usable is None or isinstance(workload, InferenceWorkload):
+        return usable
+    return usable / (1.0 + catalog.curves.training_overhead.value)
+
+
 def compute_peak(
     cluster: Cluster, workload: TrainingWorkload | InferenceWorkload
 ) -> tuple[NumberFormat, float]:

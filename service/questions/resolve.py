@@ -19,7 +19,7 @@ from service.planning.workload import Horizon, HorizonUnit, InferenceWorkload, T
 from service.questions.architectures import to_planning
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
-from service.questions.hardware import usable_bytes
+from service.questions.hardware import room_bytes
 from service.questions.notes import Notes, lookup
 from service.questions.references import (
     ArchitectureModel,
@@ -305,7 +305,7 @@ def resolve(
             lambda candidate: _laid_out(training, given, candidate),
             devices=devices,
             per_node=per_node,
-            usable_bytes=usable_bytes(cluster, training),
+            usable_bytes=room_bytes(cluster, training, catalog),
         )
         laid_out = _laid_out(training, given, chosen)
         if laid_out is None:
@@ -328,7 +328,7 @@ def resolve(
         inference,
         devices=devices,
         per_node=per_node,
-        usable_bytes=usable_bytes(cluster, inference),
+        usable_bytes=room_bytes(cluster, inference, catalog),
     )
     _check_length(inference.input_tokens + inference.output_tokens, "/workload/input_tokens", model, notes)
     return Resolved(model, inference, chosen, layout is None, batch_known=True)

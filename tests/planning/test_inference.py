@@ -15,7 +15,7 @@ from service.planning.operators import Bound
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
 from service.planning.profile import Profile, profile_of
-from service.planning.quantity import Spread
+from service.planning.quantity import Basis, Quantity, Spread
 from service.planning.workload import InferenceWorkload
 
 H100 = {"peak_flops_per_second": 989e12, "bandwidth_bytes_per_second": 3.35e12}
@@ -199,3 +199,30 @@ def test_a_better_share_is_never_slower(given_workload, utilization, bandwidth):
     full = serve(given_workload)
     part = serve(given_workload, efficiency=assumed_efficiency(utilization, bandwidth))
     assert part.request_seconds.value >= full.request_seconds.value
+
+
+class TestFirstToken:
+    """Behind its own prefill, and behind those of the others that come before it."""
+
+    EFFICIENCY = assumed_efficiency(0.5, 0.8)._replace(utilization=Quantity(0.5, 0.4, 0.6, Basis.REFERENCE))
+
+    def test_alone_it_takes_one_prefill(self):
+        time = serve(workload(concurrency=1))
+        assert time.time_to_first_token_seconds == time.phases[0].seconds
+
+    def test_among_nine_it_waits_for_two_of_the_other_eight(self):
+        alone = serve(workload(concurrency=1)).time_to_first_token_seconds.value
+        nine = serve(workload(concurrency=9)).time_to_first_token_seconds.value
+        assert nine == pytest.approx(alone * (1 + 8 / 4))
+
+    def test_the_ends_are_even_and_simultaneous_arrivals(self):
+        alone = serve(workload(concurrency=1), efficiency=self.EFFICIENCY).time_to_first_token_seconds
+        nine = serve(workload(concurrency=9), efficiency=self.EFFICIENCY).time_to_first_token_seconds
+        assert nine.low == pytest.approx(alone.low * (1 + 8 / 500))
+        assert nine.high == pytest.approx(alone.high * (1 + 8 / 2))
+
+    def test_a_single_token_waits_for_everyone(self):
+        time = serve(workload(concurrency=9, output_tokens=1.0))
+        assert time.time_to_first_token_seconds.value == pytest.approx(time.phases[0].seconds.value)
+        alone = serve(workload(concurrency=1, output_tokens=1.0)).time_to_first_token_seconds.value
+        assert time.time_to_first_token_seconds.value == pytest.approx(9 * alone)

@@ -235,6 +235,8 @@ class TestActivations:
         behind = 2 * 512  # inputs of the last norm and of the head
         assert logits_bytes_per_token(profile, 2.0) == 1000 * (2 + 8) + behind * 2
         assert logits_bytes_per_token(profile, 4.0, tensor=2) == 1000 / 2 * 8 + behind * 4
+        shared = logits_bytes_per_token(profile, 4.0, tensor=2, sequence_parallel=True)
+        assert shared == 1000 / 2 * 8 + behind / 2 * 4
 
     @pytest.mark.parametrize(
         ("schedule", "virtual", "of_eight", "of_two"),

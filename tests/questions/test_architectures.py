@@ -11,6 +11,7 @@ from pydantic import MISSING
 
 from service.catalog.shipped import shipped_documents
 from service.planning import architecture as planning
+from service.planning.profile import profile_of
 from service.questions import architectures as shapes
 from service.questions.architectures import Architecture, from_planning, to_planning
 
@@ -95,3 +96,16 @@ def test_shipped_models_come_back_as_they_are():
     for row in shipped_documents()["models"]:
         planned = to_planning(Architecture.model_validate(row["architecture"]))
         assert to_planning(Architecture.model_validate(from_planning(planned))) == planned
+
+
+def test_depth_is_that_of_the_blocks():
+    """A head's transform and norms outside blocks are no depth; blocks of matrices alone are."""
+    rows = {row["id"]: row["architecture"] for row in shipped_documents()["models"]}
+    depth = {
+        name: profile_of(to_planning(Architecture.model_validate(rows[name]))).block_count
+        for name in ("bert-base", "bert-large", "llama-3.1-8b", "gpt2-xl")
+    }
+    assert depth == {"bert-base": 12, "bert-large": 24, "llama-3.1-8b": 32, "gpt2-xl": 48}
+    matrices = [{"kind": "linear", "input_size": 8, "output_size": 8}]
+    plain = {"layers": [{"kind": "block", "count": 3, "layers": matrices}]}
+    assert profile_of(to_planning(Architecture.model_validate(plain))).block_count == 3
