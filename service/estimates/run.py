@@ -164,7 +164,7 @@ def _served(run: Run, workload: InferenceWorkload, efficiency: Efficiency, catal
                 "/workload/concurrency",
                 f"{layout.data - workload.concurrency} of {layout.data} replicas have no request",
             )
-        if workload.output_tokens and workload.mean_requests(layout.data) > layout.pipeline:
+        if workload.output_tokens > 1.0 and workload.mean_requests(layout.data) > layout.pipeline:
             run.notes.warn(
                 "ARRIVALS_UNKNOWN",
                 "/workload/concurrency",

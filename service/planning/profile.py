@@ -259,8 +259,10 @@ def _attention_work(blocks: tuple[Block, ...], *, generates: bool) -> tuple[Atte
 
 
 def _is_loose(layer: Layer) -> bool:
-    """Whether this is no unit of depth: a norm or a matrix outside blocks, such as a head's transform."""
-    return isinstance(layer, Normalization | Linear)
+    """Whether this is no unit of depth: what stands outside blocks and is a matrix or less."""
+    if isinstance(layer, Block):
+        return False
+    return isinstance(layer, Linear) or not any(tensor.multiplied for tensor in layer.tensors())
 
 
 def profile_of(architecture: Architecture) -> Profile:

@@ -192,14 +192,14 @@ def test_kinds_without_physics_are_a_gap(snapshot):
 
 
 def test_a_framework_takes_its_share_beside_the_itemised_memory(snapshot):
-    """Measured runs hold 31% (9 to 64%) more than the sum of what the step needs."""
+    """Measured runs hold 31% (19 to 64%) more than the sum of what the step needs."""
     answer = ask(snapshot, "memory", question("llama-2-7b", "h100-sxm", 8))
     parts = {part["name"]: part["bytes"] for part in answer["per_device"]["components"]}
     itemised = sum(parts.values()) - parts["framework_overhead"]
     assert parts["framework_overhead"] == round(0.31 * itemised)
     figure = answer["per_device"]["total_bytes"]
     assert figure["basis"] == "reference"
-    assert figure["low"] == pytest.approx(1.09 * itemised)
+    assert figure["low"] == pytest.approx(1.19 * itemised)
     assert figure["high"] == pytest.approx(1.64 * itemised)
 
 
