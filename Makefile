@@ -24,7 +24,7 @@ types:
 
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test
-	$(VENV)/python bench/run.py
+	$(VENV)/python -m bench.run
 
 oracles: ## Count parameters with PyTorch on the meta device, in an environment of its own
 	python3 -m venv .venv-oracles

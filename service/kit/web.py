@@ -35,6 +35,11 @@ from service.kit.problems import (
 
 log = logging.getLogger(__name__)
 
+
+class Written(bytes):
+    """An answer that its endpoint has already written as JSON, part by part."""
+
+
 RouteHandler = Callable[[Request], Awaitable[Response]]
 
 _ERROR_LIMIT = 20
@@ -203,7 +208,7 @@ def _direct(
     async def direct(scope: Scope, receive: Receive, send: Send) -> None:
         value = _validated(body, await _read(scope, receive))
         result = await endpoint(**{body_name: value, request_name: Request(scope)})
-        content = serialize(result)
+        content = result if isinstance(result, Written) else serialize(result)
         headers = [(b"content-type", _JSON), (b"content-length", str(len(content)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": content})
