@@ -1,6 +1,15 @@
-"""The questions that the documentation, the README and the first start ask."""
+"""The questions that the documentation, the README and the first start ask, and their answers."""
 
+import json
 from typing import Any, Final
+
+from service.catalog.models.schemas import ModelImport
+from service.catalog.models.service import read_config
+from service.catalog.nouns import MODELS, NOUNS
+from service.catalog.rows import Document, Noun
+from service.catalog.shipped import shipped_documents
+from service.estimates.service import ESTIMATES
+from service.snapshot.service import build_snapshot
 
 REFERENCE_QUESTION: Final[dict[str, Any]] = {
     "model": {"source": "parameter_count", "parameter_count": 70_000_000_000},
@@ -25,6 +34,7 @@ _SERVED: Final[dict[str, Any]] = {
 }
 _COST: Final[dict[str, Any]] = {key: value for key, value in REFERENCE_QUESTION.items() if key != "purchase"}
 _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
+_WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
 _SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
 
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
@@ -138,3 +148,45 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     "update_site": {"pue": 1.18},
 }
 """A request body for each operation that takes one."""
+
+
+def answers() -> dict[str, Any]:
+    """What a fresh service answers to each example, by operation."""
+    return _estimates() | _rows()
+
+
+def _estimates() -> dict[str, Any]:
+    catalog = build_snapshot(1, shipped_documents())
+    answered: dict[str, Any] = {}
+    for name, (question, estimate) in ESTIMATES.items():
+        operation = f"estimate_{name.replace('-', '_')}"
+        answer = estimate(question.model_validate_json(json.dumps(EXAMPLES[operation])), catalog)
+        answered |= {operation: answer, f"{operation}_batch": {"results": [answer]}}
+    return answered
+
+
+def _rows() -> dict[str, Any]:
+    answered: dict[str, Any] = {}
+    for noun in NOUNS.values():
+        singular = noun.name.removesuffix("s")
+        sent = EXAMPLES[f"create_{singular}"]
+        created = _row(noun, _complete(noun, sent), version=1)
+        changed = _complete(noun, {**sent, **EXAMPLES[f"update_{singular}"]})
+        answered |= {
+            f"list_{noun.name}": {"items": [created], "next_page_token": None},
+            f"create_{singular}": created,
+            f"get_{singular}": created,
+            f"update_{singular}": _row(noun, changed, version=2),
+        }
+    imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
+    return answered | {"import_model": imported.answer(_row(MODELS, imported.document, version=1))}
+
+
+def _complete(noun: Noun, sent: Document) -> Document:
+    """A row as sent, with the members that were left out at their defaults."""
+    return noun.created.model_validate_json(json.dumps(sent)).model_dump(mode="json")
+
+
+def _row(noun: Noun, document: Document, *, version: int) -> Document:
+    added = {"version": version, "revision": version + 1, "origin": "user", "created_at": _WRITTEN_AT}
+    return {**document, **noun.derived(document), **added}

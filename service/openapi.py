@@ -1,14 +1,20 @@
-"""The OpenAPI document: FastAPI's, with one error shape, exact integers and examples."""
+"""The OpenAPI document: FastAPI's, with one error shape, exact integers, descriptions and examples."""
 
+import ast
+import inspect
 from collections.abc import Iterator
+from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic_core import to_jsonable_python
 
 from service import __version__
+from service.catalog.models import schemas as models
 from service.estimates.endpoints import REVISION_PARAMETER
-from service.examples import EXAMPLES
+from service.examples import EXAMPLES, answers
 from service.kit.problems import (
     CONTENT_TYPE,
     BadRequest,
@@ -22,11 +28,12 @@ from service.kit.problems import (
     Unprocessable,
     UnsupportedMediaType,
 )
+from service.questions import answers as answer_shapes
+from service.questions import base
 
 _TEXT = {"type": "string", "maxLength": 2000}
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "title": "Problem",
     "description": "What went wrong (RFC 9457). It never repeats what was sent.",
     "required": ["type", "title", "status", "detail", "instance", "code", "request_id", "errors"],
     "properties": {
@@ -47,7 +54,6 @@ PROBLEM_SCHEMA: dict[str, Any] = {
 }
 FIELD_ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "title": "FieldError",
     "description": "One field at fault.",
     "required": ["pointer", "code", "detail"],
     "properties": {
@@ -83,6 +89,18 @@ _PROBLEMS = {
 _ALWAYS = (422, 500)
 _WITH_BODY = (400, 413, 415)
 _BY_METHOD = {"post": (409,), "patch": (404, 409, 412, 428), "delete": (404, 409, 412, 428), "get": ()}
+_SUCCESSES = {"200": "What was asked for.", "201": "The new row.", "204": "The row is deleted."}
+_HEADERS = {
+    "Request-Id": {
+        "description": "Id of the request, for the service's log.",
+        "required": True,
+        "schema": {"type": "string", "maxLength": 16},
+    },
+    "Retry-After": {
+        "description": "Seconds after which to try again.",
+        "schema": {"type": "integer", "format": "int64", "minimum": 0, "maximum": 60},
+    },
+}
 
 
 def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -109,18 +127,78 @@ def _problem_response(status: int) -> dict[str, Any]:
     return {"description": _PROBLEMS[status].title, "content": {CONTENT_TYPE: {"schema": schema}}}
 
 
-def _exact_integers(node: object) -> None:
-    """FastAPI writes the bounds of integers as floats."""
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+
+
+def _tidy(node: object) -> None:
+    """Mend what FastAPI and pydantic write and generators stumble over."""
     if isinstance(node, dict):
-        if node.get("type") == "integer":
-            for bound in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
-                if isinstance(node.get(bound), float):
-                    node[bound] = int(node[bound])
+        if isinstance(node.get("title"), str):  # a name in title case beside the name itself
+            del node["title"]
+        if isinstance(node.get("default"), dict):  # no language has a literal of a class
+            del node["default"]
+        kind = node.get("type")
+        if kind in ("integer", "number"):
+            node.setdefault("format", "int64" if kind == "integer" else "double")
+        if kind == "integer":
+            node.update({bound: int(node[bound]) for bound in _BOUNDS if bound in node})
         for value in node.values():
-            _exact_integers(value)
+            _tidy(value)
     elif isinstance(node, list):
         for value in node:
-            _exact_integers(value)
+            _tidy(value)
+
+
+def _member_docs(module: ModuleType) -> dict[str, dict[str, str]]:
+    """What stands behind the members of a module's classes; pydantic reads it of its own models only."""
+    documented: dict[str, dict[str, str]] = {}
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.ClassDef):
+            docs = documented[node.name] = {}
+            for parent in node.bases:
+                docs |= documented.get(ast.unparse(parent), {})
+            for member, text in pairwise(node.body):
+                match member, text:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(doc))):
+                        docs[name] = inspect.cleandoc(doc)
+    return documented
+
+
+def _describe(schemas: dict[str, Any]) -> None:
+    for module in (base, answer_shapes, models):
+        documented = _member_docs(module)
+        for name in documented.keys() & schemas.keys():
+            for member, text in documented[name].items():
+                schemas[name]["properties"][member]["description"] = text
+
+
+def _complete_parameters(operation: dict[str, Any]) -> None:
+    noun = operation["operationId"].partition("_")[2]
+    for parameter in operation.get("parameters", ()):
+        schema = parameter["schema"]
+        if parameter["in"] == "path":
+            parameter["example"] = EXAMPLES[f"create_{noun}"]["id"]
+        elif parameter["in"] == "header":
+            parameter["name"] = parameter["name"].title()
+            parameter["example"] = '"1"'
+            del schema["default"]
+            if parameter["name"] == "If-Match":
+                parameter["required"] = True
+                schema["pattern"] = r'^(\*|"[0-9]{1,19}")$'
+        elif schema.get("type") == "number":
+            # Clients send the defaults that they know, and rows without the figure would not pass.
+            del schema["default"]
+
+
+def _complete_responses(operation: dict[str, Any], answer: object) -> None:
+    for status, response in operation["responses"].items():
+        names = ["Request-Id", *(["Retry-After"] if status == "503" else [])]
+        headers = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+        response["headers"] = {**response.get("headers", {}), **headers}
+        if status in _SUCCESSES:
+            response["description"] = _SUCCESSES[status]
+            for content in response.get("content", {}).values():
+                content["example"] = answer
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -134,21 +212,25 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         tags=[{"name": name, "description": text} for name, text in _TAGS],
         servers=[{"url": "/", "description": "This service."}],
     )
-    schemas = document["components"]["schemas"]
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)
-    schemas["Problem"], schemas["FieldError"] = PROBLEM_SCHEMA, FIELD_ERROR_SCHEMA
+    document["security"] = []  # the service knows no callers yet
+    components = document["components"]
+    for unused in ("HTTPValidationError", "ValidationError", "JsonValue"):
+        components["schemas"].pop(unused, None)
+    _describe(components["schemas"])
+    _tidy(document["paths"])
+    _tidy(components)
+    components["schemas"] |= {"Problem": PROBLEM_SCHEMA, "FieldError": FIELD_ERROR_SCHEMA}
+    components["headers"] = _HEADERS
+    answered = to_jsonable_python(answers())
     for path, method, operation in _operations(document):
-        for status in sorted(_statuses(path, method, operation)):
+        for status in _statuses(path, method, operation):
             operation["responses"][str(status)] = _problem_response(status)
+        operation["responses"] = dict(sorted(operation["responses"].items()))
+        _complete_parameters(operation)
+        _complete_responses(operation, answered.get(operation["operationId"]))
         if path.startswith("/v1/estimates"):
             operation["parameters"] = [REVISION_PARAMETER]
-        _add_examples(operation)
-    _exact_integers(document)
+        if "requestBody" in operation:
+            content = operation["requestBody"]["content"]["application/json"]
+            content["example"] = EXAMPLES[operation["operationId"]]
     return document
-
-
-def _add_examples(operation: dict[str, Any]) -> None:
-    example = EXAMPLES.get(operation["operationId"])
-    if example is not None:
-        operation["requestBody"]["content"]["application/json"]["example"] = example

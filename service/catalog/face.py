@@ -13,7 +13,6 @@ from service.catalog.rows import Document, Noun
 from service.catalog.shapes import PAGE_SIZE_LIMIT, ListQuery
 from service.kit.database import Database
 from service.kit.pages import PageTokens
-from service.kit.problems import Problem
 from service.questions.base import Input, ResourceId
 
 REVISION_HEADER = "Catalog-Revision"
@@ -39,7 +38,7 @@ class CatalogFace:
             position = json.dumps([canonical, limit, query.page_token])
             digest = hashlib.sha256(position.encode()).hexdigest()[:16]
             headers = {"ETag": f'"{repository.revision(session)}-{digest}"'}
-            if headers["ETag"] == if_none_match.strip():
+            if _names(if_none_match, headers["ETag"]):
                 return Response(status_code=304, headers=headers)
             tokens = PageTokens(service.page_token_key(session))
             after = tokens.decode(query.page_token, canonical) if query.page_token else []
@@ -58,7 +57,7 @@ class CatalogFace:
         with self._database.reading() as session:
             row = service.get(session, noun, row_id)
         headers = {"ETag": service.etag(row["version"])}
-        if headers["ETag"] == if_none_match.strip():
+        if _names(if_none_match, headers["ETag"]):
             return Response(status_code=304, headers=headers)
         return _json(row, headers=headers)
 
@@ -97,6 +96,12 @@ def _written(written: service.Written) -> dict[str, str]:
     return {"ETag": etag, REVISION_HEADER: str(written.revision)}
 
 
+def _names(if_none_match: str, etag: str) -> bool:
+    """Whether a list of validators holds ``etag``, by weak comparison (RFC 9110, section 13.1.2)."""
+    given = (validator.strip().removeprefix("W/") for validator in if_none_match.split(","))
+    return any(validator in ("*", etag) for validator in given)
+
+
 def _json(content: object, *, status: int = 200, headers: dict[str, str]) -> Response:
     return Response(to_json(content), status, headers=headers, media_type="application/json")
 
@@ -116,15 +121,15 @@ IfNoneMatch = Annotated[
 ]
 
 
-def _header(description: str, **schema: object) -> dict[str, Any]:
-    return {"description": description, "schema": {"type": "string", "maxLength": 200, **schema}}
-
-
-_ETAG = {"ETag": _header("Strong validator of what was sent.")}
+_SHORT_TEXT = {"type": "string", "maxLength": 200}
+_ETAG = {"ETag": {"description": "Strong validator of what was sent.", "schema": _SHORT_TEXT}}
 _REVISION = {
-    REVISION_HEADER: _header("Revision that the catalog has after the write.", type="integer", format="int64")
+    REVISION_HEADER: {
+        "description": "Revision that the catalog has after the write.",
+        "schema": {"type": "integer", "format": "int64"},
+    }
 }
-_LOCATION = {"Location": _header("Address of the new row.")}
+_LOCATION = {"Location": {"description": "Address of the new row.", "schema": _SHORT_TEXT}}
 READ: dict[int | str, dict[str, Any]] = {
     200: {"headers": _ETAG},
     304: {"description": "What the caller has still holds.", "headers": _ETAG},
@@ -132,8 +137,3 @@ READ: dict[int | str, dict[str, Any]] = {
 CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": _ETAG | _REVISION | _LOCATION}}
 CHANGED: dict[int | str, dict[str, Any]] = {200: {"headers": _ETAG | _REVISION}}
 DELETED: dict[int | str, dict[str, Any]] = {204: {"headers": _REVISION}}
-
-
-def errors(*problems: type[Problem]) -> dict[int | str, dict[str, Any]]:
-    """Responses of an operation that can fail so; filled in when the document is made."""
-    return {problem.status: {"description": problem.title} for problem in problems}

@@ -31,7 +31,7 @@ class Citation(Input):
     """JSON Pointers of the values; the empty pointer is the whole row."""
     citation: Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
     """Document, publisher and how it was read."""
-    url: Annotated[str, Field(max_length=500, pattern=r"^https://[^\s\x00-\x1f\x7f]+$")] | MISSING = MISSING
+    url: Annotated[str, Field(max_length=500, pattern=r"^https://[!-~]+$")] | MISSING = MISSING
     licence: TextInput | MISSING = MISSING
     as_of: DateText
     """Date of the document, or on which it was read."""

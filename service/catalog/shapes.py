@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal, Optional, Union
 
 from pydantic import MISSING, BaseModel, ConfigDict, Field, create_model
+from typing_extensions import TypeAliasType
 
 from service.questions.base import Input, ResourceId
 
@@ -18,6 +19,15 @@ LARGEST_BOUND = 1e30
 Bound = Annotated[float, Field(ge=0, le=LARGEST_BOUND, allow_inf_nan=False)]
 """A bound of a filter; rows without the figure pass only while the bound is not given."""
 
+_ORDER_NAMES = {"x-enum-varnames": ["ID", "ID_DESCENDING", "NAME", "NAME_DESCENDING"]}
+RowOrder = TypeAliasType(
+    "RowOrder", Annotated[Literal["id", "-id", "name", "-name"], Field(json_schema_extra=_ORDER_NAMES)]
+)
+NextPageToken = Annotated[
+    str | None,
+    Field(max_length=1000, description="Sent as `page_token`, gives the next page; null on the last."),
+]
+
 
 class ListQuery(BaseModel):
     """Paging, order and filters; a filter given several times matches any of its values."""
@@ -25,10 +35,10 @@ class ListQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     page_size: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra={"format": "int64"})] = 50
-    """Rows per page; more than 500 are answered with 500."""
+    """Rows per page; a page has 500 at most."""
     page_token: Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9_-]*$")] = ""
     """`next_page_token` of the page before, with the same filters and order."""
-    order_by: Literal["id", "-id", "name", "-name"] = "id"
+    order_by: RowOrder = "id"
     """A leading minus is descending."""
     id: Identifiers = []
     """Ids to list."""

@@ -21,24 +21,38 @@ class ParallelismAnswer(TypedDict):
     """The layout that the figures hold for, given or chosen."""
 
     tensor: Integer
+    """Devices that share each layer."""
     pipeline: Integer
+    """Stages that the layers are divided into."""
     data: Integer
+    """Replicas that each take a share of the batch."""
     context: Integer
+    """Devices that share each sequence."""
     expert: Integer
+    """Replicas that the experts are spread over."""
     sequence_parallel: bool
+    """Whether tensor parallelism also divides the activations between layers."""
     sharding: Sharding
+    """Which part of the training state is spread over the replicas."""
     pipeline_schedule: PipelineSchedule
+    """In which order the micro-batches pass the pipeline."""
     virtual_stages: Integer
+    """Parts of the model on each pipeline device."""
     chosen: bool
+    """Whether the service chose the layout, because the question left it out."""
 
 
 class Answer(TypedDict):
     """What every answer carries beside its figures."""
 
     parallelism: ParallelismAnswer
+    """The layout that the figures hold for."""
     evidence: Evidence
+    """What it takes to reproduce the answer."""
     warnings: list[AnswerWarning]
+    """What to know of the question."""
     gaps: list[Gap]
+    """Figures that are absent, and why."""
 
 
 class MemoryComponent(TypedDict):
@@ -53,147 +67,219 @@ class MemoryComponent(TypedDict):
         "logits",
         "kv_cache",
         "workspace",
+        "framework_overhead",
     ]
+    """What the memory holds."""
     bytes: Integer
+    """Bytes on the fullest device."""
 
 
 class DeviceMemory(TypedDict):
     """Memory of the fullest device. `known_bytes` is the sum of the components."""
 
     total_bytes: NotRequired[QuantityAnswer]
+    """Sum of all components; absent where one is unknown."""
     known_bytes: Integer
+    """Sum of the components that follow."""
     components: list[MemoryComponent]
+    """Parts of the memory."""
 
 
 class MemoryLimits(TypedDict):
     """How far each dimension goes before the device is full, the others as asked."""
 
     max_micro_batch_size: NotRequired[Integer]
+    """Most sequences that a replica can process at a time."""
     max_sequence_length: NotRequired[Integer]
+    """Longest sequence, in tokens."""
     max_concurrency: NotRequired[Integer]
+    """Most requests at a time over the whole cluster."""
     kv_cache_tokens: NotRequired[Integer]
+    """Tokens that the KV cache of the whole cluster holds."""
 
 
 class MemoryAnswer(Answer):
     """Does it fit?"""
 
     parameter_count: Integer
+    """As PyTorch counts the parameters of the class: tied ones once, buffers not."""
     active_parameter_count: Integer
+    """Parameters that one token uses."""
     per_device: DeviceMemory
+    """Memory of the fullest device."""
     capacity_bytes: NotRequired[Integer]
+    """What the driver of the device reports; absent where it is unknown."""
     usable_bytes: NotRequired[Integer]
+    """Share of the capacity that the workload may use."""
     headroom_bytes: NotRequired[Integer]
+    """Usable bytes less the total; below 0 where it does not fit."""
     fits: NotRequired[bool]
+    """Whether the total is at most the usable bytes."""
     fit_probability: NotRequired[float]
+    """Probability that it fits, from the intervals of total and capacity."""
     limits: MemoryLimits
+    """How far each dimension goes before the device is full."""
     advice: list[Advice]
+    """Single changes that would make it fit."""
 
 
 class PhaseAnswer(TypedDict):
     """A part of the time and the limit that sets it."""
 
     phase: Literal["forward", "backward", "recomputation", "bubble", "prefill", "decode"]
+    """Part of a step or of a request."""
     seconds: QuantityAnswer
+    """Time that it takes."""
     bound: Literal["compute", "memory"]
+    """The limit that sets the time."""
 
 
 class Bottleneck(TypedDict):
     """What limits the speed. `axis` is that of data, algorithm and machine."""
 
     bound: Literal["compute", "memory"]
+    """The limit that sets most of the time."""
     axis: Literal["algorithm", "machine", "data"]
+    """Where to look for a remedy."""
     advice: list[Advice]
+    """Changes worth trying."""
 
 
 class Rates(TypedDict):
     """Figures of training or of serving; those of the other kind are absent."""
 
     total_flops: NotRequired[float]
+    """Floating-point operations of the whole run."""
     peak_flops_per_second_per_device: float
+    """Dense rate of the format that is multiplied in."""
     duration_seconds: NotRequired[QuantityAnswer]
+    """Time of the whole run."""
     step_seconds: NotRequired[QuantityAnswer]
+    """Time of one optimizer step."""
     tokens_per_second: NotRequired[QuantityAnswer]
+    """Tokens trained on by the whole cluster."""
     tokens_per_second_per_device: NotRequired[QuantityAnswer]
+    """Tokens trained on by each device."""
     samples_per_second: NotRequired[QuantityAnswer]
+    """Sequences trained on by the whole cluster."""
     model_flops_utilization: NotRequired[QuantityAnswer]
+    """Share of the peak rate that the model's own operations reach."""
     hardware_flops_utilization: NotRequired[QuantityAnswer]
+    """The same with the operations of recomputation."""
     time_to_first_token_seconds: NotRequired[QuantityAnswer]
+    """From the request to its first token."""
     time_per_output_token_seconds: NotRequired[QuantityAnswer]
+    """From one token of a request to the next."""
     output_tokens_per_second: NotRequired[QuantityAnswer]
+    """Tokens generated by the whole cluster."""
     requests_per_second: NotRequired[QuantityAnswer]
+    """Requests completed by the whole cluster."""
 
 
 class ThroughputAnswer(Answer, Rates):
     """How fast will it go?"""
 
     breakdown: list[PhaseAnswer]
+    """Where the time of a step or of a request goes."""
     bottleneck: NotRequired[Bottleneck]
+    """What limits the speed."""
 
 
 class CostAnswer(Answer):
     """What will it cost?"""
 
     duration_seconds: NotRequired[QuantityAnswer]
+    """Time of the whole run."""
     device_hours: NotRequired[QuantityAnswer]
+    """Hours of all devices together."""
     lines: list[Line]
+    """Charges."""
     total: NotRequired[MoneyQuantity]
+    """Sum of the charges."""
     cost_per_million_tokens: NotRequired[MoneyQuantity]
+    """Total over the tokens trained on or generated."""
 
 
 class EnergyLine(TypedDict):
     """The energy of one kind of equipment."""
 
     name: Literal["accelerators", "hosts"]
+    """Kind of equipment."""
     it_kwh: QuantityAnswer
+    """Energy that the equipment draws."""
     facility_kwh: NotRequired[QuantityAnswer]
+    """The same at the meter of the building."""
 
 
 class EnergyAnswer(TypedDict):
     """Energy of accelerators and hosts, and at the meter of the building."""
 
     lines: list[EnergyLine]
+    """Energy by kind of equipment."""
     it_kwh: NotRequired[QuantityAnswer]
+    """Energy that all equipment draws."""
     facility_kwh: NotRequired[QuantityAnswer]
+    """The same at the meter of the building."""
     peak_kw: NotRequired[QuantityAnswer]
+    """Power at the meter of the building."""
 
 
 class ElectricityAnswer(TypedDict):
     """The electricity bill."""
 
     lines: list[Line]
+    """Charges."""
     total: NotRequired[MoneyQuantity]
+    """Sum of the charges."""
 
 
 class CarbonAnswer(TypedDict):
     """Emissions of the run."""
 
     location_based_kg_co2e: NotRequired[QuantityAnswer]
+    """At the mean intensity of the grid."""
     market_based_kg_co2e: NotRequired[QuantityAnswer]
+    """At the intensity of the contracted electricity."""
     embodied_kg_co2e: NotRequired[QuantityAnswer]
+    """Share of making the equipment."""
 
 
 class MoneyTotal(TypedDict):
     """What renting or buying the devices costs."""
 
     lines: list[Line]
+    """Charges."""
     total: NotRequired[MoneyQuantity]
+    """Sum of the charges."""
 
 
 class UtilityBillAnswer(Answer):
     """What will the run draw, emit and cost, rented or bought?"""
 
     total_flops: NotRequired[float]
+    """Floating-point operations of the whole run."""
     peak_flops_per_second_per_device: float
+    """Dense rate of the format that is multiplied in."""
     duration_seconds: NotRequired[QuantityAnswer]
+    """Time of the whole run."""
     device_hours: NotRequired[QuantityAnswer]
+    """Hours of all devices together."""
     energy: EnergyAnswer
+    """Energy of the run."""
     electricity: ElectricityAnswer
+    """The electricity bill of the run."""
     carbon: CarbonAnswer
+    """Emissions of the run."""
     water_liters: NotRequired[QuantityAnswer]
+    """Water evaporated on the site and by the grid."""
     rent: MoneyTotal
+    """What renting the devices costs."""
     purchase: MoneyTotal
+    """What buying the devices costs."""
     break_even_runs: NotRequired[QuantityAnswer]
+    """Purchase over rent: runs that pay the purchase back."""
     break_even_runs_with_electricity: NotRequired[QuantityAnswer]
+    """The same where a run on own devices pays its electricity."""
 
 
 class MemoryAnswers(TypedDict):

@@ -12,17 +12,22 @@ from pydantic import MISSING, Field
 from service.planning import architecture as planning
 from service.questions.base import Input, Positive, Size, Text
 
+HiddenSize = Annotated[Size, Field(description="Width of the residual stream.")]
+Repeats = Annotated[Size, Field(description="How many times the layer stands in a row.")]
+Bias = Annotated[bool, Field(description="Whether a learned vector is added.")]
+
 
 class AttentionLayer(Input):
     """Multi-head, grouped-query or multi-query attention, by the number of key-value heads."""
 
     kind: Literal["attention"]
-    hidden_size: Size
-    """Width of the residual stream."""
+    hidden_size: HiddenSize
     query_heads: Size
+    """Heads."""
     key_value_heads: Size
     """As many as query heads (MHA), fewer (GQA) or 1 (MQA)."""
     head_size: Size
+    """Width of a head."""
     causal: bool = True
     """Whether a token sees only the tokens before it."""
     window_tokens: Size | MISSING = MISSING
@@ -30,87 +35,115 @@ class AttentionLayer(Input):
     cross_size: Size | MISSING = MISSING
     """Width of the other sequence that keys and values are read from; absent for self-attention."""
     query_key_value_bias: bool = False
+    """Whether a learned vector is added to queries, keys and values."""
     output_bias: bool = False
+    """Whether a learned vector is added to the output."""
     query_key_norm: Literal["none", "head", "projection"] = "none"
     """Norm of queries and keys, over each head or over the whole projection."""
     dropout: bool = False
     """Whether attention weights and output pass a dropout in training."""
-    count: Size = 1
+    count: Repeats = 1
 
 
 class LatentAttentionLayer(Input):
     """Multi-head latent attention (MLA)."""
 
     kind: Literal["latent_attention"]
-    hidden_size: Size
+    hidden_size: HiddenSize
     query_heads: Size
+    """Heads."""
     query_rank: Size | MISSING = MISSING
     """Width of the compressed query; absent without compression."""
     key_value_rank: Size
     """Width of the compressed key and value."""
     rotary_head_size: Size
+    """Width of a head's part that carries the position."""
     plain_head_size: Size
+    """Width of a head's part that does not."""
     value_head_size: Size
-    bias: bool = False
-    count: Size = 1
+    """Width of a head's value."""
+    bias: Bias = False
+    count: Repeats = 1
 
 
 class LinearAttentionLayer(Input):
     """Attention with a state of fixed size under the gated delta rule."""
 
     kind: Literal["linear_attention"]
-    hidden_size: Size
+    hidden_size: HiddenSize
     key_heads: Size
+    """Heads of keys and queries."""
     value_heads: Size
+    """Heads of values."""
     key_head_size: Size
+    """Width of a key."""
     value_head_size: Size
+    """Width of a value."""
     convolution_width: Size
-    count: Size = 1
+    """Tokens that the short convolution sees."""
+    count: Repeats = 1
 
 
 class StateSpaceLayer(Input):
     """Selective state space: Mamba 1 with `time_step_rank`, Mamba 2 with `heads`."""
 
     kind: Literal["state_space"]
-    hidden_size: Size
+    hidden_size: HiddenSize
     inner_size: Size
+    """Width inside the layer."""
     state_size: Size
+    """Width of the state of each channel."""
     convolution_width: Size
+    """Tokens that the short convolution sees."""
     time_step_rank: Size | MISSING = MISSING
+    """Width of the compressed time step; only Mamba 1 has it."""
     heads: Size | MISSING = MISSING
+    """Heads; only Mamba 2 has them."""
     groups: Size = 1
+    """Groups of heads that share their state's input and output."""
     convolution_bias: bool = True
+    """Whether a learned vector is added to the convolution."""
     projection_bias: bool = False
-    count: Size = 1
+    """Whether a learned vector is added to the projections."""
+    count: Repeats = 1
 
 
 class FeedForwardLayer(Input):
     """Two matrices with an activation between them; a gate adds a third."""
 
     kind: Literal["feed_forward"]
-    hidden_size: Size
+    hidden_size: HiddenSize
     inner_size: Size
+    """Width between the matrices."""
     gated: bool = False
-    bias: bool = False
+    """Whether a third matrix gates the second."""
+    bias: Bias = False
     dropout: bool = False
-    count: Size = 1
+    """Whether the output passes a dropout in training."""
+    count: Repeats = 1
 
 
 class MixtureOfExpertsLayer(Input):
     """A router over feed-forwards, with an optional one that every token takes."""
 
     kind: Literal["mixture_of_experts"]
-    hidden_size: Size
+    hidden_size: HiddenSize
     expert_count: Size
+    """Experts to choose from."""
     experts_per_token: Size
+    """Experts that each token takes."""
     expert_inner_size: Size
+    """Width between the matrices of an expert."""
     gated: bool = True
-    bias: bool = False
+    """Whether an expert has a third matrix as a gate."""
+    bias: Bias = False
     router_bias: bool = False
+    """Whether a learned vector is added to the router."""
     shared_inner_size: Size | MISSING = MISSING
     """Inner width of the expert that every token takes; absent without one."""
     shared_gate: bool = False
-    count: Size = 1
+    """Whether the shared expert has a gate of its own."""
+    count: Repeats = 1
 
 
 class NormalizationLayer(Input):
@@ -118,9 +151,12 @@ class NormalizationLayer(Input):
 
     kind: Literal["normalization"]
     size: Size
+    """Width."""
     norm: Literal["rms", "layer", "group", "batch"] = "rms"
+    """Over what is normalized."""
     learned: bool = True
-    count: Size = 1
+    """Whether it has parameters."""
+    count: Repeats = 1
 
 
 class LinearLayer(Input):
@@ -128,9 +164,11 @@ class LinearLayer(Input):
 
     kind: Literal["linear"]
     input_size: Size
+    """Width of the input."""
     output_size: Size
-    bias: bool = False
-    count: Size = 1
+    """Width of the output."""
+    bias: Bias = False
+    count: Repeats = 1
 
 
 class ConvolutionLayer(Input):
@@ -138,14 +176,21 @@ class ConvolutionLayer(Input):
 
     kind: Literal["convolution"]
     input_channels: Size
+    """Channels of the input."""
     output_channels: Size
+    """Channels of the output."""
     kernel_height: Size
+    """Rows that the kernel sees."""
     kernel_width: Size
+    """Columns that the kernel sees."""
     kernel_frames: Size = 1
+    """Frames that the kernel sees."""
     stride: Size = 1
+    """Steps of the kernel."""
     groups: Size = 1
-    bias: bool = False
-    count: Size = 1
+    """Groups of channels that do not mix."""
+    bias: Bias = False
+    count: Repeats = 1
 
 
 class ResamplingLayer(Input):
@@ -153,7 +198,8 @@ class ResamplingLayer(Input):
 
     kind: Literal["resampling"]
     factor: Positive
-    count: Size = 1
+    """Length of an axis before over after."""
+    count: Repeats = 1
 
 
 class EmbeddingTableLayer(Input):
@@ -161,9 +207,12 @@ class EmbeddingTableLayer(Input):
 
     kind: Literal["embedding_table"]
     rows: Size
+    """Rows of the table."""
     size: Size
+    """Width of a row."""
     lookups_per_sample: Positive = 1.0
-    count: Size = 1
+    """Mean number of rows that a sample reads."""
+    count: Repeats = 1
 
 
 class InteractionLayer(Input):
@@ -171,8 +220,10 @@ class InteractionLayer(Input):
 
     kind: Literal["interaction"]
     features: Size
+    """Feature vectors."""
     size: Size
-    count: Size = 1
+    """Width of a vector."""
+    count: Repeats = 1
 
 
 class ModulationLayer(Input):
@@ -180,9 +231,11 @@ class ModulationLayer(Input):
 
     kind: Literal["modulation"]
     condition_size: Size
-    hidden_size: Size
+    """Width of the condition vector."""
+    hidden_size: HiddenSize
     vectors: Size = 6
-    count: Size = 1
+    """Shifts, scales and gates together."""
+    count: Repeats = 1
 
 
 SimpleLayer = Annotated[
@@ -208,7 +261,8 @@ class BlockLayer(Input):
 
     kind: Literal["block"]
     layers: Annotated[list[SimpleLayer], Field(min_length=1, max_length=100)]
-    count: Size = 1
+    """Layers of one block, in order."""
+    count: Repeats = 1
 
 
 Layer = Annotated[
@@ -234,19 +288,26 @@ class ArchitectureInput(Input):
     """What enters the model."""
 
     name: Text
+    """What the model calls it."""
     kind: Literal["tokens", "image", "video", "latent", "dense_features", "sparse_features"]
+    """What it is."""
 
 
 class ArchitectureEmbeddings(Input):
     """Look-up tables in front of the first layer, and the norm over their sum."""
 
     size: Size
+    """Width of a row."""
     vocabulary_size: Size
+    """Tokens of the vocabulary."""
     position_count: Size | MISSING = MISSING
     """Learned positions; absent without them."""
     token_type_count: Size | MISSING = MISSING
+    """Learned token types; absent without them."""
     norm: Literal["none", "rms", "layer"] = "none"
+    """Norm over the sum."""
     dropout: bool = False
+    """Whether the sum passes a dropout in training."""
 
 
 HeadKind = Literal["language_model", "classifier", "pooler"]
@@ -256,12 +317,16 @@ class ArchitectureHead(Input):
     """What turns the last hidden state into an answer."""
 
     kind: HeadKind
+    """What it answers with."""
     input_size: Size
+    """Width of the hidden state."""
     output_size: Size
-    bias: bool = False
+    """Width of the answer."""
+    bias: Bias = False
     second_bias: bool = False
     """The copy of its bias that an untied BERT head keeps."""
     per: Literal["token", "sequence"] = "token"
+    """Whether each token or each sequence is answered for."""
 
 
 class Architecture(Input):
@@ -270,8 +335,11 @@ class Architecture(Input):
     inputs: Annotated[list[ArchitectureInput], Field(min_length=1, max_length=16)] | MISSING = MISSING
     """What enters the model; tokens when absent."""
     layers: Annotated[list[Layer], Field(min_length=1, max_length=2000)]
+    """Layers with shapes, in order."""
     embeddings: ArchitectureEmbeddings | MISSING = MISSING
+    """Look-up tables in front of the first layer."""
     heads: Annotated[list[ArchitectureHead], Field(max_length=16)] | MISSING = MISSING
+    """What turns the last hidden state into answers."""
     tied: Annotated[list[HeadKind], Field(max_length=3)] | MISSING = MISSING
     """Heads whose weight is the token table itself."""
 

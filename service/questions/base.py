@@ -60,77 +60,112 @@ class MoneyAmount(TypedDict):
     """An amount of one currency."""
 
     amount: str
+    """Decimal number as text."""
     currency_code: str
+    """ISO 4217 code."""
 
 
 class MoneyQuantity(TypedDict):
     """A headline amount with its 80% interval and the evidence behind it."""
 
     amount: str
+    """Decimal number as text."""
     low: str
+    """Lower end of the interval."""
     high: str
+    """Upper end of the interval."""
     currency_code: str
+    """ISO 4217 code."""
     basis: Basis
+    """The weakest evidence that the amount rests on."""
 
 
 class QuantityAnswer(TypedDict):
     """A number with its 80% interval and the evidence behind it."""
 
     value: float
+    """The estimate, in the unit that the member's name ends in."""
     low: float
+    """Lower end of the interval."""
     high: float
+    """Upper end of the interval."""
     basis: Basis
+    """The weakest evidence that the number rests on."""
 
 
 class Gap(TypedDict):
     """A figure that is absent, and why. It is unknown, not zero."""
 
     pointer: str
+    """JSON Pointer of the absent member of the answer."""
     code: str
+    """Stable name of the reason."""
     detail: str
+    """What is missing."""
 
 
 class AnswerWarning(TypedDict):
     """Something in the question that the reader of the answer should know of."""
 
     code: str
+    """Stable name of the warning."""
     pointer: str
+    """JSON Pointer into the request."""
     detail: str
+    """What to know."""
 
 
 class Advice(TypedDict):
     """A change worth trying, and what it does."""
 
     code: str
+    """Stable name of the change."""
     detail: str
+    """What to change, and what it does."""
 
 
 class Source(TypedDict):
     """A catalog row or a reference curve that the answer rests on."""
 
     pointer: str
+    """JSON Pointer of the member of the request that it stands for."""
     kind: Literal["model", "accelerator", "link", "offer", "grid", "site", "reference_curve"]
+    """What kind of row it is."""
     id: str
+    """Id of the row or curve."""
     version: Integer
+    """Version of the row or curve."""
     citation: str
+    """Where its values come from."""
 
 
 class Evidence(TypedDict):
     """What it takes to reproduce the answer."""
 
     catalog_revision: Integer
+    """Revision of the catalog that was read."""
     method_version: str
+    """Version of the formulas."""
     input_digest: str
+    """SHA-256 of the question with its defaults filled in."""
     calibration_ids: list[str]
+    """Calibrations that entered the answer."""
     sources: list[Source]
+    """Catalog rows and reference curves that entered the answer."""
 
 
 class Line(TypedDict):
     """One charge: quantity times unit price, rounded once."""
 
     name: str
+    """What is charged for."""
     quantity: float
+    """How much of it."""
     unit: str
+    """What the quantity counts."""
     unit_price: NotRequired[MoneyAmount]
+    """Absent where no price is known."""
     amount: NotRequired[MoneyAmount]
+    """Quantity times unit price."""
     source: str
+    """Where the price comes from."""

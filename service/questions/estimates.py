@@ -28,7 +28,9 @@ class Rental(Input):
     """What a rented device costs: a price, or an offer of the catalog."""
 
     price_per_device_hour: MoneyInput | MISSING = MISSING
+    """Price of one device for an hour."""
     offer_id: CatalogName | MISSING = MISSING
+    """Offer of the catalog."""
     purchase_option: Text | MISSING = MISSING
     """Refuses an offer of another kind, such as spot for on_demand."""
 
@@ -37,23 +39,29 @@ class Purchase(Input):
     """What a bought device costs."""
 
     price_per_device: MoneyInput
+    """Price of one device."""
 
 
 class Electricity(Input):
     """A flat price of electricity."""
 
     price_per_kwh: MoneyInput
+    """Price of a kWh at the meter."""
 
 
 class RunSite(Input):
     """The building. Figures given here take the place of those of `site_id`."""
 
     site_id: CatalogName | MISSING = MISSING
+    """Site of the catalog."""
     pue: Annotated[float, Field(ge=1, le=10)] | MISSING = MISSING
     """Power usage effectiveness: facility energy over IT energy."""
     electricity: Electricity | MISSING = MISSING
+    """What electricity costs."""
     grid_id: CatalogName | MISSING = MISSING
+    """Grid of the catalog."""
     carbon_intensity_kg_co2e_per_kwh: NotNegative | MISSING = MISSING
+    """Emissions of each kWh at the meter."""
     water_usage_effectiveness_liters_per_kwh: NotNegative | MISSING = MISSING
     """Water evaporated on the site per kWh of IT energy."""
 
@@ -62,7 +70,9 @@ class MemoryQuestion(Input):
     """Does it fit?"""
 
     model: ModelReference
+    """What runs."""
     workload: WorkloadInput
+    """What it is asked to do."""
     cluster: ClusterInput | MISSING = MISSING
     """Without a cluster there is no capacity, and so no verdict."""
     parallelism: ParallelismInput | MISSING = MISSING
@@ -73,44 +83,56 @@ class ThroughputQuestion(Input):
     """How fast will it go?"""
 
     model: ModelReference
+    """What runs."""
     workload: WorkloadInput
+    """What it is asked to do."""
     cluster: ClusterInput
+    """What it runs on."""
     parallelism: ParallelismInput | MISSING = MISSING
+    """Left out, a sensible layout is chosen and stated."""
     efficiency: EfficiencyInput = ModelledEfficiency(source="modelled")
+    """From measured runs when left out."""
 
 
 class CostQuestion(ThroughputQuestion):
     """What will it cost?"""
 
     rental: Rental | MISSING = MISSING
+    """What the devices cost rented."""
     purchase: Purchase | MISSING = MISSING
+    """What the devices cost bought."""
 
 
 class UtilityBillQuestion(CostQuestion):
     """What will the run draw, emit and cost, rented or bought?"""
 
     site: RunSite | MISSING = MISSING
+    """The building; without it electricity and carbon are gaps."""
 
 
 class MemoryBatch(Input):
     """Several questions, answered in order."""
 
     requests: Annotated[list[MemoryQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]
+    """Questions; one without an answer fails the batch."""
 
 
 class ThroughputBatch(Input):
     """Several questions, answered in order."""
 
     requests: Annotated[list[ThroughputQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]
+    """Questions; one without an answer fails the batch."""
 
 
 class CostBatch(Input):
     """Several questions, answered in order."""
 
     requests: Annotated[list[CostQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]
+    """Questions; one without an answer fails the batch."""
 
 
 class UtilityBillBatch(Input):
     """Several questions, answered in order."""
 
     requests: Annotated[list[UtilityBillQuestion], Field(min_length=1, max_length=BATCH_LIMIT)]
+    """Questions; one without an answer fails the batch."""

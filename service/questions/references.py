@@ -33,6 +33,7 @@ class ArchitectureModel(Input):
 
     source: Literal["architecture"]
     architecture: Architecture
+    """Layers with shapes."""
 
 
 class ParameterCountModel(Input):
@@ -40,6 +41,7 @@ class ParameterCountModel(Input):
 
     source: Literal["parameter_count"]
     parameter_count: Count
+    """Parameters, all of which every token uses."""
 
 
 ModelReference = Annotated[
@@ -59,12 +61,15 @@ class AcceleratorSpecification(Input):
     """An accelerator that is not in the catalog. What is absent is unknown."""
 
     name: Text = "specification"
+    """What the answer calls it."""
     memory_bytes: Count | MISSING = MISSING
     """What the driver reports to a process."""
     memory_bandwidth_bytes_per_second: Positive | MISSING = MISSING
+    """Peak rate of the device's own memory."""
     peak_flops_per_second: Annotated[dict[NumberFormat, Positive], Field(min_length=1, max_length=9)]
     """Dense rate by number format."""
     power_limit_watts: Positive | MISSING = MISSING
+    """The most that one device draws."""
 
 
 class SpecifiedAccelerator(Input):
@@ -72,6 +77,7 @@ class SpecifiedAccelerator(Input):
 
     source: Literal["specification"]
     specification: AcceleratorSpecification
+    """Its figures."""
 
 
 AcceleratorReference = Annotated[CatalogAccelerator | SpecifiedAccelerator, Field(discriminator="source")]
@@ -88,12 +94,15 @@ class ClusterInput(Input):
     """Equal accelerators in equal nodes."""
 
     accelerator: AcceleratorReference
+    """What every device is."""
     accelerator_count: Degree = 1
+    """Devices of the whole cluster."""
     accelerators_per_node: Degree | MISSING = MISSING
     """Defaults to the vendor's reference server, else 8."""
     intra_node_link: CatalogLink | MISSING = MISSING
     """Defaults to the accelerator's own link in the catalog."""
     inter_node_link: CatalogLink | MISSING = MISSING
+    """Defaults to the catalog's."""
     host_power_watts: Positive | MISSING = MISSING
     """Power of a node beside its accelerators; defaults to a share of the reference server's."""
 
@@ -102,15 +111,25 @@ class ParallelismInput(Input):
     """How the workload is laid out. A degree left out is 1, `data` is what remains of the cluster."""
 
     tensor: Degree = 1
+    """Devices that share each layer."""
     pipeline: Degree = 1
+    """Stages that the layers are divided into."""
     data: Degree | MISSING = MISSING
+    """Replicas that each take a share of the batch."""
     context: Degree = 1
+    """Devices that share each sequence."""
     expert: Degree = 1
+    """Replicas that the experts are spread over."""
     sequence_parallel: bool = False
+    """Whether tensor parallelism also divides the activations between layers."""
     sharding: Sharding = Sharding.NONE
+    """Which part of the training state is spread over the replicas."""
     sharding_group_size: Degree | MISSING = MISSING
+    """Devices that hold one copy of the state together; hybrid sharding needs it."""
     pipeline_schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
+    """In which order the micro-batches pass the pipeline."""
     virtual_stages: Degree = 1
+    """Parts of the model on each pipeline device."""
 
 
 class ModelledEfficiency(Input):
@@ -124,6 +143,7 @@ class AssumedEfficiency(Input):
 
     source: Literal["assumed"]
     utilization: Share
+    """Achieved share of the peak rate."""
     bandwidth_utilization: Share | MISSING = MISSING
     """Defaults to `utilization`, with a warning where it matters."""
 

@@ -14,18 +14,21 @@ class Software(Input):
 
     name: Text
     version: Text | MISSING = MISSING
+    """As it calls itself."""
 
 
 class RecomputationInput(Input):
     """Which activations the backward pass computes again."""
 
     strategy: Recomputation
+    """Which activations are computed again."""
 
 
 class Adaptation(Input):
     """Which parameters are trained."""
 
     kind: Literal["full"]
+    """All parameters are trained."""
 
 
 class TrainingWorkloadInput(Input):
@@ -45,15 +48,23 @@ class TrainingWorkloadInput(Input):
     """bf16 and fp16 keep an FP32 master copy, pure_bf16 does not. Defaults to bf16, or where the
     accelerator has no bf16 rate to fp16, then fp32."""
     optimizer: Optimizer = Optimizer.ADAMW
+    """Sets the state kept for each parameter."""
     attention: AttentionKernel = AttentionKernel.FLASH
     """Whether the attention kernel stores the score matrix (standard) or not (flash)."""
     recomputation: RecomputationInput = RecomputationInput(strategy=Recomputation.NONE)
+    """None when left out."""
     adaptation: Adaptation = Adaptation(kind="full")
+    """All parameters when left out."""
     objective: Literal["pretraining", "supervised"] = "pretraining"
+    """What the loss is taken on; both cost the same."""
     total_tokens: Count | MISSING = MISSING
+    """Tokens of the whole run."""
     total_steps: Count | MISSING = MISSING
+    """Optimizer steps of the whole run."""
     total_samples: Count | MISSING = MISSING
+    """Sequences of the whole run."""
     framework: Software | MISSING = MISSING
+    """Framework that trains; no figure depends on it yet."""
 
 
 class FixedLength(Input):
@@ -61,6 +72,7 @@ class FixedLength(Input):
 
     distribution: Literal["fixed"]
     tokens: Size
+    """Tokens of every request."""
 
 
 class Engine(Input):
@@ -68,7 +80,9 @@ class Engine(Input):
 
     name: Text
     version: Text | MISSING = MISSING
+    """As it calls itself."""
     cuda_graphs: bool = True
+    """Whether a decode step is launched as one graph; no figure depends on it yet."""
     block_tokens: Annotated[int, Field(ge=1, le=4096, json_schema_extra={"format": "int64"})] = 16
     """Tokens of one block of the paged KV cache."""
     max_num_seqs: Degree | MISSING = MISSING
@@ -81,8 +95,11 @@ class HorizonInput(Input):
     """How long the service runs. Give one."""
 
     duration_seconds: Positive | MISSING = MISSING
+    """How long the service runs."""
     total_requests: Count | MISSING = MISSING
+    """How many requests it answers."""
     total_output_tokens: Count | MISSING = MISSING
+    """How many tokens it generates."""
 
 
 class InferenceWorkloadInput(Input):
@@ -90,13 +107,19 @@ class InferenceWorkloadInput(Input):
 
     kind: Literal["inference"]
     weight_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"] = "bf16"
+    """Format that the weights are stored in."""
     kv_cache_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8"] = "bf16"
+    """Format that the KV cache is stored in."""
     input_tokens: Size | FixedLength = 1024
+    """Tokens of a prompt."""
     output_tokens: Size | FixedLength = 256
+    """Tokens that are generated for a prompt."""
     concurrency: Degree = 1
     """Requests at a time over the whole cluster."""
     engine: Engine | MISSING = MISSING
+    """The serving engine."""
     scheduler: Literal["continuous"] = "continuous"
+    """Requests join and leave the batch at every step."""
     memory_fraction: Share = 0.9
     """Share of the device's memory that the engine may use."""
     horizon: HorizonInput | MISSING = MISSING

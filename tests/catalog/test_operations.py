@@ -93,6 +93,9 @@ class TestLifeOfARow:
         address, etag = made.headers["location"], made.headers["etag"]
         same = client.get(address, headers={"If-None-Match": etag})
         assert (same.status_code, same.content) == (304, b"")
+        for holds, given in ((True, "*"), (True, f"W/{etag}"), (True, f'"0", {etag}'), (False, '"0"')):
+            answer = client.get(address, headers={"If-None-Match": given})
+            assert answer.status_code == (304 if holds else 200)
         listed = client.get(f"/v1/{noun}").headers["etag"]
         assert client.get(f"/v1/{noun}", headers={"If-None-Match": listed}).status_code == 304
         client.patch(address, example(noun, "update"), headers={"If-Match": etag})
@@ -218,6 +221,9 @@ class TestFilters:
 class TestImport:
     def test_a_published_configuration_becomes_a_model(self, client):
         response = client.post("/v1/models:import", EXAMPLES["import_model"])
+        architecture = response.json()["model"]["architecture"]
+        spelled = {**EXAMPLES["create_model"], "id": "spelled", "architecture": architecture}
+        assert client.post("/v1/models", spelled).json()["architecture"] == architecture
         assert response.status_code == 201
         model = response.json()["model"]
         assert model["parameter_count"] == 1_100_048_384  # TinyLlama 1.1B

@@ -3,13 +3,17 @@
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import MISSING, Field
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import DateText, RowInput, Versioned
-from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, Words, patch_of
+from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, NextPageToken, Words, patch_of
 from service.questions.base import Count, Degree, Input, Positive, ResourceId, Text
 
-PeakFormat = Literal["fp64", "fp64_tensor", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8"]
+PeakFormat = TypeAliasType(
+    "PeakFormat", Literal["fp64", "fp64_tensor", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8"]
+)
+PeakRates = TypeAliasType("PeakRates", Annotated[dict[PeakFormat, Positive], Field(max_length=9)])
+LabelReading = TypeAliasType("LabelReading", Literal["binary", "decimal", "unknown"])
 
 
 class ReferenceServer(Input):
@@ -17,6 +21,7 @@ class ReferenceServer(Input):
 
     name: Text
     accelerator_count: Degree
+    """Accelerators that it holds."""
     power_limit_watts: Positive
     """The most that the whole server draws."""
 
@@ -25,30 +30,39 @@ class AcceleratorInput(RowInput):
     """One accelerator as sold. Rates are dense, for the whole part, and absent where unknown."""
 
     vendor: Text
+    """Who makes it."""
     generation: Text | MISSING = MISSING
     """Architecture in lower case, such as hopper."""
     form_factor: Text | MISSING = MISSING
+    """How it is mounted, such as SXM5 or PCIe."""
     launched_on: DateText | MISSING = MISSING
+    """When it was announced or first sold."""
     memory_label_gb: Positive | MISSING = MISSING
     """The figure on the label."""
-    memory_label_reading: Literal["binary", "decimal", "unknown"] | MISSING = MISSING
+    memory_label_reading: LabelReading | MISSING = MISSING
     """Whether the label counts 2^30 or 10^9 bytes."""
     memory_kind: Text | MISSING = MISSING
+    """Kind of its memory, such as HBM3e."""
     memory_reported_bytes: Count | MISSING = MISSING
     """What the driver reports to a process."""
     memory_bandwidth_bytes_per_second: Positive | MISSING = MISSING
-    peak_flops_per_second: Annotated[dict[PeakFormat, Positive], Field(max_length=9)] | MISSING = MISSING
+    """Peak rate of its own memory."""
+    peak_flops_per_second: PeakRates | MISSING = MISSING
     """Dense rate by number format; tensor rates accumulate in FP32."""
     power_limit_watts: Positive | MISSING = MISSING
+    """The most that it draws."""
     intra_node_link_id: ResourceId | MISSING = MISSING
+    """Link to the other accelerators of its node."""
     pcie_generation: Annotated[int, Field(ge=1, le=20, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
     )
+    """Generation of its link to the host."""
     device_count: Annotated[int, Field(ge=1, le=64, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
     )
     """Devices that software sees for one part, where more than one."""
     server: ReferenceServer | MISSING = MISSING
+    """The vendor's server for it."""
 
 
 class Accelerator(AcceleratorInput, Versioned):
@@ -65,7 +79,7 @@ class AcceleratorPage(TypedDict):
     """A page of accelerators."""
 
     items: list[Accelerator]
-    next_page_token: str | None
+    next_page_token: NextPageToken
 
 
 class AcceleratorQuery(ListQuery):

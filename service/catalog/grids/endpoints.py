@@ -23,29 +23,29 @@ router = api_router("/v1/grids", tag="grids")
 
 @router.get("", response_model=GridPage, responses=READ)
 def list_grids(face: Face, query: Annotated[GridQuery, Query()], if_none_match: IfNoneMatch = "") -> Response:
-    """List grids."""
+    """A page of the grids that match every filter."""
     return face.list(GRIDS, query, if_none_match)
 
 
 @router.post("", status_code=201, response_model=Grid, responses=CREATED)
 def create_grid(face: Face, body: GridInput) -> Response:
-    """Create a grid."""
+    """Create a grid under an id that is free."""
     return face.create(GRIDS, body)
 
 
 @router.get("/{id}", response_model=Grid, responses=READ)
 def get_grid(face: Face, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
-    """Get a grid."""
+    """The current version of a grid."""
     return face.get(GRIDS, id, if_none_match)
 
 
 @router.patch("/{id}", response_model=Grid, responses=CHANGED)
 def update_grid(face: Face, id: RowId, body: GridPatch, if_match: IfMatch = "") -> Response:
-    """Change members of a grid."""
+    """Change members of a grid, if it is still at the version of the ETag."""
     return face.change(GRIDS, id, body, if_match)
 
 
 @router.delete("/{id}", status_code=204, responses=DELETED)
 def delete_grid(face: Face, id: RowId, if_match: IfMatch = "") -> Response:
-    """Delete a grid."""
+    """Delete a grid that no row refers to, if it is still at the version of the ETag."""
     return face.delete(GRIDS, id, if_match)

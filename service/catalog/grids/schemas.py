@@ -3,14 +3,16 @@
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import MISSING, Field
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import RowInput, Versioned
-from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, Words, patch_of
+from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, NextPageToken, Words, patch_of
 from service.questions.base import NotNegative, Text
 
-GridKind = Literal["country", "egrid_subregion", "bidding_zone", "cloud_region", "other"]
-Accounting = Literal["generation", "life_cycle", "provider", "unstated"]
+GridKind = TypeAliasType(
+    "GridKind", Literal["country", "egrid_subregion", "bidding_zone", "cloud_region", "other"]
+)
+Accounting = TypeAliasType("Accounting", Literal["generation", "life_cycle", "provider", "unstated"])
 
 
 class GridInput(RowInput):
@@ -19,10 +21,13 @@ class GridInput(RowInput):
     code: Text
     """The code that the source uses for the place."""
     kind: GridKind
+    """What the code names."""
     carbon_intensity_kg_co2e_per_kwh: NotNegative
+    """Yearly mean."""
     data_year: Annotated[int, Field(ge=1990, le=2100, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
     )
+    """Year that the mean is of."""
     accounting: Accounting
     """What is counted: emissions of generation, of the life cycle, or as the provider publishes."""
     water_liters_per_kwh: NotNegative | MISSING = MISSING
@@ -43,7 +48,7 @@ class GridPage(TypedDict):
     """A page of grids."""
 
     items: list[Grid]
-    next_page_token: str | None
+    next_page_token: NextPageToken
 
 
 class GridQuery(ListQuery):
@@ -51,9 +56,9 @@ class GridQuery(ListQuery):
 
     code: Words = []
     """Codes to list."""
-    kind: list[GridKind] = []
+    kind: Annotated[list[GridKind], Field(max_length=50)] = []
     """Kinds to list."""
-    accounting: list[Accounting] = []
+    accounting: Annotated[list[Accounting], Field(max_length=50)] = []
     """Ways of accounting to list."""
     max_carbon_intensity_kg_co2e_per_kwh: Bound = LARGEST_BOUND
     """Highest carbon intensity."""

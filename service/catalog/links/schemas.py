@@ -1,23 +1,28 @@
 """Shapes of links."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import MISSING
-from typing_extensions import TypedDict
+from pydantic import MISSING, Field
+from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import RowInput, Versioned
-from service.catalog.shapes import Bound, ListQuery, patch_of
+from service.catalog.shapes import Bound, ListQuery, NextPageToken, patch_of
 from service.questions.base import Positive
 
-LinkKind = Literal["nvlink", "pcie", "infiniband", "ethernet", "infinity_fabric", "ici", "neuronlink", "c2c"]
-LinkScope = Literal["intra_node", "inter_node"]
+LinkKind = TypeAliasType(
+    "LinkKind",
+    Literal["nvlink", "pcie", "infiniband", "ethernet", "infinity_fabric", "ici", "neuronlink", "c2c"],
+)
+LinkScope = TypeAliasType("LinkScope", Literal["intra_node", "inter_node"])
 
 
 class LinkInput(RowInput):
     """A link between accelerators of a node, or between nodes."""
 
     kind: LinkKind
+    """Technology."""
     scope: LinkScope
+    """What it connects."""
     bandwidth_bytes_per_second: Positive
     """One direction, for each device."""
     bidirectional_bandwidth_bytes_per_second: Positive | MISSING = MISSING
@@ -40,15 +45,15 @@ class LinkPage(TypedDict):
     """A page of links."""
 
     items: list[Link]
-    next_page_token: str | None
+    next_page_token: NextPageToken
 
 
 class LinkQuery(ListQuery):
     """Filters of links."""
 
-    kind: list[LinkKind] = []
+    kind: Annotated[list[LinkKind], Field(max_length=50)] = []
     """Kinds to list."""
-    scope: list[LinkScope] = []
+    scope: Annotated[list[LinkScope], Field(max_length=50)] = []
     """Scopes to list."""
     min_bandwidth_bytes_per_second: Bound = 0.0
     """Least bandwidth in one direction."""

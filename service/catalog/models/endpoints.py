@@ -34,31 +34,31 @@ router = api_router("/v1/models", tag="models")
 def list_models(
     face: Face, query: Annotated[ModelQuery, Query()], if_none_match: IfNoneMatch = ""
 ) -> Response:
-    """List models."""
+    """A page of the models that match every filter."""
     return face.list(MODELS, query, if_none_match)
 
 
 @router.post("", status_code=201, response_model=Model, responses=CREATED)
 def create_model(face: Face, body: ModelInput) -> Response:
-    """Create a model."""
+    """Create a model under an id that is free."""
     return face.create(MODELS, body)
 
 
 @router.get("/{id}", response_model=Model, responses=READ)
 def get_model(face: Face, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
-    """Get a model."""
+    """The current version of a model."""
     return face.get(MODELS, id, if_none_match)
 
 
 @router.patch("/{id}", response_model=Model, responses=CHANGED)
 def update_model(face: Face, id: RowId, body: ModelPatch, if_match: IfMatch = "") -> Response:
-    """Change members of a model."""
+    """Change members of a model, if it is still at the version of the ETag."""
     return face.change(MODELS, id, body, if_match)
 
 
 @router.delete("/{id}", status_code=204, responses=DELETED)
 def delete_model(face: Face, id: RowId, if_match: IfMatch = "") -> Response:
-    """Delete a model."""
+    """Delete a model that no row refers to, if it is still at the version of the ETag."""
     return face.delete(MODELS, id, if_match)
 
 

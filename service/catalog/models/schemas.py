@@ -6,7 +6,7 @@ from pydantic import MISSING, Field, JsonValue
 from typing_extensions import TypedDict
 
 from service.catalog.rows import RowInput, Versioned
-from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, patch_of
+from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, NextPageToken, patch_of
 from service.questions.architectures import Architecture
 from service.questions.base import AnswerWarning, Integer, Size
 
@@ -15,6 +15,7 @@ class ModelInput(RowInput):
     """An architecture with a name."""
 
     architecture: Architecture
+    """Layers with shapes."""
     context_tokens: Size | MISSING = MISSING
     """Longest sequence that the model was built for."""
 
@@ -48,14 +49,16 @@ class ImportedModel(TypedDict):
     """The model that was stored, and what the configuration left open."""
 
     model: Model
+    """The model as stored."""
     warnings: list[AnswerWarning]
+    """What the configuration left open, and what was taken."""
 
 
 class ModelPage(TypedDict):
     """A page of models."""
 
     items: list[Model]
-    next_page_token: str | None
+    next_page_token: NextPageToken
 
 
 class ModelQuery(ListQuery):

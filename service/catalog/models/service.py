@@ -7,7 +7,7 @@ from service.catalog.rows import Document
 from service.kit.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
 from service.planning.formats.huggingface import import_config
-from service.questions.architectures import from_planning
+from service.questions.architectures import Architecture, from_planning
 from service.questions.base import AnswerWarning
 
 
@@ -30,7 +30,8 @@ def read_config(body: ModelImport) -> ReadConfig:
         field = FieldError(f"/config{error.pointer}", error.code, error.detail)
         raise Unprocessable("The configuration cannot be imported", field) from error
     document = body.model_dump(mode="json", exclude={"config"})
-    document["architecture"] = from_planning(imported.architecture)
+    architecture = Architecture.model_validate(from_planning(imported.architecture))
+    document["architecture"] = architecture.model_dump(mode="json")
     document["context_tokens"] = imported.context_tokens
     warnings: list[AnswerWarning] = [
         {

@@ -25,29 +25,29 @@ router = api_router("/v1/offers", tag="offers")
 def list_offers(
     face: Face, query: Annotated[OfferQuery, Query()], if_none_match: IfNoneMatch = ""
 ) -> Response:
-    """List offers."""
+    """A page of the offers that match every filter."""
     return face.list(OFFERS, query, if_none_match)
 
 
 @router.post("", status_code=201, response_model=Offer, responses=CREATED)
 def create_offer(face: Face, body: OfferInput) -> Response:
-    """Create an offer."""
+    """Create an offer under an id that is free."""
     return face.create(OFFERS, body)
 
 
 @router.get("/{id}", response_model=Offer, responses=READ)
 def get_offer(face: Face, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
-    """Get an offer."""
+    """The current version of an offer."""
     return face.get(OFFERS, id, if_none_match)
 
 
 @router.patch("/{id}", response_model=Offer, responses=CHANGED)
 def update_offer(face: Face, id: RowId, body: OfferPatch, if_match: IfMatch = "") -> Response:
-    """Change members of an offer."""
+    """Change members of an offer, if it is still at the version of the ETag."""
     return face.change(OFFERS, id, body, if_match)
 
 
 @router.delete("/{id}", status_code=204, responses=DELETED)
 def delete_offer(face: Face, id: RowId, if_match: IfMatch = "") -> Response:
-    """Delete an offer."""
+    """Delete an offer that no row refers to, if it is still at the version of the ETag."""
     return face.delete(OFFERS, id, if_match)

@@ -6,7 +6,7 @@ from pydantic import MISSING, Field
 from typing_extensions import TypedDict
 
 from service.catalog.rows import RowInput, Versioned
-from service.catalog.shapes import Identifiers, ListQuery, patch_of
+from service.catalog.shapes import Identifiers, ListQuery, NextPageToken, patch_of
 from service.questions.base import NotNegative, ResourceId
 
 
@@ -16,6 +16,7 @@ class SiteInput(RowInput):
     pue: Annotated[float, Field(ge=1, le=10)]
     """Power usage effectiveness: facility energy over IT energy."""
     grid_id: ResourceId | MISSING = MISSING
+    """Grid that it draws from."""
     water_usage_effectiveness_liters_per_kwh: NotNegative | MISSING = MISSING
     """Water evaporated on the site for each kWh of IT energy."""
 
@@ -34,7 +35,7 @@ class SitePage(TypedDict):
     """A page of sites."""
 
     items: list[Site]
-    next_page_token: str | None
+    next_page_token: NextPageToken
 
 
 class SiteQuery(ListQuery):

@@ -1,0 +1,249 @@
+"""The committed document: current, linted, and complete for those who generate clients from it."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+from typer.testing import CliRunner
+
+from service.app import create_app
+from service.cli import app as command_line
+from service.examples import EXAMPLES
+from service.openapi import openapi_document
+from service.settings import Settings
+from tests.contract.node import installed, node
+
+ROOT = Path(__file__).resolve().parents[2]
+PATH = ROOT / "docs" / "openapi.json"
+DOCUMENT = json.loads(PATH.read_text())
+SCHEMAS = DOCUMENT["components"]["schemas"]
+OPERATIONS = {
+    operation["operationId"]: (method, path, operation)
+    for path, item in DOCUMENT["paths"].items()
+    for method, operation in item.items()
+}
+OBVIOUS = {"created_at", "id", "licence", "name", "note", "url"}
+"""Members whose name says all there is to say."""
+
+
+def references(node):
+    """Names of the schemas that a part of the document refers to."""
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"].rpartition("/")[2]
+        for key, value in node.items():
+            if key not in ("example", "mapping"):
+                yield from references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from references(value)
+
+
+def reachable(*nodes):
+    """Names of the schemas behind parts of the document."""
+    found, waiting = set(), [name for node in nodes for name in references(node)]
+    while waiting:
+        name = waiting.pop()
+        if name in SCHEMAS and name not in found:
+            found.add(name)
+            waiting.extend(references(SCHEMAS[name]))
+    return found
+
+
+REQUESTS = [
+    part
+    for _, _, operation in OPERATIONS.values()
+    for part in (operation.get("requestBody", {}), operation.get("parameters", []))
+]
+INPUTS = reachable(*REQUESTS)
+
+
+def schemas(node, where=""):
+    """Every schema below a part of the document, with its place."""
+    if isinstance(node, dict):
+        if isinstance(node.get("type"), str) or "anyOf" in node or "oneOf" in node:
+            yield where, node
+        for key, value in node.items():
+            if key not in ("example", "default"):
+                yield from schemas(value, f"{where}/{key}")
+    elif isinstance(node, list):
+        for position, value in enumerate(node):
+            yield from schemas(value, f"{where}/{position}")
+
+
+ALL = list(schemas({"paths": DOCUMENT["paths"], "components": DOCUMENT["components"]}))
+SENT = [*schemas({name: SCHEMAS[name] for name in sorted(INPUTS)}), *schemas(REQUESTS)]
+
+
+def validator(schema):
+    return jsonschema_rs.Draft202012Validator({**schema, "components": DOCUMENT["components"]})
+
+
+class TestTheCommittedFile:
+    def test_is_what_the_command_prints(self):
+        printed = CliRunner().invoke(command_line, ["openapi"]).stdout
+        assert PATH.read_text() == printed, "run `ironlaw openapi > docs/openapi.json`"
+
+    def test_is_the_same_when_made_twice(self):
+        app = create_app(Settings())
+        assert openapi_document(app) == openapi_document(app)
+
+    def test_says_the_version_of_the_package(self):
+        assert DOCUMENT["info"]["version"] == create_app(Settings()).version
+        assert DOCUMENT["openapi"].startswith("3.1.")
+
+    def test_passes_the_linter(self):
+        config = Path(__file__).with_name("redocly.yaml")
+        output = node(installed("redocly"), "lint", "--config", config, PATH)
+        assert "Your API description is valid" in output
+        assert "warning" not in output, output
+
+
+class TestNames:
+    def test_an_operation_is_a_verb_and_a_noun(self):
+        assert len(OPERATIONS) == sum(len(item) for item in DOCUMENT["paths"].values())
+        for name in OPERATIONS:
+            assert re.fullmatch(r"[a-z]+(_[a-z]+)+", name), name
+
+    def test_a_schema_is_plain_words(self):
+        for name in SCHEMAS:
+            assert re.fullmatch(r"([A-Z][a-z]+)+", name), name
+            assert not name.startswith("Body"), name
+            assert not name.endswith(("Request", "Response")), name
+
+    def test_no_title_repeats_a_name(self):
+        assert not [where for where, schema in ALL if isinstance(schema.get("title"), str)]
+
+    def test_no_schema_is_unused(self):
+        assert set(SCHEMAS) == reachable(DOCUMENT["paths"])
+
+
+class TestBounds:
+    def test_numbers_have_a_format(self):
+        formats = {"integer": "int64", "number": "double"}
+        for where, schema in ALL:
+            if schema.get("type") in formats:
+                assert schema["format"] == formats[schema["type"]], where
+
+    def test_bounds_of_integers_are_integers(self):
+        for where, schema in ALL:
+            if schema.get("type") == "integer":
+                bounds = [schema[name] for name in ("minimum", "maximum") if name in schema]
+                assert all(type(bound) is int and abs(bound) < 2**53 for bound in bounds), where
+
+    def test_everything_that_is_sent_is_bounded(self):
+        for where, schema in SENT:
+            kind = schema.get("type")
+            if kind == "string":
+                assert {"maxLength", "enum", "const"} & set(schema), where
+            elif kind == "array":
+                assert "maxItems" in schema, where
+            elif kind in ("integer", "number"):
+                assert {"minimum", "exclusiveMinimum"} & set(schema), where
+                assert "maximum" in schema, where
+            elif kind == "object":
+                assert schema.get("additionalProperties") is False or "maxProperties" in schema, where
+
+    def test_only_a_change_takes_null(self):
+        for name in INPUTS:
+            if not name.endswith("Patch"):
+                assert "null" not in {schema.get("type") for _, schema in schemas(SCHEMAS[name])}, name
+
+    def test_a_discriminator_is_required(self):
+        for where, schema in ALL:
+            if "discriminator" in schema:
+                member = schema["discriminator"]["propertyName"]
+                for name in references(schema["oneOf"]):
+                    assert member in SCHEMAS[name]["required"], where
+
+
+class TestDescriptions:
+    @pytest.mark.parametrize("name", OPERATIONS)
+    def test_of_an_operation_and_its_parameters(self, name):
+        _, _, operation = OPERATIONS[name]
+        assert operation["summary"]
+        assert operation["description"].endswith((".", "?"))
+        assert len(operation["tags"]) == 1
+        assert operation["tags"][0] in {tag["name"] for tag in DOCUMENT["tags"] if tag["description"]}
+        for parameter in operation.get("parameters", []):
+            assert parameter["description"], parameter["name"]
+
+    def test_of_every_member(self):
+        for name, schema in SCHEMAS.items():
+            for member, value in schema.get("properties", {}).items():
+                kind = value.get("items", value).get("$ref", "").rpartition("/")[2]
+                described = "description" in value or "description" in SCHEMAS.get(kind, {})
+                assert described or "const" in value or member in OBVIOUS, f"{name}.{member}"
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+class TestAnOperation:
+    def test_has_a_request_example_of_its_shape(self, name):
+        _, _, operation = OPERATIONS[name]
+        if "requestBody" in operation:
+            (content,) = operation["requestBody"]["content"].values()
+            assert content["example"] == EXAMPLES[name]
+            validator(content["schema"]).validate(content["example"])
+
+    def test_has_a_response_example_of_its_shape(self, name):
+        _, _, operation = OPERATIONS[name]
+        (success,) = (status for status in operation["responses"] if status.startswith("2"))
+        contents = operation["responses"][success].get("content", {})
+        assert (success == "204") == (not contents)
+        for kind, content in contents.items():
+            assert kind == "application/json"
+            validator(content["schema"]).validate(content["example"])
+
+    def test_answers_errors_as_problems(self, name):
+        _, _, operation = OPERATIONS[name]
+        errors = {status: r for status, r in operation["responses"].items() if status[0] in "45"}
+        assert {"422", "500"} <= set(errors)
+        for response in errors.values():
+            (kind,) = response["content"]
+            assert kind == "application/problem+json"
+            assert response["content"][kind] == {"schema": {"$ref": "#/components/schemas/Problem"}}
+
+
+class TestTheExamples:
+    """A fresh service answers them as the document shows, but for the time and the count of writes."""
+
+    @staticmethod
+    def shown(name):
+        responses = OPERATIONS[name][2]["responses"]
+        success = next(status for status in responses if status.startswith("2"))
+        return int(success), responses[success].get("content", {}).get("application/json", {}).get("example")
+
+    def is_shown(self, name, response):
+        status, example = self.shown(name)
+        assert response.status_code == status, response.text
+        assert settled(response.json()) == settled(example)
+
+    def test_of_estimates(self, reader):
+        for name, (_, path, _) in OPERATIONS.items():
+            if name.startswith("estimate_"):
+                self.is_shown(name, reader.post(path, EXAMPLES[name]))
+
+    @pytest.mark.parametrize("noun", [tag["name"] for tag in DOCUMENT["tags"][1:]])
+    def test_of_rows(self, client, noun):
+        singular = noun.removesuffix("s")
+        parameters = {p["name"]: p.get("example") for p in OPERATIONS[f"delete_{singular}"][2]["parameters"]}
+        row, matching = f"/v1/{noun}/{parameters['id']}", {"If-Match": parameters["If-Match"]}
+        self.is_shown(f"create_{singular}", client.post(f"/v1/{noun}", EXAMPLES[f"create_{singular}"]))
+        self.is_shown(f"get_{singular}", client.get(row))
+        self.is_shown(f"list_{noun}", client.get(f"/v1/{noun}", params={"id": parameters["id"]}))
+        changed = client.patch(row, EXAMPLES[f"update_{singular}"], headers=matching)
+        self.is_shown(f"update_{singular}", changed)
+        deleted = client.delete(row, headers={"If-Match": changed.headers["etag"]})
+        assert deleted.status_code == self.shown(f"delete_{singular}")[0]
+
+    def test_of_an_import(self, client):
+        self.is_shown("import_model", client.post("/v1/models:import", EXAMPLES["import_model"]))
+
+
+def settled(answer):
+    """An answer without what depends on when it was given."""
+    if isinstance(answer, dict):
+        return {key: settled(value) for key, value in answer.items() if key not in ("created_at", "revision")}
+    return [settled(value) for value in answer] if isinstance(answer, list) else answer
