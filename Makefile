@@ -1,10 +1,10 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types bench oracles lock clean
+.PHONY: help run test lint types bench oracles fresh-clone lock clean
 
 VENV = .venv/bin
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -e 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -e 's/:.*## /\t/' | expand -t 10
 
 run: ## Set up, serve on loopback, ask the reference question
 	@tools/setup run
@@ -30,6 +30,9 @@ oracles: ## Count parameters with PyTorch on the meta device, in an environment 
 	python3 -m venv .venv-oracles
 	.venv-oracles/bin/pip install --quiet torch==2.13.0 transformers==5.23.0
 	.venv-oracles/bin/python tests/oracles/parameter_counts.py
+
+fresh-clone: ## Try both commands in a fresh clone whose path has spaces; takes some minutes
+	python3 tests/fresh_clone.py
 
 lock: ## Pin the dependencies again, with hashes
 	$(VENV)/uv pip compile pyproject.toml --extra server --extra install --extra dev --universal \
