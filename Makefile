@@ -4,7 +4,7 @@
 VENV = .venv/bin
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*## ' Makefile | sed -e 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -e 's/:.*## /\t/' | expand -t 14
 
 run: ## Set up, serve on loopback, ask the reference question
 	@tools/setup run

@@ -6,14 +6,16 @@ from pydantic import MISSING
 
 from service.planning.cluster import Cluster
 from service.planning.curves import Share
-from service.planning.memory import (
+from service.planning.memory.serving import (
     ServingMemory,
-    StageMemory,
     cache_tokens,
     inference_memory,
     largest_concurrency,
-    largest_micro_batch,
     longest_context,
+)
+from service.planning.memory.training import (
+    StageMemory,
+    largest_micro_batch,
     longest_sequence,
     training_memory,
 )

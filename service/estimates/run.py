@@ -6,11 +6,8 @@ from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
 from service.planning.errors import PlanningError
 from service.planning.inference import ServingTime, serving_time
-from service.planning.memory import (
-    inference_memory,
-    largest_concurrency,
-    training_memory,
-)
+from service.planning.memory.serving import inference_memory, largest_concurrency
+from service.planning.memory.training import training_memory
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.training import (
     TrainingTime,

@@ -13,7 +13,7 @@ nothing takes as many inputs in one pass as the engine batches.
 from typing import NamedTuple
 
 from service.planning.curves import Efficiency
-from service.planning.memory import inference_weight_bytes, key_value_bytes
+from service.planning.memory.serving import inference_weight_bytes, key_value_bytes
 from service.planning.operators import (
     Bound,
     Phase,

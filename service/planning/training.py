@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.planning.curves import Efficiency
-from service.planning.memory import StateBytes
+from service.planning.memory.training import StateBytes
 from service.planning.operators import Bound, Phase, StepFlops, forward_flops_per_token, step_flops
 from service.planning.profile import Profile
 from service.planning.quantity import Quantity, combine, inverted, scaled

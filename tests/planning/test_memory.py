@@ -4,16 +4,18 @@ from hypothesis import strategies as st
 
 from service.planning.architecture import Architecture, Block, Embeddings, Head
 from service.planning.layers import Attention, FeedForward, MixtureOfExperts, Normalization
-from service.planning.memory import (
-    activation_bytes_per_token,
+from service.planning.memory.serving import (
     cache_tokens,
     inference_memory,
     inference_weight_bytes,
     key_value_bytes,
     largest_concurrency,
+    longest_context,
+)
+from service.planning.memory.training import (
+    activation_bytes_per_token,
     largest_micro_batch,
     logits_bytes_per_token,
-    longest_context,
     longest_sequence,
     stage_memory,
     state_bytes_per_parameter,

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from service.evidence.service import reference_curves
 from service.planning.curves import assumed_efficiency
-from service.planning.memory import StateBytes
+from service.planning.memory.training import StateBytes
 from service.planning.operators import Bound, StepFlops, step_flops
 from service.planning.parallelism import Parallelism, PipelineSchedule
 from service.planning.precision import NumberFormat

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.planning.memory import training_memory
+from service.planning.memory.training import training_memory
 from service.planning.precision import NumberFormat, TrainingPrecision
 from service.questions.estimates import MemoryQuestion
 from service.questions.hardware import resolve_cluster

@@ -1,0 +1,1 @@
+"""Memory of one device: of a training step and of a served model."""

@@ -1,0 +1,22 @@
+"""Which blocks the stages of a pipeline hold, and how limits become whole numbers."""
+
+import math
+
+from service.planning.parallelism import Parallelism
+from service.planning.profile import Profile
+
+
+def stage_start(profile: Profile, layout: Parallelism, stage: int) -> int:
+    """The first block of ``stage``; stages differ by one block at most, the first being the deepest."""
+    return -(-stage * profile.block_count // layout.pipeline)
+
+
+def stage_share(profile: Profile, layout: Parallelism, stage: int = 0) -> float:
+    """Share of the blocks that ``stage`` holds; that of the first is the largest."""
+    depth = stage_start(profile, layout, stage + 1) - stage_start(profile, layout, stage)
+    return depth / max(profile.block_count, 1)
+
+
+def whole_units(limit: float) -> int:
+    """The limit rounded down to a count."""
+    return max(0, math.floor(min(limit, float(2**53 - 1))))
