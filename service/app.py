@@ -58,6 +58,7 @@ def attach(app: FastAPI, database: Database) -> None:
     app.state.database = database
     app.state.snapshots = snapshots
     app.state.catalog = CatalogFace(database, snapshots.refresh)
+    app.state.batch_turn = asyncio.Lock()
 
 
 @contextlib.asynccontextmanager
