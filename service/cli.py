@@ -17,6 +17,7 @@ from service.settings import Settings
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 START_SECONDS = 30.0
+ACCEPTS_PER_TURN = 16
 
 
 class Operation(StrEnum):
@@ -70,7 +71,10 @@ def serve(
     typer.echo(f"serving on {address}, documentation at {address}/docs", err=True)
     if ask:
         threading.Thread(target=_ask_reference, args=(address,), daemon=True).start()
-    uvicorn.Server(config).run(sockets=[listening])
+    # libuv accepts one connection of a socket per turn of its loop; behind busy connections the last of 32
+    # new ones waited a fifth of a second. Every handle on the same socket accepts one more.
+    handles = [listening, *(listening.dup() for _ in range(ACCEPTS_PER_TURN - 1))]
+    uvicorn.Server(config).run(sockets=handles)
 
 
 def _spare_collector() -> None:
