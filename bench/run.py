@@ -36,8 +36,8 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 HEADING = f"""\
 Written by `make bench`. The server has one core, wrk another, {CONNECTIONS} connections, {SECONDS} s for each
 line (the run with the median p99 of three), 200 different bodies in turn: back-of-the-envelope models of 200
-sizes (`parameter_count`), or 7 models of the catalog on 4 accelerators, training and serving, layouts given and
-left open (`catalog`). No answer is cached.
+sizes (`parameter_count`), or 7 models of the catalog on 4 accelerators, training and serving, layouts given
+and left open (`catalog`). No answer is cached.
 """
 
 
