@@ -176,6 +176,17 @@ class TestServe:
             body = json.loads(command.split("-d '")[1].rstrip().rstrip("'"))
             assert server.client.post("/v1/estimates/utility-bill", json=body).status_code == 200
 
+    def test_head_is_get_without_its_body(self, data_dir):
+        with serving(data_dir) as server:
+            for path in ("/v1/models?page_size=3", "/v1/models/gpt2", "/openapi.json", "/docs"):
+                got, headed = server.client.get(path), server.client.head(path)
+                assert (headed.status_code, headed.content) == (200, b"")
+                assert headed.headers["content-length"] == str(len(got.content))
+            assert server.client.head("/v1/models/nothing").status_code == 404
+            refused = server.client.head("/v1/estimates/memory")
+            assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+            assert server.client.delete("/v1/models").headers["allow"] == "GET, HEAD, POST"
+
     def test_a_port_that_is_taken(self, data_dir):
         with serving(data_dir) as server:
             port = server.address.rpartition(":")[2]
