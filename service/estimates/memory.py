@@ -20,7 +20,7 @@ from service.planning.memory.training import (
     training_memory,
 )
 from service.planning.parallelism import Parallelism, Sharding
-from service.planning.precision import NumberFormat
+from service.planning.precision import ELEMENT_BYTES, NumberFormat
 from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, combine, probability_at_most, scaled
 from service.planning.units import GIGABYTE_BYTES
@@ -73,6 +73,8 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
         "gaps": notes.gaps,
     }
     _add_verdict(answer, cluster, usable, notes)
+    if isinstance(workload, TrainingWorkload) and answer.get("fits"):
+        _warn_of_wide_gradients(answer["headroom_bytes"], stages[0], workload, notes)
     if answer.get("fits") is False and usable is not None:
         answer["advice"] = list(_advice(resolved, usable, catalog.curves.training_overhead))
     return answer
@@ -212,6 +214,21 @@ def _add_verdict(
         answer["fits"] = False
     else:
         notes.gap("/fits", "TOTAL_UNKNOWN", "the known components fit, but the sum is not known")
+
+
+def _warn_of_wide_gradients(
+    headroom: float, stage: StageMemory, workload: TrainingWorkload, notes: Notes
+) -> None:
+    """Megatron-LM and DeepSpeed accumulate bf16 gradients in FP32, beside the narrow ones."""
+    recipe, wide_bytes = workload.recipe, ELEMENT_BYTES[NumberFormat.FP32]
+    wide = stage.state.gradients * wide_bytes / ELEMENT_BYTES[recipe.gradients]
+    if recipe.master and recipe.gradients is not NumberFormat.FP32 and wide > headroom:
+        notes.warn(
+            "GRADIENTS_MAY_BE_WIDE",
+            "/workload/precision",
+            f"a framework that accumulates gradients in FP32 takes {wide / GIGABYTE_BYTES:.1f} GB more, "
+            "which would not fit",
+        )
 
 
 def _advice(resolved: Resolved, usable: float, overhead: Share) -> Iterator[Advice]:

@@ -209,3 +209,20 @@ def test_an_encoder_has_no_limit_of_requests(snapshot):
     )
     assert answer["limits"] == {}
     assert gaps(answer)["/limits"] == "NO_KV_CACHE"
+
+
+@given(questions)
+def test_wide_gradients_are_warned_of_where_they_decide(asked):
+    """4 bytes for each of the 2-byte gradients, where they would take more than the headroom."""
+    answer = ask(shipped(), "memory", asked)
+    parts = {part["name"]: part["bytes"] for part in answer["per_device"]["components"]}
+    decides = answer["fits"] and 2 * parts.get("gradients", 0) > answer["headroom_bytes"]
+    assert ("GRADIENTS_MAY_BE_WIDE" in codes(answer["warnings"])) == decides
+
+
+def test_what_has_no_narrow_gradients_is_not_warned_of_wide_ones(snapshot):
+    tight = question("llama-3.1-8b", "h100-sxm", 4)
+    assert "GRADIENTS_MAY_BE_WIDE" in codes(ask(snapshot, "memory", tight)["warnings"])
+    for precision in ("fp32", "pure_bf16"):
+        layout = {**tight, "workload": {**tight["workload"], "precision": precision}}
+        assert "GRADIENTS_MAY_BE_WIDE" not in codes(ask(snapshot, "memory", layout)["warnings"])
