@@ -125,6 +125,25 @@ def test_planning_needs_nothing_else():
     assert wrong == []
 
 
+def test_every_formula_serves_an_estimate():
+    """No function of planning is there for a test or an example alone."""
+    trees = [ast.parse(path.read_text()) for path in SERVICE.rglob("*.py")]
+    used = {
+        getattr(node, "id", None) or getattr(node, "attr", None)
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name | ast.Attribute)
+    }
+    formulas = {
+        node.name
+        for path in (SERVICE / "planning").rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name != "_"
+    }
+    assert len(formulas) > 50
+    assert formulas - used == set()
+
+
 def test_planning_is_walked_through_once():
     places = {
         path.relative_to(SERVICE / "planning").parts[0].removesuffix(".py")

@@ -18,14 +18,14 @@ from service.planning.layers import Attention, FeedForward
 from service.planning.memory.training import state_bytes_per_parameter
 from service.planning.operators import (
     arithmetic_intensity,
-    attainable_flops_per_second,
+    forward_flops_per_token,
     ridge_point,
     roofline,
-    training_flops,
+    step_flops,
 )
 from service.planning.power import energy_kwh, facility_kwh, power_watts
 from service.planning.precision import TRAINING_RECIPES, Optimizer, TrainingPrecision
-from service.planning.profile import profile_of
+from service.planning.profile import profile_of, profile_of_count
 from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_seconds, utilization_of
 
 HERE = Path(__file__).parent
@@ -109,7 +109,8 @@ def intensity(i):
     "roofline-point-flash-attention",
 )
 def attainable(i):
-    return {"attainable": attainable_flops_per_second(i["peak"], i["bw"], i["ai"])}
+    times = roofline(i["ai"], 1.0, peak_flops_per_second=i["peak"], bandwidth_bytes_per_second=i["bw"])
+    return {"attainable": i["ai"] / times.seconds}
 
 
 @example("roofline-ridge-figure", "roofline-ridge-a100", "roofline-ridge-h100")
@@ -166,7 +167,8 @@ def iron_law_terms(_):
 @example("ub-flops", "cf-flops")
 def flops(i):
     parameters, tokens = i.get("params") or i["cf_params"], i.get("tokens") or i["cf_tokens"]
-    value = training_flops(parameters, tokens)
+    forward = forward_flops_per_token(profile_of_count(int(parameters)), 2048)
+    value = step_flops(forward).model * tokens
     return {"total_flops": value, "cf_total_flops": value}
 
 

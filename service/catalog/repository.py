@@ -92,14 +92,14 @@ def insert_version(session: Writer, noun: Noun, document: Mapping[str, Any], **a
 
 def _filter(table: type[CatalogRow], name: str, value: object) -> ColumnElement[bool]:
     if name.startswith("min_"):
-        return bool_column(getattr(table, name.removeprefix("min_")) >= value)
+        return _condition(getattr(table, name.removeprefix("min_")) >= value)
     if name.startswith("max_"):
-        return bool_column(getattr(table, name.removeprefix("max_")) <= value)
+        return _condition(getattr(table, name.removeprefix("max_")) <= value)
     column = getattr(table, name)
-    return bool_column(column.in_(value))
+    return _condition(column.in_(value))
 
 
-def bool_column(expression: Any) -> ColumnElement[bool]:  # noqa: ANN401
+def _condition(expression: Any) -> ColumnElement[bool]:  # noqa: ANN401
     """Give a comparison made by a column's name its type."""
     typed: ColumnElement[bool] = expression
     return typed

@@ -50,13 +50,6 @@ def ridge_point(peak_flops_per_second: float, bandwidth_bytes_per_second: float)
     return peak_flops_per_second / bandwidth_bytes_per_second
 
 
-def attainable_flops_per_second(
-    peak_flops_per_second: float, bandwidth_bytes_per_second: float, intensity: float
-) -> float:
-    """Highest rate at an arithmetic intensity: min(peak, bandwidth x intensity)."""
-    return min(peak_flops_per_second, bandwidth_bytes_per_second * intensity)
-
-
 def roofline(
     flops: float,
     moved_bytes: float,
@@ -64,20 +57,13 @@ def roofline(
     peak_flops_per_second: float,
     bandwidth_bytes_per_second: float,
 ) -> Roofline:
-    """Times of one piece of work against both limits of a device."""
-    compute = flops / peak_flops_per_second
-    memory = moved_bytes / bandwidth_bytes_per_second
-    return Roofline(compute, memory, Bound.MEMORY if memory > compute else Bound.COMPUTE)
-
-
-def training_flops(parameter_count: float, tokens: float) -> float:
-    """6 N D (Kaplan et al. 2020, section 2.1): FLOPs of training without attention scores."""
-    return 6.0 * parameter_count * tokens
-
-
-def inference_flops(parameter_count: float, tokens: float) -> float:
-    """2 N D: FLOPs of a forward pass without attention scores."""
-    return 2.0 * parameter_count * tokens
+    """Times of one piece of work against both limits of a device; below the ridge memory binds."""
+    ridge = ridge_point(peak_flops_per_second, bandwidth_bytes_per_second)
+    return Roofline(
+        compute_seconds=flops / peak_flops_per_second,
+        memory_seconds=moved_bytes / bandwidth_bytes_per_second,
+        bound=Bound.MEMORY if arithmetic_intensity(flops, moved_bytes) < ridge else Bound.COMPUTE,
+    )
 
 
 def mean_context_tokens(work: AttentionWork, sequence_length: float, *, skips_masked: bool) -> float:
