@@ -1,0 +1,1 @@
+"""Background jobs: rows of one table, leased to any number of processes and run in short chunks."""

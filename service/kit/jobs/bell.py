@@ -1,0 +1,72 @@
+"""Wakes those who look for work: an event in this process and, on PostgreSQL, a notification to the others.
+
+A bell saves waiting and nothing else: who misses it finds the work at the next look.
+"""
+
+import logging
+import threading
+from typing import Any
+from weakref import WeakSet
+
+from sqlalchemy import event, func, select
+
+from service.kit.database import Database, Writer
+
+_CHANNEL = "ironlaw_jobs"
+_LISTEN_SECONDS = 5.0
+_PAUSE_SECONDS = 1.0
+_logger = logging.getLogger(__name__)
+
+
+class Bell(threading.Event):
+    """Rings when a transaction of this process has asked for work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with _changing:
+            _bells.add(self)
+
+
+_changing = threading.Lock()
+_bells: WeakSet[Bell] = WeakSet()
+
+
+def ring_after_commit(session: Writer) -> None:
+    """Ring every bell once the transaction of ``session`` is committed."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_notify(_CHANNEL, "")))
+    session.info[_CHANNEL] = True
+
+
+@event.listens_for(Writer, "after_commit")
+def _ring(session: Writer) -> None:
+    if session.info.pop(_CHANNEL, False):
+        with _changing:
+            for bell in _bells:
+                bell.set()
+
+
+def listen(database: Database, bell: Bell, closed: threading.Event) -> None:
+    """Ring ``bell`` at every notification of PostgreSQL, across restarts of the server, until ``closed``.
+
+    A notification also lets it see that it is closed.
+    """
+    while not closed.is_set():
+        try:
+            _listen(database, bell, closed)
+        except Exception as error:  # noqa: BLE001  # whatever ends the connection, the next one is tried
+            _logger.warning("not listening for jobs: %s", type(error).__name__)
+            closed.wait(_PAUSE_SECONDS)
+
+
+def _listen(database: Database, bell: Bell, closed: threading.Event) -> None:
+    pooled = database.engine.raw_connection()
+    pooled.detach()
+    connection: Any = pooled.dbapi_connection
+    with connection:
+        connection.autocommit = True
+        connection.execute(f"LISTEN {_CHANNEL}")
+        bell.set()
+        while not closed.is_set():
+            for _ in connection.notifies(timeout=_LISTEN_SECONDS, stop_after=1):
+                bell.set()

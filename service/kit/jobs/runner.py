@@ -1,0 +1,222 @@
+"""Threads that look for jobs, run them, and hold their leases.
+
+One thread at a time looks for work and goes off with what it has claimed; the next in line then looks. A
+thread of its own renews the leases of what runs. None of them ends before :meth:`Runner.stop`, whatever
+the database does meanwhile.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from service.kit import leases
+from service.kit.database import Database
+from service.kit.jobs import chunks, repository
+from service.kit.jobs.bell import Bell, listen, ring_after_commit
+from service.kit.jobs.chunks import UNWRITABLE, Claimed, Outcome
+from service.kit.jobs.kinds import Hold, Kind
+from service.kit.jobs.repository import Queue
+from service.kit.jobs.schedules import Schedule
+from service.kit.jobs.tables import JobRow
+from service.kit.leases import Lease, LeaseLost
+
+SQLITE_POLL_SECONDS = 1.0
+POSTGRESQL_POLL_SECONDS = 5.0  # a notification comes sooner
+SHORTEST_WAIT_SECONDS = 0.05
+ERROR_PAUSE_SECONDS = 0.5
+RENEWAL_TICK_SECONDS = 0.25
+RENEWED_AFTER = 1 / 3  # of a lease, so that two renewals may fail
+
+_UNAVAILABLE = (OperationalError, InterfaceError, PoolTimeoutError)
+_logger = logging.getLogger(__name__)
+
+
+class Runner:
+    """Runs jobs of ``kinds`` and fires ``schedules`` in threads of this process."""
+
+    def __init__(
+        self,
+        database: Database,
+        kinds: Iterable[Kind[Any]],
+        schedules: Iterable[Schedule] = (),
+        *,
+        threads: int,
+    ) -> None:
+        self._database = database
+        self._schedules = tuple(schedules)
+        scheduled = (kind for schedule in self._schedules for kind in (schedule.kind, schedule.job))
+        self._kinds = {kind.name: kind for kind in (*kinds, *scheduled)}
+        self._poll_seconds = SQLITE_POLL_SECONDS if database.is_sqlite else POSTGRESQL_POLL_SECONDS
+        self._bell = Bell()
+        self._stopping = threading.Event()
+        self._closed = threading.Event()
+        self._holding = threading.Event()
+        self._looking = threading.Lock()
+        self._latest: datetime | None = None
+        self._running: dict[Lease, Claimed] = {}
+        self._workers = [self._thread(self._work, f"jobs-{number}") for number in range(threads)]
+        self._helpers = [self._thread(self._hold_on, "jobs-leases")]
+        if not database.is_sqlite:
+            self._helpers.append(self._thread(self._listen, "jobs-bell"))
+
+    @staticmethod
+    def _thread(target: Any, name: str) -> threading.Thread:  # noqa: ANN401
+        # A chunk that does not end must not keep the process from ending: its lease does.
+        return threading.Thread(target=target, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the threads."""
+        for thread in (*self._helpers, *self._workers):
+            thread.start()
+
+    def stop(self, grace_seconds: float) -> None:
+        """Claim nothing more, let chunks end for ``grace_seconds``, and give back the rest."""
+        deadline = time.monotonic() + grace_seconds
+        self._stopping.set()
+        self._bell.set()
+        for thread in self._workers:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        self._closed.set()
+        self._holding.set()
+        for claimed in tuple(self._running.values()):
+            with contextlib.suppress(LeaseLost, *_UNAVAILABLE), self._database.writing() as session:
+                chunks.give_back(session, claimed)
+        with contextlib.suppress(*_UNAVAILABLE), self._database.writing() as session:
+            ring_after_commit(session)
+        for thread in self._helpers:
+            thread.join()
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            with self._looking:
+                claimed = self._next()
+            if claimed is not None:
+                self._run(claimed)
+
+    def _next(self) -> Claimed | None:
+        """Wait for something to do; None when there is nothing more to claim."""
+        while True:
+            self._bell.clear()
+            if self._stopping.is_set():  # asked for after this, it has rung the bell
+                return None
+            try:
+                claimed, wait = self._look()
+            except Exception as error:  # noqa: BLE001  # the database comes back, this thread would not
+                _logger.warning("not looking for jobs: %s", type(error).__name__)
+                self._stopping.wait(ERROR_PAUSE_SECONDS)
+                continue
+            if claimed is not None:
+                return claimed
+            self._bell.wait(wait)
+
+    def _look(self) -> tuple[Claimed | None, float]:
+        """What was claimed, or how long to wait."""
+        with self._database.reading() as session:
+            found = repository.queues(session, self._kinds)
+        now = found[0].now
+        if self._latest is None or now < self._latest:
+            self._begin()
+            self._latest = now
+            return None, 0.0
+        self._latest = now
+        wait = self._poll_seconds
+        # The kind that runs least goes first, so that a long queue of one holds up no other.
+        for queue in sorted(filter(self._has_room, found), key=_least_running):
+            if queue.due_at is None:
+                continue
+            ahead = (queue.due_at - now).total_seconds()
+            claimed = self._claim(self._kinds[queue.kind]) if ahead <= 0 else None
+            if claimed is not None:
+                return claimed, 0.0
+            wait = min(wait, max(ahead, SHORTEST_WAIT_SECONDS))
+        return None, wait
+
+    def _has_room(self, queue: Queue) -> bool:
+        limit = self._kinds[queue.kind].concurrency
+        return limit is None or queue.running < limit
+
+    def _begin(self) -> None:
+        """At the start, and once the clock has been set back: mend times and have every schedule waiting."""
+        with self._database.writing() as session:
+            leases.mend(session, JobRow)
+            for schedule in self._schedules:
+                schedule.begin(session)
+
+    def _claim(self, kind: Kind[Any]) -> Claimed | None:
+        ends_at = time.monotonic() + kind.lease.total_seconds()
+        with self._database.writing() as session:
+            row = repository.claim(session, kind)
+        if row is None:
+            return None
+        hold = Hold(
+            lease=row.lease, ends_at=ends_at, is_cancelled=row.cancel_requested, stopping=self._stopping
+        )
+        claimed = Claimed(kind, row, hold)
+        self._running[row.lease] = claimed
+        self._holding.set()
+        return claimed
+
+    def _run(self, claimed: Claimed) -> None:
+        try:
+            self._settle(claimed, chunks.run(self._database, claimed))
+        except LeaseLost:
+            told = (claimed.row.id, claimed.kind.name, claimed.hold.lease.token)
+            _logger.warning("job %s of kind %s: lease %d lost", *told)
+        finally:
+            del self._running[claimed.hold.lease]
+            self._bell.set()  # there is room now, and perhaps a next chunk
+
+    def _settle(self, claimed: Claimed, outcome: Outcome) -> None:
+        """Write the outcome, however long the database is away: it counts unless the row is claimed again."""
+        while not self._closed.is_set():
+            try:
+                with self._database.writing() as session:
+                    chunks.settle(session, claimed, outcome)
+            except LeaseLost:
+                raise
+            except Exception as error:  # noqa: BLE001  # this thread goes on, whatever was returned
+                _logger.warning("outcome of job %s not written: %s", claimed.row.id, type(error).__name__)
+                if not isinstance(error, _UNAVAILABLE):
+                    outcome = UNWRITABLE
+                self._closed.wait(ERROR_PAUSE_SECONDS)
+            else:
+                return
+
+    def _hold_on(self) -> None:
+        while not self._closed.wait(RENEWAL_TICK_SECONDS):
+            for claimed in tuple(self._running.values()):
+                seconds = claimed.kind.lease.total_seconds()
+                left = claimed.hold.ends_at - time.monotonic()
+                if 0 < left < seconds * (1 - RENEWED_AFTER):
+                    self._renew(claimed, seconds)
+            self._holding.clear()
+            if not (self._running or self._closed.is_set()):
+                self._holding.wait()
+
+    def _renew(self, claimed: Claimed, seconds: float) -> None:
+        hold = claimed.hold
+        ends_at = time.monotonic() + seconds
+        try:
+            with self._database.writing() as session:
+                row = leases.renew(session, JobRow, hold.lease, seconds=seconds)
+        except LeaseLost:
+            hold.ends_at = 0.0
+        except Exception as error:  # noqa: BLE001  # tried again while the lease lasts
+            _logger.warning("lease of job %s not renewed: %s", claimed.row.id, type(error).__name__)
+        else:
+            hold.ends_at = ends_at
+            hold.is_cancelled = row.cancel_requested
+
+    def _listen(self) -> None:
+        listen(self._database, self._bell, self._closed)
+
+
+def _least_running(queue: Queue) -> tuple[int, datetime]:
+    return queue.running, queue.due_at or queue.now

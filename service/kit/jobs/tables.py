@@ -1,0 +1,42 @@
+"""The table of background jobs."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Boolean, Index, String, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.kit.database import Base, Json, UtcDateTime
+from service.kit.leases import RUNNING, WAITING, Leased
+
+DONE = "done"
+CANCELLED = "cancelled"
+DEAD = "dead"
+STATES = (WAITING, RUNNING, DONE, CANCELLED, DEAD)
+_IS_RUNNING = text(f"state = '{RUNNING}'")
+
+
+class JobRow(Leased, Base):
+    """One job: what is to be done, how far it is, and how it ended."""
+
+    __tablename__ = "background_jobs"
+    __table_args__ = (
+        UniqueConstraint("tenant_id", "kind", "effect_key"),
+        Index("ix_background_jobs_due", "kind", "due_at"),
+        Index("ix_background_jobs_running", "kind", postgresql_where=_IS_RUNNING, sqlite_where=_IS_RUNNING),
+        Index("ix_background_jobs_finished", "kind", "finished_at"),
+        Index("ix_background_jobs_listed", "tenant_id", "created_at", "id"),
+    )
+
+    kind: Mapped[str] = mapped_column(String(100))
+    effect_key: Mapped[str] = mapped_column(String(200))
+    """What the job brings about: asked for twice, it is one job."""
+    arguments: Mapped[dict[str, Any]] = mapped_column(Json)
+    progress: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)
+    result: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)
+    cancel_requested: Mapped[bool] = mapped_column(Boolean, default=False)
+    error_code: Mapped[str | None] = mapped_column(String(100))
+    error_summary: Mapped[str | None] = mapped_column(String(500))
+    """Of the last attempt that failed; never holds what was sent or received."""
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
