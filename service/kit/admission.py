@@ -1,0 +1,91 @@
+"""Who may come in: credentials, permissions, and how many requests a minute."""
+
+import time
+from collections.abc import Awaitable, Callable
+
+from starlette.types import Scope
+
+from service.kit.problems import Forbidden, TooManyRequests, Unauthorized
+from service.kit.subjects import LOCAL, Permission, Subject
+
+Authenticate = Callable[[str], Awaitable[Subject]]
+"""The subject behind a bearer credential; :class:`Unauthorized` where there is none."""
+
+REFUSALS_PER_MINUTE = 300
+"""Wrong credentials that one address may present before it is told to slow down."""
+_WINDOW_SECONDS = 60
+SLOW_DOWN = "There were too many requests from this caller in this minute"
+
+
+class RateLimit:
+    """Requests of each caller in windows of one minute, counted by this process.
+
+    Own code: the library that was tried starts a thread to forget old windows, which took as long as an
+    estimate. Here all windows end together, and so does what was counted.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_minute = per_minute
+        self._policy = (b"ratelimit-policy", f'"default";q={per_minute};w={_WINDOW_SECONDS}'.encode())
+        self._window = 0
+        self._counts: dict[tuple[str, ...], int] = {}
+
+    def count(self, *caller: str) -> list[tuple[bytes, bytes]]:
+        """The header fields for one request more; refuses one too many."""
+        window, passed = divmod(int(time.time()), _WINDOW_SECONDS)
+        if window != self._window:
+            self._window, self._counts = window, {}
+        used = self._counts[caller] = self._counts.get(caller, 0) + 1
+        left, seconds = max(0, self._per_minute - used), _WINDOW_SECONDS - passed
+        fields = [self._policy, (b"ratelimit", b'"default";r=%d;t=%d' % (left, seconds))]
+        if used > self._per_minute:
+            headers = {name.decode(): value.decode() for name, value in fields}
+            raise TooManyRequests(SLOW_DOWN, headers={**headers, "Retry-After": str(seconds)})
+        return fields
+
+
+class Admission:
+    """Admits requests. Without ``authenticate`` everybody is the local subject."""
+
+    def __init__(self, authenticate: Authenticate | None, *, requests_per_minute: int) -> None:
+        self._authenticate = authenticate
+        self._requests = RateLimit(requests_per_minute) if requests_per_minute else None
+        self._refusals = RateLimit(REFUSALS_PER_MINUTE)
+
+    async def admit(self, scope: Scope, needed: Permission) -> None:
+        """Note in ``scope`` who asks, or refuse."""
+        state = scope["state"]
+        subject = state["subject"] = await self._subject(scope)
+        if self._requests is not None:
+            state["headers"] = self._requests.count(subject.tenant_id, subject.kind, subject.id)
+        if not subject.may(needed):
+            challenge = f'Bearer error="insufficient_scope", scope="{needed.scope}"'
+            detail = f"The credentials do not grant {needed.scope}"
+            raise Forbidden(detail, headers={"WWW-Authenticate": challenge})
+
+    async def _subject(self, scope: Scope) -> Subject:
+        if self._authenticate is None:
+            return LOCAL
+        try:
+            return await self._authenticate(_bearer(scope))
+        except Unauthorized:
+            client = scope.get("client")
+            self._refusals.count(client[0] if client else "")
+            raise
+
+
+def _bearer(scope: Scope) -> str:
+    """The credential of the one Authorization header."""
+    values = [value for name, value in scope["headers"] if name == b"authorization"]
+    if not values:
+        raise Unauthorized(headers={"WWW-Authenticate": "Bearer"})
+    kind, _, credential = values[0].partition(b" ")
+    if len(values) > 1 or kind.lower() != b"bearer" or not credential.isascii():
+        raise refused()
+    text: str = credential.decode("ascii")
+    return text.strip()
+
+
+def refused(detail: str = "The credentials are not valid") -> Unauthorized:
+    """The answer to credentials that are wrong, whatever is wrong with them."""
+    return Unauthorized(detail, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})

@@ -1,0 +1,72 @@
+"""Structured logs: one JSON object a line, with the ids of the request that they belong to.
+
+Neither bodies nor query strings nor headers are ever logged.
+"""
+
+import logging
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import structlog
+from pydantic_core import to_json
+from structlog.typing import EventDict, Processor
+
+request_ids: ContextVar[dict[str, Any] | None] = ContextVar("request_ids", default=None)
+"""State of the request being served: its id, and who asks once that is known."""
+
+
+def _with_request(logger: object, name: str, event: EventDict) -> EventDict:
+    del logger, name
+    state = request_ids.get()
+    if state is not None:
+        event["request_id"] = state["request_id"]
+        subject = state.get("subject")
+        if subject is not None:
+            event["tenant_id"], event["subject_id"] = subject.tenant_id, subject.id
+    return event
+
+
+def _stamped(logger: object, name: str, event: EventDict) -> EventDict:
+    del logger, name
+    event["at"] = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return event
+
+
+def _as_json(logger: object, name: str, event: EventDict) -> bytes:
+    del logger, name
+    return to_json(event, serialize_unknown=True)
+
+
+def _as_text(logger: object, name: str, event: bytes) -> str:
+    del logger, name
+    return event.decode()
+
+
+_COMMON: list[Processor] = [_with_request, _stamped, structlog.stdlib.add_log_level]
+_JSON: list[Processor] = [structlog.processors.format_exc_info, _as_json]
+# The other formatters show local variables, which may hold a secret.
+_PLAIN: list[Processor] = [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+
+
+def configure_logs(*, as_json: bool, stream: TextIO) -> None:
+    """Send every log of the process to ``stream``, those of libraries from warnings upwards."""
+    text: Any = [*_JSON, _as_text] if as_json else _PLAIN
+    structlog.configure(
+        processors=[*_COMMON, *(_JSON if as_json else _PLAIN)],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=(
+            structlog.BytesLoggerFactory(stream.buffer) if as_json else structlog.WriteLoggerFactory(stream)
+        ),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(stream)
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[*_COMMON, structlog.stdlib.add_logger_name],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *text],
+    )
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("service").setLevel(logging.INFO)

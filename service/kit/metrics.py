@@ -1,0 +1,23 @@
+"""Counts and times of requests by operation, for Prometheus."""
+
+from functools import cache
+
+from prometheus_client import Counter, Gauge, Histogram
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+REQUESTS = Counter("ironlaw_requests", "Requests answered.", ["operation", "status"])
+REQUEST_SECONDS = Histogram("ironlaw_request_seconds", "Time to answer.", ["operation"], buckets=_SECONDS)
+REQUESTS_IN_PROGRESS = Gauge("ironlaw_requests_in_progress", "Requests being answered.")
+
+
+@cache
+def _children(operation: str, status_class: int) -> tuple[Counter, Histogram]:
+    return REQUESTS.labels(operation, f"{status_class}xx"), REQUEST_SECONDS.labels(operation)
+
+
+def count_request(operation: str, status: int, seconds: float) -> None:
+    """Count one answered request."""
+    requests, times = _children(operation, status // 100)
+    requests.inc()
+    times.observe(seconds)
