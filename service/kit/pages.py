@@ -4,10 +4,54 @@ import base64
 import hashlib
 import hmac
 import json
+import re
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from service.kit.problems import BadRequest, FieldError
 
+PAGE_SIZE_LIMIT = 500
 _SIGNATURE_BYTES = 16
+
+NextPageToken = Annotated[
+    str | None,
+    Field(max_length=1000, description="Sent as `page_token`, gives the next page; null on the last."),
+]
+
+
+WHOLE = r"-?(0|[1-9][0-9]{0,30})"
+
+
+def written_as(pattern: str) -> BeforeValidator:
+    """Refuses what Python takes for a number and JSON does not: 1_000, a space in front, Arabic digits."""
+    whole = re.compile(pattern)
+
+    def check(text: object) -> object:
+        if isinstance(text, str) and not whole.fullmatch(text):
+            raise PydanticCustomError("number_parsing", "Input should be a number as JSON writes it")
+        return text
+
+    return BeforeValidator(check)
+
+
+class PageQuery(BaseModel):
+    """Query parameters of a list."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    page_size: Annotated[
+        int, Field(ge=1, le=2**31 - 1, json_schema_extra={"format": "int64"}), written_as(WHOLE)
+    ] = 50
+    """Rows per page; a page has 500 at most."""
+    page_token: Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9_-]*$")] = ""
+    """`next_page_token` of the page before, with the same filters and order."""
+
+    @property
+    def limit(self) -> int:
+        """Rows that the page may have."""
+        return min(self.page_size, PAGE_SIZE_LIMIT)
 
 
 class PageTokens:

@@ -1,10 +1,14 @@
 """Errors as RFC 9457 problem details. An error is a class: code, title and status in one place."""
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
 CONTENT_TYPE = "application/problem+json"
+ERROR_LIMIT = 20
+"""Most fields at fault that a problem names."""
+
+_NAME_LIMIT = 100
 
 
 class FieldError(NamedTuple):
@@ -13,6 +17,12 @@ class FieldError(NamedTuple):
     pointer: str
     code: str
     detail: str
+
+
+def pointer(path: Iterable[object]) -> str:
+    """A JSON Pointer (RFC 6901); overlong names are cut."""
+    parts = (str(part)[:_NAME_LIMIT].replace("~", "~0").replace("/", "~1") for part in path)
+    return "".join(f"/{part}" for part in parts)
 
 
 class Problem(Exception):  # the field's word for it
@@ -40,6 +50,24 @@ class BadRequest(Problem):
     status, code, title = 400, "BAD_REQUEST", "The request cannot be read"
 
 
+class Unauthorized(Problem):
+    """The operation needs credentials: an API key or a token of the configured issuer."""
+
+    status, code, title = 401, "CREDENTIALS_REQUIRED", "The operation needs valid credentials"
+
+
+class Forbidden(Problem):
+    """The credentials do not grant the scope that the operation needs."""
+
+    status, code, title = 403, "SCOPE_REQUIRED", "The credentials do not allow this"
+
+
+class OriginNotAllowed(Problem):
+    """A page of another site tried to write from a browser."""
+
+    status, code, title = 403, "ORIGIN_NOT_ALLOWED", "Pages of other sites may not write here"
+
+
 class NotFound(Problem):
     """There is nothing at this address."""
 
@@ -50,6 +78,12 @@ class MethodNotAllowed(Problem):
     """The address exists, the method does not."""
 
     status, code, title = 405, "METHOD_NOT_ALLOWED", "The address does not take this method"
+
+
+class RequestTimeout(Problem):
+    """The request did not arrive in time."""
+
+    status, code, title = 408, "REQUEST_TIMEOUT", "The request did not arrive in time"
 
 
 class Conflict(Problem):
@@ -70,10 +104,22 @@ class PayloadTooLarge(Problem):
     status, code, title = 413, "PAYLOAD_TOO_LARGE", "The body is too large"
 
 
+class UriTooLong(Problem):
+    """The address is longer than the service takes."""
+
+    status, code, title = 414, "URI_TOO_LONG", "The address is too long"
+
+
 class UnsupportedMediaType(Problem):
     """The body is not JSON."""
 
     status, code, title = 415, "UNSUPPORTED_MEDIA_TYPE", "The body must be application/json"
+
+
+class HostNotAllowed(Problem):
+    """The Host header names none of the hosts that the operator allows."""
+
+    status, code, title = 421, "HOST_NOT_ALLOWED", "The service does not answer for this host"
 
 
 class Unprocessable(Problem):
@@ -86,6 +132,18 @@ class PreconditionRequired(Problem):
     """The write needs an If-Match header."""
 
     status, code, title = 428, "PRECONDITION_REQUIRED", "The write needs an If-Match header"
+
+
+class TooManyRequests(Problem):
+    """The caller has used up its requests of this minute."""
+
+    status, code, title = 429, "TOO_MANY_REQUESTS", "There were too many requests"
+
+
+class HeadersTooLarge(Problem):
+    """The headers are more or longer than the service takes."""
+
+    status, code, title = 431, "HEADERS_TOO_LARGE", "The headers are too many or too long"
 
 
 class Unavailable(Problem):

@@ -1,49 +1,83 @@
 """HTTP without the domain.
 
-Bodies are validated from their bytes, answers written from their type, errors answered as problem
-details, and there is one middleware.
+Requests are admitted before they are read, bodies validated from their bytes, answers written from their
+type, and errors answered as problem details.
 """
 
 import inspect
-import logging
-import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, get_type_hints
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, get_origin, get_type_hints
+from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response, params
+from fastapi.dependencies.models import Dependant
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 from starlette.routing import Match
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.kit.admission import Admission
+from service.kit.bodies import JSON, WRONG_SHAPE, check_values, read_json, refuse_duplicates
 from service.kit.problems import (
     CONTENT_TYPE,
+    ERROR_LIMIT,
     BadRequest,
     FieldError,
     MethodNotAllowed,
     NotFound,
-    PayloadTooLarge,
     Problem,
     Unprocessable,
-    UnsupportedMediaType,
     anchor,
+    pointer,
 )
+from service.kit.subjects import Permission, permission
 
-log = logging.getLogger(__name__)
+LOCATED: dict[int | str, dict[str, Any]] = {
+    201: {
+        "headers": {
+            "Location": {
+                "description": "Address of what was created.",
+                "schema": {"type": "string", "maxLength": 200},
+            }
+        }
+    }
+}
+"""What an operation that creates something answers with."""
+
+
+class _Name(Convertor[str]):
+    """A part of a path up to the colon of a custom method, so that neither is taken for the other."""
+
+    regex = "[^/:]+"
+
+    def convert(self, value: str) -> str:
+        """The part as it is."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """The part as it is."""
+        return value
+
+
+register_url_convertor("name", _Name())
 
 
 class Written(bytes):
     """An answer that its endpoint has already written as JSON, part by part."""
 
 
+_WRONG_PARAMETER = "A parameter of the request is wrong"
+
 RouteHandler = Callable[[Request], Awaitable[Response]]
 
-_ERROR_LIMIT = 20
-_NAME_LIMIT = 100
+_ERRORS_READ = 2000
+_INSTANCE_LIMIT = 2000
 
 
 def problem_document(problem: Problem, *, instance: str, request_id: str) -> dict[str, Any]:
@@ -64,29 +98,27 @@ def problem_document(problem: Problem, *, instance: str, request_id: str) -> dic
 def problem_response(problem: Problem, scope: Scope) -> Response:
     """A problem as a response to the request of ``scope``."""
     request_id = scope.get("state", {}).get("request_id", "")
-    document = problem_document(problem, instance=scope["path"], request_id=request_id)
+    document = problem_document(problem, instance=scope["path"][:_INSTANCE_LIMIT], request_id=request_id)
     return Response(to_json(document), problem.status, headers=problem.headers, media_type=CONTENT_TYPE)
 
 
-def pointer(path: Iterable[object]) -> str:
-    """A JSON Pointer (RFC 6901); overlong names are cut."""
-    parts = (str(part)[:_NAME_LIMIT].replace("~", "~0").replace("/", "~1") for part in path)
-    return "".join(f"/{part}" for part in parts)
+def _field_path(location: tuple[object, ...], place: Any, *, missing: bool) -> list[object]:  # noqa: ANN401
+    """The location of an error inside ``place``, without the names of union branches on the way.
 
-
-def _field_path(location: tuple[object, ...], body: object, *, missing: bool) -> list[object]:
-    """The location of an error inside ``body``, without the names of union branches on the way."""
-    path: list[object] = []
-    place = body
-    for position, part in enumerate(location):
-        inside = isinstance(place, Mapping) and part in place
-        indexed = isinstance(place, list) and isinstance(part, int) and part < len(place)
-        if inside or indexed:
-            place = place[part]  # type: ignore[index]
-            path.append(part)
-        elif missing and position == len(location) - 1:
-            path.append(part)
-    return path
+    A branch is named by a value of its object. Where that is the name of a member too, what follows decides.
+    """
+    if not location:
+        return []
+    part, rest = location[0], location[1:]
+    if missing and not rest:
+        return [part]
+    stepped: list[object] = []
+    indexed = isinstance(place, list) and isinstance(part, int) and part < len(place)
+    if indexed or (isinstance(place, Mapping) and part in place):
+        stepped = [part, *_field_path(rest, place[part], missing=missing)]
+        if indexed or part not in place.values():
+            return stepped
+    return max(_field_path(rest, place, missing=missing), stepped, key=len)
 
 
 def _detail(error: Mapping[str, Any]) -> str:
@@ -101,6 +133,9 @@ def _detail(error: Mapping[str, Any]) -> str:
 
 def body_errors(error: ValidationError, body: bytes) -> Problem:
     """The problem for a body that does not have its shape."""
+    if error.error_count() > _ERRORS_READ:
+        detail = f"more than {_ERRORS_READ} members or elements are wrong"
+        return Unprocessable(WRONG_SHAPE, FieldError("", "TOO_MANY_ERRORS", detail))
     found = error.errors(include_url=False, include_input=False)
     if found[0]["type"] == "json_invalid":
         return BadRequest("The body is not JSON", FieldError("", "JSON_INVALID", found[0]["msg"]))
@@ -111,27 +146,9 @@ def body_errors(error: ValidationError, body: bytes) -> Problem:
             item["type"].upper(),
             _detail(item),
         )
-        for item in found[:_ERROR_LIMIT]
+        for item in found[:ERROR_LIMIT]
     ]
-    return Unprocessable("The body does not have the shape of this operation", *errors)
-
-
-_JSON = b"application/json"
-
-
-async def _read(scope: Scope, receive: Receive) -> bytes:
-    """The body of a request that says it is JSON."""
-    kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
-    if kind != _JSON and kind.partition(b";")[0].strip().lower() != _JSON:
-        raise UnsupportedMediaType
-    chunks: list[bytes] = []
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        chunks.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(chunks)
+    return Unprocessable(WRONG_SHAPE, *errors)
 
 
 class _ValidatedRequest(Request):
@@ -158,10 +175,19 @@ class JsonRoute(APIRoute):
     """
 
     _direct: ASGIApp | None = None
+    _query: Mapping[str, bool]
+    stores = True
+    """Whether the operations that are not GET change what is stored."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **options)
+        writes = self.stores and "GET" not in (self.methods or ())
+        self.permission: Permission = permission(str(self.tags[0]), "write" if writes else "read")
 
     def get_route_handler(self) -> RouteHandler:  # type: ignore[override]
         """FastAPI's hook: what answers a request to this route."""
         handle: RouteHandler = super().get_route_handler()
+        self._query = _query_parameters(self.dependant)
         if self.body_field is None:
             return handle
         hints = get_type_hints(self.endpoint, include_extras=True)
@@ -175,13 +201,51 @@ class JsonRoute(APIRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Starlette's hook: answer a request whose path matches."""
-        if self._direct is not None and scope["method"] in (self.methods or ()):
-            await self._direct(scope, receive, send)
-        else:
-            await super().handle(scope, receive, send)
+        if scope["method"] in (self.methods or ()):
+            admission: Admission = scope["app"].state.admission
+            await admission.admit(scope, self.permission)
+            if scope["query_string"]:
+                _check_query(scope["query_string"], self._query)
+            if self._direct is not None:
+                await self._direct(scope, receive, send)
+                return
+        await super().handle(scope, receive, send)
+
+
+class AskingRoute(JsonRoute):
+    """A route that answers and stores nothing, whatever its method."""
+
+    stores = False
+
+
+def _query_parameters(dependant: Dependant) -> dict[str, bool]:
+    """Whether each query parameter of an endpoint may be repeated."""
+    return {
+        field.alias: get_origin(field.field_info.annotation) is list
+        for field in get_flat_params(dependant)
+        if not isinstance(field.field_info, params.Path | params.Header)
+    }
+
+
+def _check_query(query: bytes, parameters: Mapping[str, bool]) -> None:
+    """Refuse parameters that the endpoint does not have, and single ones that come twice."""
+    given = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    unknown = [
+        FieldError(pointer(["query", name]), "EXTRA_FORBIDDEN", "there is no such parameter")
+        for name in given
+        if name not in parameters
+    ]
+    repeated = [
+        FieldError(pointer(["query", name]), "REPEATED", "the parameter may be given once")
+        for name, times in given.items()
+        if times > 1 and not parameters.get(name, True)
+    ]
+    if unknown or repeated:
+        raise Unprocessable(_WRONG_PARAMETER, *[*unknown, *repeated][:ERROR_LIMIT])
 
 
 def _validated(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
+    check_values(raw)
     try:
         return body.validator.validate_json(raw)
     except ValidationError as error:
@@ -190,7 +254,9 @@ def _validated(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
 
 def _validating(handle: RouteHandler, body: TypeAdapter[Any]) -> RouteHandler:
     async def validating(request: Request) -> Response:
-        value = _validated(body, await _read(request.scope, request.receive))
+        raw = await read_json(request.scope, request.receive)
+        value = _validated(body, raw)
+        refuse_duplicates(raw)
         return await handle(_ValidatedRequest(request, value))
 
     return validating
@@ -206,22 +272,25 @@ def _direct(
     serialize = answer.serializer.to_json
 
     async def direct(scope: Scope, receive: Receive, send: Send) -> None:
-        value = _validated(body, await _read(scope, receive))
+        value = _validated(body, await read_json(scope, receive))
         result = await endpoint(**{body_name: value, request_name: Request(scope)})
         content = result if isinstance(result, Written) else serialize(result)
-        headers = [(b"content-type", _JSON), (b"content-length", str(len(content)).encode())]
+        headers = [(b"content-type", JSON), (b"content-length", str(len(content)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
     return direct
 
 
-def api_router(prefix: str, *, tag: str) -> APIRouter:
-    """A router of JSON routes whose operations are called as their functions."""
+def api_router(prefix: str, *, tag: str, stores: bool = True) -> APIRouter:
+    """A router of JSON routes whose operations are called as their functions.
+
+    An operation needs the scope ``tag:read``, or ``tag:write`` where it stores something.
+    """
     return APIRouter(
         prefix=prefix,
         tags=[tag],
-        route_class=JsonRoute,
+        route_class=JsonRoute if stores else AskingRoute,
         generate_unique_id_function=lambda route: route.name,
     )
 
@@ -233,54 +302,6 @@ def add_routes(app: FastAPI, router: APIRouter) -> None:
     each, and some ten microseconds for every request.
     """
     app.router.routes.extend(router.routes)
-
-
-class RequestContext:
-    """Gives every request an id, caps its body, and answers HEAD as GET; the server leaves the body out.
-
-    Pure ASGI: a base class that wraps streams in tasks costs two thirds of the throughput.
-    """
-
-    def __init__(self, app: ASGIApp, *, max_body_bytes: int) -> None:
-        self._app = app
-        self._max_body_bytes = max_body_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 413."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request_id = secrets.token_hex(8)
-        scope.setdefault("state", {})["request_id"] = request_id
-        if scope["method"] == "HEAD":
-            scope = {**scope, "method": "GET"}
-        header = (b"request-id", request_id.encode())
-
-        async def send_with_id(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"].append(header)
-            await send(message)
-
-        length = next((v for k, v in scope["headers"] if k == b"content-length"), None)
-        if length is not None and length.isdigit() and int(length) > self._max_body_bytes:
-            await problem_response(PayloadTooLarge(), scope)(scope, receive, send_with_id)
-            return
-        if length is None:
-            receive = self._capped(receive)
-        await self._app(scope, receive, send_with_id)
-
-    def _capped(self, receive: Receive) -> Receive:
-        received = 0
-
-        async def capped() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_body_bytes:
-                raise PayloadTooLarge
-            return message
-
-        return capped
 
 
 _BY_STATUS: Mapping[int, type[Problem]] = {404: NotFound, 405: MethodNotAllowed}
@@ -314,22 +335,14 @@ async def _on_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101
     errors = [
         FieldError(pointer(item["loc"]), item["type"].upper(), _detail(item))
-        for item in error.errors()[:_ERROR_LIMIT]
+        for item in error.errors()[:ERROR_LIMIT]
     ]
-    problem = Unprocessable("A parameter of the request is wrong", *errors)
+    problem = Unprocessable(_WRONG_PARAMETER, *errors)
     return problem_response(problem, request.scope)
 
 
-async def _on_defect(request: Request, error: Exception) -> Response:
-    request_id = request.scope.get("state", {}).get("request_id", "")
-    log.error("unhandled error in request %s", request_id, exc_info=error)
-    # The outermost layer answers, where no middleware adds the header.
-    return problem_response(Problem(headers={"Request-Id": request_id}), request.scope)
-
-
 def install_problem_handlers(app: FastAPI) -> None:
-    """Answer every error of ``app``, expected or not, as a problem."""
+    """Answer every expected error of ``app`` as a problem."""
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_parameters)
-    app.add_exception_handler(Exception, _on_defect)

@@ -13,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.kit.problems import Conflict, FieldError, anchor, problems_page
-from service.kit.web import RequestContext, add_routes, api_router, install_problem_handlers, pointer
+from service.kit import bodies
+from service.kit.admission import Admission
+from service.kit.context import RequestContext
+from service.kit.problems import Conflict, FieldError, anchor, pointer, problems_page
+from service.kit.web import add_routes, api_router, install_problem_handlers
 
 
 class Colour(StrEnum):
@@ -61,13 +64,23 @@ def store(number: Annotated[int, Path(ge=0)], drawing: Drawing, size: Annotated[
     return drawing
 
 
-@pytest.fixture(scope="module")
-def small():
+@router.get("")
+def count(colour: Annotated[list[Colour], Query()]) -> int:
+    return len(colour)
+
+
+def application(max_body_bytes):
     app = FastAPI()
-    app.add_middleware(RequestContext, max_body_bytes=2000)
+    app.add_middleware(RequestContext, max_body_bytes=max_body_bytes, hosts=["test"])
+    app.state.admission = Admission(None, requests_per_minute=0)
     install_problem_handlers(app)
     add_routes(app, router)
     return app
+
+
+@pytest.fixture(scope="module")
+def small():
+    return application(2000)
 
 
 def call(app, method, url, **options):
@@ -203,6 +216,75 @@ class TestMediaTypeAndSize:
         headers = {"content-type": "application/json"}
         response = call(small, method, path, content=chunks(), headers=headers)
         assert (response.status_code, response.json()["code"]) == (413, "PAYLOAD_TOO_LARGE")
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"content-type": "application/json; charset=latin-1"},
+            {"content-encoding": "gzip"},
+            {"transfer-encoding": "gzip, chunked"},
+        ],
+    )
+    def test_a_body_in_another_coding_is_refused(self, small, headers):
+        assert post(small, CIRCLE, **headers).status_code == 415
+
+    @pytest.mark.parametrize("url", ["POST /drawings", "PUT /drawings/1"])
+    def test_a_body_that_does_not_come_is_not_waited_for(self, small, url, monkeypatch):
+        async def chunks():
+            yield b"{"
+            await asyncio.sleep(5)
+
+        monkeypatch.setattr(bodies, "BODY_SECONDS", 0.01)
+        method, path = url.split()
+        headers = {"content-type": "application/json"}
+        response = call(small, method, path, content=chunks(), headers=headers)
+        assert (response.status_code, response.json()["code"]) == (408, "REQUEST_TIMEOUT")
+        assert response.headers["connection"] == "close"
+
+    def test_a_body_of_very_many_values_is_refused(self, small, monkeypatch):
+        monkeypatch.setattr(bodies, "MOST_VALUES", 100)
+        body = {"shape": {"kind": "circle", "radius": 1}, "points": [1] * 90}
+        assert post(small, json.dumps(body)).status_code == 200
+        body["points"] *= 2
+        assert post(small, json.dumps(body)).status_code == 413
+
+    def test_very_many_errors_are_not_listed(self):
+        members = ",".join(f'"{number:x}":1' for number in range(2001))
+        document = post(application(2**16), b"{" + members.encode() + b"}").json()
+        assert [error["code"] for error in document["errors"]] == ["TOO_MANY_ERRORS"]
+
+
+class TestMembersGivenTwice:
+    TWICE = b'{"shape": {"kind": "circle", "radius": 2, "radius": 3}, "points": [1], "points": []}'
+
+    def test_are_refused_in_what_is_stored(self, small):
+        headers = {"content-type": "application/json"}
+        refused = call(small, "PUT", "/drawings/1", content=self.TWICE, headers=headers)
+        assert refused.status_code == 422
+        assert [error["pointer"] for error in refused.json()["errors"]] == ["/shape/radius", "/points"]
+
+    def test_count_the_last_time_in_what_is_answered(self, small):
+        assert post(small, self.TWICE).json()["area"] == 27.0
+
+
+class TestQueries:
+    @pytest.mark.parametrize("url", ["POST /drawings?a/b=1", "PUT /drawings/1?size=1&a/b=1"])
+    def test_unknown_parameters_are_refused(self, small, url):
+        method, path = url.split()
+        headers = {"content-type": "application/json"}
+        response = call(small, method, path, content=CIRCLE, headers=headers)
+        assert (response.status_code, response.json()["errors"][0]["pointer"]) == (422, "/query/a~1b")
+
+    def test_a_single_parameter_is_given_once(self, small):
+        headers = {"content-type": "application/json"}
+        response = call(small, "PUT", "/drawings/1?size=1&size=1", content=CIRCLE, headers=headers)
+        assert (response.status_code, response.json()["errors"][0]["code"]) == (422, "REPEATED")
+
+    def test_one_that_takes_a_list_may_be_repeated(self, small):
+        assert call(small, "GET", "/drawings?colour=red&colour=red").json() == 2
+
+    def test_another_method_is_told_first(self, small):
+        assert call(small, "DELETE", "/drawings/1?x=1").status_code == 405
 
 
 class TestProblems:

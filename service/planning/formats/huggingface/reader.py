@@ -9,7 +9,7 @@ from service.planning.errors import PlanningError
 from service.planning.layers import SimpleLayer
 
 _LARGEST_SIZE = 2**31 - 1
-_LARGEST_DEPTH = 10_000
+_LARGEST_DEPTH = 2000
 
 
 def invalid(name: str, detail: str) -> PlanningError:
