@@ -3,14 +3,21 @@
 A :class:`Reader` opens a deferred, a :class:`Writer` an immediate transaction: SQLite cannot upgrade a
 read to a write once another writer has come in between, whatever the busy timeout (the increment test
 loses updates or fails without this). Nothing below the edge commits.
+
+No statement runs for ever: PostgreSQL bounds each, on SQLite the transaction has a deadline, because a
+listener on every statement cost 2% of a short one. Migrations and backups opt out by the execution option
+``ironlaw_unbounded``.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from math import inf
+from time import monotonic
 from typing import Any
 
-from sqlalchemy import JSON, DateTime, Dialect, Engine, MetaData, create_engine, event
+from sqlalchemy import JSON, Connection, DateTime, Dialect, Engine, MetaData, create_engine, event, literal
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
@@ -26,7 +33,8 @@ NAMING_CONVENTION = {
     "pk": "pk_%(table_name)s",
 }
 SQLITE_BUSY_MILLISECONDS = 10_000
-POSTGRESQL_STATEMENT_MILLISECONDS = 30_000
+STATEMENT_MILLISECONDS = 30_000
+SQLITE_STEPS_BETWEEN_LOOKS = 10_000
 
 
 class Base(DeclarativeBase):
@@ -62,6 +70,10 @@ Json = JSON().with_variant(JSONB(), "postgresql")
 """A JSON document; the schemas that fill it allow neither NaN nor NUL."""
 
 
+SECRET = {"secret": True}
+"""The ``info`` of a column that opens something or hides somebody: it leaves only with a whole backup."""
+
+
 class Reader(Session):
     """A session for reading."""
 
@@ -76,15 +88,20 @@ class Database:
     def __init__(self, url: str | URL) -> None:
         self.url = make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self.engine: Engine = create_engine(self.url, **self._options())
+        self.engine: Engine = create_engine(self.url, hide_parameters=True, **self._options())
+        self._reading = self.engine
         if self.is_sqlite:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
+        else:
+            self._reading = self.engine.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
 
     def _options(self) -> dict[str, Any]:
         if self.is_sqlite:
             return {}
-        timeout = f"-c statement_timeout={POSTGRESQL_STATEMENT_MILLISECONDS}"
+        timeout = f"-c statement_timeout={STATEMENT_MILLISECONDS}"
         return {
             "pool_size": 20,
             "max_overflow": 20,
@@ -94,8 +111,8 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
-        """A read transaction, rolled back at the end."""
-        with Reader(self.engine, autoflush=False) as session:
+        """A read transaction that sees one state of the database, rolled back at the end."""
+        with Reader(self._reading, autoflush=False) as session:
             yield session
 
     @contextmanager
@@ -119,8 +136,18 @@ class Database:
         self.engine.dispose()
 
 
+def insert_new(session: Writer, table: type[Base], **values: object) -> bool:
+    """Insert a row unless one of its key exists, waiting for a transaction that has just inserted it."""
+    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
+    inserting = dialect.insert(table).values(values).on_conflict_do_nothing()
+    # The count of rows is -1 here on PostgreSQL, whatever was inserted.
+    return session.execute(inserting.returning(literal(1))).first() is not None
+
+
 def _prepare_sqlite(connection: Any, record: ConnectionPoolEntry) -> None:  # noqa: ANN401
-    del record
+    about = record.info
+    about["deadline"] = inf
+    connection.set_progress_handler(lambda: monotonic() > about["deadline"], SQLITE_STEPS_BETWEEN_LOOKS)
     connection.isolation_level = None  # the driver begins nothing by itself
     cursor = connection.cursor()
     for pragma in (
@@ -133,6 +160,8 @@ def _prepare_sqlite(connection: Any, record: ConnectionPoolEntry) -> None:  # no
     cursor.close()
 
 
-def _begin_sqlite(connection: Any) -> None:  # noqa: ANN401
-    writes = connection.get_execution_options().get("ironlaw_write", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN DEFERRED")
+def _begin_sqlite(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    unbounded = options.get("ironlaw_unbounded", False)
+    connection.info["deadline"] = inf if unbounded else monotonic() + STATEMENT_MILLISECONDS / 1000
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("ironlaw_write") else "BEGIN DEFERRED")

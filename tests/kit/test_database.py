@@ -1,13 +1,15 @@
 """The two databases behave alike: times, documents, transactions, many writers."""
 
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, insert, select, update
-from sqlalchemy.exc import StatementError
+from sqlalchemy.exc import InternalError, StatementError
 
-from service.kit.database import Database, Json, UtcDateTime
+from service.audit.tables import AuditHeadRow
+from service.kit.database import Database, Json, UtcDateTime, insert_new
 
 METADATA = MetaData()
 THINGS = Table(
@@ -55,6 +57,15 @@ def test_documents_survive(things):
     assert value(things, "document") == document
 
 
+def test_a_row_is_new_once(database):
+    head = {"tenant_id": "new", "sequence": 0, "hash": "", "seal": ""}
+    with database.writing() as session:
+        assert insert_new(session, AuditHeadRow, **head)
+        assert not insert_new(session, AuditHeadRow, **head)
+    with database.writing() as session:
+        assert not insert_new(session, AuditHeadRow, **head)
+
+
 def test_an_error_undoes_the_whole_transaction(things):
     def write_and_fail():
         with things.writing() as session:
@@ -68,7 +79,7 @@ def test_an_error_undoes_the_whole_transaction(things):
 
 
 def test_reading_writes_nothing(things):
-    with things.reading() as session:
+    with contextlib.suppress(InternalError), things.reading() as session:
         session.execute(insert(THINGS).values(id=1, count=1))
     with things.reading() as session:
         assert session.execute(select(THINGS)).all() == []
