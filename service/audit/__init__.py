@@ -1,0 +1,1 @@
+"""What was done: every stored write, once, with a record that shows whether it was tampered with."""

@@ -1,0 +1,123 @@
+"""The chain: each event's hash covers the one before, and the head is sealed."""
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Iterable
+from datetime import UTC
+from typing import NamedTuple
+
+from service.audit.tables import AuditEventRow, AuditHeadRow
+
+GENESIS = "0" * 64
+"""What the first event of a tenant follows."""
+
+REDACTION = "redact_tenant"
+"""The operation before which events may lack their subject; itself it has one."""
+
+_COVERED = (
+    "tenant_id",
+    "sequence",
+    "operation",
+    "resource",
+    "subject_kind",
+    "subject_digest",
+    "request_id",
+    "before_digest",
+    "after_digest",
+    "previous_hash",
+)
+
+
+class Fault(NamedTuple):
+    """The first event at which a chain does not hold."""
+
+    sequence: int
+    code: str
+    detail: str
+
+
+class Verdict(NamedTuple):
+    """Whether a tenant's chain holds, how many events were read, and where it ends."""
+
+    tenant_id: str
+    events: int
+    head_hash: str
+    fault: Fault | None
+
+
+def salted(subject_id: str) -> tuple[bytes, str]:
+    """A fresh salt, and the digest of a subject under it."""
+    salt = secrets.token_bytes(16)
+    return salt, subject_digest(salt, subject_id)
+
+
+def subject_digest(salt: bytes, subject_id: str) -> str:
+    """What the chain holds of a subject for ever."""
+    return hashlib.sha256(salt + subject_id.encode()).hexdigest()
+
+
+def event_hash(event: AuditEventRow) -> str:
+    """The hash of an event: its canonical JSON, the hash of the one before included."""
+    time = event.occurred_at.astimezone(UTC).isoformat(timespec="microseconds")
+    values = [time, *(getattr(event, name) for name in _COVERED)]
+    return hashlib.sha256(json.dumps(values, separators=(",", ":")).encode()).hexdigest()
+
+
+def seal(key: bytes, tenant_id: str, sequence: int, last_hash: str) -> str:
+    """The seal of a chain's end."""
+    return hmac.digest(key, json.dumps([tenant_id, sequence, last_hash]).encode(), "sha256").hex()
+
+
+def verify(tenant_id: str, events: Iterable[AuditEventRow], head: AuditHeadRow | None, key: bytes) -> Verdict:
+    """Read a tenant's events in order and say where the chain first breaks."""
+    previous, count, redacted, redaction = GENESIS, 0, 0, 0
+    for event in events:
+        fault = _fault(event, count + 1, previous)
+        if fault is not None:
+            return Verdict(tenant_id, count, previous, fault)
+        count, previous = event.sequence, event.hash
+        if event.subject_id is None:
+            redacted = count
+        if event.operation == REDACTION:
+            redaction = count
+    return Verdict(
+        tenant_id,
+        count,
+        previous,
+        _end_fault(tenant_id, count, previous, head, key)
+        or (
+            Fault(redacted, "SUBJECT_REMOVED", "no redaction explains the missing subject")
+            if redacted and redacted >= redaction
+            else None
+        ),
+    )
+
+
+def _fault(event: AuditEventRow, sequence: int, previous: str) -> Fault | None:
+    if event.sequence != sequence:
+        return Fault(sequence, "EVENT_MISSING", f"the next event is number {event.sequence}")
+    if event.previous_hash != previous:
+        return Fault(sequence, "ORDER_BROKEN", "the event does not follow the one before")
+    if event.hash != event_hash(event):
+        return Fault(sequence, "EVENT_CHANGED", "the hash is not that of the event")
+    if event.subject_id is not None and (
+        event.subject_salt is None
+        or subject_digest(event.subject_salt, event.subject_id) != event.subject_digest
+    ):
+        return Fault(sequence, "SUBJECT_CHANGED", "the subject is not the one that acted")
+    return None
+
+
+def _end_fault(
+    tenant_id: str, sequence: int, last_hash: str, head: AuditHeadRow | None, key: bytes
+) -> Fault | None:
+    if head is None:
+        return Fault(sequence, "HEAD_MISSING", "the head of the chain is gone")
+    if (head.sequence, head.hash) != (sequence, last_hash):
+        detail = f"the head names event {head.sequence}, the chain ends otherwise"
+        return Fault(min(sequence, head.sequence) + 1, "END_CHANGED", detail)
+    if not hmac.compare_digest(head.seal, seal(key, tenant_id, sequence, last_hash)):
+        return Fault(sequence, "SEAL_BROKEN", "the head was not sealed by this service")
+    return None

@@ -1,0 +1,185 @@
+"""The edge of every stored write: one transaction, done once, and recorded in the chain of its tenant."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import Depends, Header, Query, Request, Response
+from pydantic import BeforeValidator
+from pydantic_core import to_json
+
+from service.audit import repository
+from service.audit.chain import Verdict, event_hash, salted, seal, verify
+from service.audit.tables import AuditEventRow
+from service.kit import idempotency
+from service.kit.clock import now
+from service.kit.database import Database, Reader, Writer
+from service.kit.idempotency import Kept, Key, Running
+from service.kit.keyring import Keyring
+from service.kit.subjects import Subject
+
+REPLAYED = "Idempotency-Replayed"
+"""Marks an answer that was given before."""
+_SEAL = "audit seal"
+
+
+def _written_out(value: object) -> object:
+    if isinstance(value, bool):
+        return value
+    if value in ("true", "false"):
+        return value == "true"
+    raise ValueError("true or false")
+
+
+IdempotencyKey = Annotated[
+    str,
+    Header(
+        max_length=255,
+        pattern=r"^[\x21-\x7e]*$",
+        description="Sent again with the same request within 24 hours, it gets the first answer again.",
+    ),
+]
+ValidateOnly = Annotated[
+    bool,
+    BeforeValidator(_written_out),
+    Query(description="Make every check and answer as if it were done, but store nothing."),
+]
+
+
+class Call(NamedTuple):
+    """What a stored write knows of its request."""
+
+    subject: Subject
+    operation: str
+    path: str
+    request_id: str
+    idempotency_key: str = ""
+    validate_only: bool = False
+
+
+def _call(
+    request: Request, *, idempotency_key: IdempotencyKey = "", validate_only: ValidateOnly = False
+) -> Call:
+    state = request.scope["state"]
+    return Call(
+        subject=state["subject"],
+        operation=request.scope["route"].name,
+        path=request.scope["path"],
+        request_id=state["request_id"],
+        idempotency_key=idempotency_key,
+        validate_only=validate_only,
+    )
+
+
+WriteCall = Annotated[Call, Depends(_call)]
+
+
+def _caller(request: Request) -> Subject:
+    subject: Subject = request.scope["state"]["subject"]
+    return subject
+
+
+Caller = Annotated[Subject, Depends(_caller)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a write did: its answer, and the resource as it was before and after.
+
+    The event goes to the chain of ``tenant_id``, by default that of the subject. ``headers`` belong to what
+    is stored and are left out where nothing is. ``once`` is added to the first answer only, kept nowhere.
+    """
+
+    resource: str
+    status: int = 200
+    body: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    before: object = None
+    after: object = None
+    once: Mapping[str, Any] = field(default_factory=dict)
+    tenant_id: str = ""
+
+
+class Writes:
+    """Runs the stored writes of one database."""
+
+    def __init__(self, database: Database, keyring: Keyring) -> None:
+        self._database = database
+        self._seal_key = keyring.key(_SEAL)
+        self._running = Running()
+
+    def run(self, call: Call, sent: object, do: Callable[[Writer], Change]) -> Response:
+        """The answer to a write; ``sent`` is what tells its request from others with the same key."""
+        key = _key(call)
+        with self._running.hold(key) if key else nullcontext(), self._database.writing() as session:
+            if key:
+                kept = idempotency.begin(session, key, idempotency.digest([call.path, sent]))
+                if kept:
+                    return _response(kept._replace(headers={**kept.headers, REPLAYED: "true"}))
+            change = do(session)
+            if call.validate_only:
+                session.rollback()
+                return _response(Kept(change.status, {}, _body(change)))
+            self.record(session, call, change)
+            answer = Kept(change.status, change.headers, _body(change))
+            if key:
+                idempotency.finish(session, key, answer)
+        return _response(answer._replace(body=_body(change, change.once)))
+
+    def record(self, session: Writer, call: Call, change: Change) -> None:
+        """Append the event of a write to the chain of its tenant."""
+        subject = call.subject
+        tenant_id = change.tenant_id or subject.tenant_id
+        head = repository.locked_head(session, tenant_id)
+        salt, subject_digest = salted(subject.id)
+        event = AuditEventRow(
+            tenant_id=tenant_id,
+            sequence=head.sequence + 1,
+            occurred_at=now(),
+            operation=call.operation,
+            resource=change.resource,
+            subject_kind=subject.kind,
+            subject_id=subject.id,
+            subject_salt=salt,
+            subject_digest=subject_digest,
+            request_id=call.request_id,
+            before_digest=_digest(change.before),
+            after_digest=_digest(change.after),
+            previous_hash=head.hash,
+        )
+        event.hash = event_hash(event)
+        head.sequence, head.hash = event.sequence, event.hash
+        head.seal = seal(self._seal_key, event.tenant_id, event.sequence, event.hash)
+        session.add(event)
+        session.flush()
+
+    def verify(self, session: Reader, tenant_id: str) -> Verdict:
+        """Whether the chain of a tenant holds."""
+        head = repository.head(session, tenant_id)
+        with repository.chain(session, tenant_id) as events:
+            return verify(tenant_id, events, head, self._seal_key)
+
+    def verify_all(self, session: Reader, tenant_ids: Iterable[str]) -> list[Verdict]:
+        """Whether the chains of all tenants hold, those included that only the audit knows."""
+        return [self.verify(session, name) for name in sorted({*tenant_ids, *repository.tenants(session)})]
+
+
+def _key(call: Call) -> Key | None:
+    if not call.idempotency_key or call.validate_only:
+        return None
+    subject = f"{call.subject.kind}:{call.subject.id}"
+    return Key(call.subject.tenant_id, subject, call.operation, idempotency.digest(call.idempotency_key))
+
+
+def _digest(value: object) -> str | None:
+    return None if value is None else idempotency.digest(value)
+
+
+def _body(change: Change, once: Mapping[str, Any] | None = None) -> bytes:
+    return b"" if change.body is None else to_json({**change.body, **(once or {})})
+
+
+def _response(answer: Kept) -> Response:
+    media_type = "application/json" if answer.body else None
+    return Response(answer.body, answer.status, headers=dict(answer.headers), media_type=media_type)

@@ -1,0 +1,43 @@
+"""The chain of events of each tenant, and its head."""
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, LargeBinary, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.kit.database import SECRET, Base, UtcDateTime
+
+
+class AuditEventRow(Base):
+    """One write. The subject can be redacted, because the hash covers its salted digest."""
+
+    __tablename__ = "audit_events"
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    sequence: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    occurred_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    operation: Mapped[str] = mapped_column(String(100))
+    resource: Mapped[str] = mapped_column(String(300))
+    subject_kind: Mapped[str] = mapped_column(String(20))
+    subject_id: Mapped[str | None] = mapped_column(String(255))
+    subject_salt: Mapped[bytes | None] = mapped_column(LargeBinary, info=SECRET)
+    subject_digest: Mapped[str] = mapped_column(String(64))
+    request_id: Mapped[str] = mapped_column(String(16))
+    before_digest: Mapped[str | None] = mapped_column(String(64))
+    after_digest: Mapped[str | None] = mapped_column(String(64))
+    previous_hash: Mapped[str] = mapped_column(String(64))
+    hash: Mapped[str] = mapped_column(String(64))
+
+
+class AuditHeadRow(Base):
+    """The last event of a tenant, sealed with a key that is not in the database.
+
+    Whoever cuts the chain's end off would have to forge the seal. Every write locks this row last.
+    """
+
+    __tablename__ = "audit_heads"
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    sequence: Mapped[int] = mapped_column(BigInteger)
+    hash: Mapped[str] = mapped_column(String(64))
+    seal: Mapped[str] = mapped_column(String(64))
