@@ -1,0 +1,1 @@
+"""Who may call: tenants, API keys and tokens."""

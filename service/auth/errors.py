@@ -1,0 +1,43 @@
+"""What can go wrong with tenants and keys."""
+
+from service.kit.problems import Conflict, Forbidden, NotFound
+
+
+class KeyNotFound(NotFound):
+    """There is no such key, or it is revoked."""
+
+    code, title = "API_KEY_NOT_FOUND", "There is no live key of this id"
+
+
+class TenantNotFound(NotFound):
+    """There is no such tenant."""
+
+    code, title = "TENANT_NOT_FOUND", "There is no tenant of this id"
+
+
+class TenantExists(Conflict):
+    """The id is taken."""
+
+    code, title = "TENANT_EXISTS", "The id of the tenant is taken"
+
+
+class NotRotating(Conflict):
+    """The key has one secret only."""
+
+    code, title = "NOT_ROTATING", "The key has no next secret"
+
+
+class ScopeNotHeld(Forbidden):
+    """Nobody hands on what they do not hold."""
+
+    code, title = "SCOPE_NOT_HELD", "The credentials do not hold what they would hand on"
+
+
+class SecretMismatch(RuntimeError):
+    """The service was started with another secret than its database was filled with."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the secret is not the one of this database: set IRONLAW_SECRET_KEY, or the file of "
+            "IRONLAW_SECRET_KEY_FILE, to the same value for every process"
+        )

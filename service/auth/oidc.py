@@ -1,0 +1,391 @@
+"""Verification of JSON Web Tokens of one OpenID Connect issuer, with keys that are fetched and kept.
+
+Nothing of a token is believed before its signature holds, and nothing of it is repeated in an error.
+"""
+
+import asyncio
+import base64
+import ipaddress
+import json
+import logging
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from jwt import InvalidSignatureError, PyJWK, PyJWS, PyJWTError
+from jwt.algorithms import AllowedPublicKeys
+
+log = logging.getLogger(__name__)
+
+Keys = Mapping[str, Mapping[str, AllowedPublicKeys]]
+"""The key of each key id and algorithm."""
+
+_KINDS = {
+    **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), ("RSA", None)),
+    "ES256": ("EC", "P-256"),
+    "ES384": ("EC", "P-384"),
+    "ES512": ("EC", "P-521"),
+    "EdDSA": ("OKP", "Ed25519"),
+}
+_PUBLIC_MEMBERS = {"kty", "crv", "n", "e", "x", "y"}
+_TYPES = {"jwt", "at+jwt", "application/at+jwt"}
+_SHIPPED = "shipped"
+
+_TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
+_TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_SCOPE = re.compile(r"(?!tenants:)(\*|[a-z][a-z-]*):(\*|[a-z][a-z-]*)")
+
+_TOKEN_CHARACTERS = 8192
+_SUBJECT_CHARACTERS = 255
+_RSA_BITS = 2048
+_LATEST_TIME = 253_402_300_799  # the end of the year 9999
+_LONGEST_SKEW = 300.0
+_REMEMBERED_TOKENS = 10_000
+
+_KEYS_REFRESH = 300.0
+_KEYS_LIFETIME = 600.0
+_KEYS_LIFETIME_OFFLINE = 86_400.0
+_RETRY = 10.0
+_FETCH_TIMEOUT = 5.0
+_REFRESH_TIMEOUT = 15.0
+_DOCUMENT_BYTES = 256 * 1024
+
+
+class TokenRefused(Exception):
+    """The token proves nothing here; ``code`` is stable, ``detail`` repeats nothing of the token."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+class IssuerUnavailable(Exception):
+    """The keys of the issuer cannot be fetched, and none are kept."""
+
+
+class Claims(NamedTuple):
+    """What a verified token says; ``expires_at`` is in Unix seconds and includes the skew."""
+
+    subject_id: str
+    tenant_id: str
+    scopes: frozenset[str]
+    expires_at: float
+
+
+class _Verified(NamedTuple):
+    claims: Claims
+    key_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issuer:
+    """Whose tokens are believed, and where they say what; a mistake in it is a ValueError."""
+
+    issuer: str
+    audience: str
+    algorithms: tuple[str, ...]
+    jwks_url: str = ""
+    """Where the keys are; empty where the issuer's discovery document says so."""
+    tenant_claim: str
+    tenant: str = ""
+    """The tenant of tokens without the tenant claim; empty to refuse them."""
+    scope_claim: str
+    skew_seconds: float = 60
+
+    def __post_init__(self) -> None:
+        if _checked_url(self.issuer).query:
+            raise ValueError("an issuer has no query")
+        if self.jwks_url:
+            _checked_url(self.jwks_url)
+        if not self.algorithms or not _KINDS.keys() >= set(self.algorithms):
+            raise ValueError(f"the algorithms must be among {', '.join(_KINDS)}")
+        if not (self.audience and self.scope_claim and (self.tenant_claim or self.tenant)):
+            raise ValueError("an issuer needs an audience, a scope claim, and a tenant claim or a tenant")
+        if self.tenant and not _is_tenant(self.tenant):
+            raise ValueError("the tenant is not an id that a subject can have")
+        if not 0 <= self.skew_seconds <= _LONGEST_SKEW:
+            raise ValueError(f"the skew must be between 0 and {_LONGEST_SKEW:.0f} seconds")
+
+
+def _is_tenant(value: object) -> bool:
+    return isinstance(value, str) and bool(_TENANT.fullmatch(value)) and value != _SHIPPED
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _checked_url(address: str) -> httpx.URL:
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL:
+        raise ValueError("the address of an issuer or its keys cannot be read") from None
+    safe = url.scheme == "https" or (url.scheme == "http" and _is_loopback(url.host))
+    if not (safe and url.host) or url.userinfo or url.fragment:
+        raise ValueError("the address of an issuer or its keys must be https, without user or fragment")
+    return url
+
+
+def fetch_document(address: str) -> bytes:
+    """The body of a small document; redirects, compression and the environment's proxies are not followed."""
+    deadline = time.monotonic() + _FETCH_TIMEOUT
+    body = b""
+    headers = {"accept": "application/json", "accept-encoding": "identity"}
+    with (
+        httpx.Client(trust_env=False, timeout=_FETCH_TIMEOUT, headers=headers) as client,
+        client.stream("GET", address) as response,
+    ):
+        if response.status_code != httpx.codes.OK:
+            raise ValueError(f"the answer has the status {response.status_code}")
+        for chunk in response.iter_raw():
+            body += chunk
+            if len(body) > _DOCUMENT_BYTES or time.monotonic() > deadline:
+                raise ValueError("the document is too large or too slow")
+    return body
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member is there twice")
+    return members
+
+
+def _no_constant(_: str) -> None:
+    raise ValueError("a number is not finite")
+
+
+def _json_object(content: bytes) -> dict[str, Any]:
+    """A JSON object; a ValueError for what other readers could take for something else."""
+    try:
+        parsed = json.loads(content.decode(), object_pairs_hook=_members, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("the document is too deep") from None
+    if not isinstance(parsed, dict):
+        raise ValueError("the document is not an object")  # noqa: TRY004
+    return parsed
+
+
+def _key(jwk: Mapping[str, Any], algorithms: list[str]) -> dict[str, AllowedPublicKeys]:
+    public = {name: value for name, value in jwk.items() if name in _PUBLIC_MEMBERS}
+    try:
+        key = PyJWK(public, algorithm=algorithms[0]).key
+    except PyJWTError:
+        log.warning("a key of the issuer cannot be read and is left out")
+        return {}
+    if isinstance(key, RSAPublicKey) and key.key_size < _RSA_BITS:
+        log.warning("a key of the issuer has fewer than %d bits and is left out", _RSA_BITS)
+        return {}
+    return dict.fromkeys(algorithms, key)
+
+
+def _keys(document: Mapping[str, Any], allowed: tuple[str, ...]) -> Keys:
+    """The keys of a JWK set that are named, made for signatures and fit an allowed algorithm."""
+    if not isinstance(document.get("keys"), list):
+        raise ValueError("the key set has no list of keys")  # noqa: TRY004
+    keys: dict[str, dict[str, AllowedPublicKeys]] = {}
+    for jwk in document["keys"]:
+        if not isinstance(jwk, dict) or not isinstance(jwk.get("kid"), str) or jwk.get("use", "sig") != "sig":
+            continue
+        kind = (jwk.get("kty"), jwk.get("crv"))
+        fitting = [name for name in allowed if _KINDS[name] == kind and jwk.get("alg", name) == name]
+        if fitting:
+            keys.setdefault(jwk["kid"], {}).update(_key(jwk, fitting))
+    return {key_id: by_algorithm for key_id, by_algorithm in keys.items() if by_algorithm}
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float:
+    value = claims[name]
+    if type(value) not in (int, float) or not 0 <= value <= _LATEST_TIME:
+        raise TokenRefused("MALFORMED", f"{name} is not a time")
+    return float(value)
+
+
+class TokenVerifier:
+    """Verifies tokens of one issuer on one event loop, and remembers those that it has verified."""
+
+    def __init__(
+        self,
+        issuer: Issuer,
+        fetch: Callable[[str], bytes] = fetch_document,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._issuer = issuer
+        self._fetch = fetch
+        self._clock = clock
+        self._jws = PyJWS(algorithms=issuer.algorithms)
+        self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
+        self._keys: Keys = {}
+        self._fetched_at = self._tried_at = self._refresh_at = float("-inf")
+        self._offline = False
+        self._refresh: asyncio.Task[None] | None = None
+
+    async def verify(self, token: str) -> Claims:
+        """What ``token`` says, or TokenRefused, or IssuerUnavailable."""
+        now = self._clock()
+        if len(token) > _TOKEN_CHARACTERS or not token.isascii():
+            raise TokenRefused("MALFORMED", "the token is not in the compact form")
+        digest = sha256(token.encode()).digest()
+        # A clock that was set back makes keys stale as well.
+        if not self._fetched_at <= now < self._refresh_at:
+            await self._keep_fresh(now)
+        known = self._verified.get(digest)
+        if known is not None and now < known.claims.expires_at:
+            return known.claims
+        verified = await self._verify(token)
+        self._verified[digest] = verified
+        if len(self._verified) > _REMEMBERED_TOKENS:
+            self._verified.popitem(last=False)
+        return verified.claims
+
+    async def _keep_fresh(self, now: float) -> None:
+        """Fetch keys beside the request while the kept ones may be used, and before it otherwise."""
+        age = abs(now - self._fetched_at)
+        if age < (_KEYS_LIFETIME_OFFLINE if self._offline else _KEYS_LIFETIME):
+            self._start_refresh()
+            return
+        await self._refreshed()
+        if abs(now - self._fetched_at) >= _KEYS_LIFETIME_OFFLINE:
+            raise IssuerUnavailable("the keys of the issuer cannot be fetched")
+
+    def _start_refresh(self) -> None:
+        now = self._clock()
+        running = self._refresh is not None and not self._refresh.done()
+        if not running and abs(now - self._tried_at) >= _RETRY:
+            self._tried_at = now
+            self._refresh = asyncio.create_task(self._fetch_keys(now))
+
+    async def _refreshed(self) -> None:
+        """Wait for one fetch that all requests share; a cancelled request does not cancel it."""
+        self._start_refresh()
+        if self._refresh is not None and not self._refresh.done():
+            await asyncio.wait({self._refresh})
+
+    async def _fetch_keys(self, now: float) -> None:
+        try:
+            async with asyncio.timeout(_REFRESH_TIMEOUT):
+                keys = await asyncio.to_thread(self._load)
+        except (httpx.HTTPError, OSError, ValueError) as error:
+            self._offline = True
+            log.warning("the keys of the issuer cannot be fetched: %s: %s", type(error).__name__, error)
+            return
+        self._offline = False
+        self._fetched_at, self._refresh_at = now, now + _KEYS_REFRESH
+        self._replace(keys)
+
+    def _load(self) -> Keys:
+        address = self._issuer.jwks_url or self._discover()
+        return _keys(_json_object(self._fetch(address)), self._issuer.algorithms)
+
+    def _discover(self) -> str:
+        issuer = self._issuer.issuer
+        document = _json_object(self._fetch(f"{issuer.rstrip('/')}/.well-known/openid-configuration"))
+        if document.get("issuer") != issuer:
+            raise ValueError("the discovery document is another issuer's")
+        address = document.get("jwks_uri")
+        if not isinstance(address, str) or _checked_url(address).scheme != httpx.URL(issuer).scheme:
+            raise ValueError("the discovery document has no usable jwks_uri")
+        return address
+
+    def _replace(self, keys: Keys) -> None:
+        """Take over the keys, and forget the tokens of those that are gone or changed."""
+        gone = {key_id for key_id, key in self._keys.items() if keys.get(key_id) != key}
+        self._keys = keys
+        if gone:
+            kept = ((digest, token) for digest, token in self._verified.items() if token.key_id not in gone)
+            self._verified = OrderedDict(kept)
+
+    async def _verify(self, token: str) -> _Verified:
+        key_id, algorithm = self._header(token)
+        if key_id not in self._keys:
+            await self._refreshed()
+        # From here on nothing awaits, so that the key is still in use when its token is remembered.
+        if key_id not in self._keys:
+            raise TokenRefused("KEY_UNKNOWN", "the issuer has no such key")
+        key = self._keys[key_id].get(algorithm)
+        if key is None:
+            raise TokenRefused("ALGORITHM", "the key is for another algorithm")
+        return _Verified(self._claims(self._payload(token, key, algorithm)), key_id)
+
+    def _header(self, token: str) -> tuple[str, str]:
+        """Key id and algorithm; keys and addresses of keys in a token are never looked at."""
+        if not _TOKEN.fullmatch(token):
+            raise TokenRefused("MALFORMED", "the token is not in the compact form")
+        try:
+            header = _json_object(base64.urlsafe_b64decode(token.partition(".")[0] + "=="))
+        except ValueError:
+            raise TokenRefused("MALFORMED", "the header is not a JSON object") from None
+        if "crit" in header or str(header.get("typ", "JWT")).lower() not in _TYPES:
+            raise TokenRefused("MALFORMED", "the header asks for what is not supported")
+        if header.get("alg") not in self._issuer.algorithms:
+            raise TokenRefused("ALGORITHM", "the algorithm is not allowed")
+        if not isinstance(header.get("kid"), str):
+            raise TokenRefused("MALFORMED", "the header does not name its key")
+        return header["kid"], header["alg"]
+
+    def _payload(self, token: str, key: AllowedPublicKeys, algorithm: str) -> dict[str, Any]:
+        try:
+            return _json_object(self._jws.decode(token, key=key, algorithms=[algorithm]))
+        except InvalidSignatureError:
+            raise TokenRefused("SIGNATURE", "the signature does not hold") from None
+        except (PyJWTError, ValueError):
+            raise TokenRefused("MALFORMED", "the token cannot be read") from None
+
+    def _claims(self, claims: Mapping[str, Any]) -> Claims:
+        for name in ("iss", "aud", "exp", "sub"):
+            if claims.get(name) is None:
+                raise TokenRefused("CLAIM_MISSING", f"{name} is missing")
+        if claims["iss"] != self._issuer.issuer:
+            raise TokenRefused("ISSUER", "the token is of another issuer")
+        audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+        if self._issuer.audience not in audiences:
+            raise TokenRefused("AUDIENCE", "the token is for another audience")
+        expires_at = self._expiry(claims)
+        return Claims(_subject(claims), self._tenant(claims), self._scopes(claims), expires_at)
+
+    def _expiry(self, claims: Mapping[str, Any]) -> float:
+        now = self._clock()
+        expires_at = _time(claims, "exp") + self._issuer.skew_seconds
+        if now >= expires_at:
+            raise TokenRefused("EXPIRED", "the token has expired")
+        for name in claims.keys() & {"nbf", "iat"}:
+            if now < _time(claims, name) - self._issuer.skew_seconds:
+                raise TokenRefused("NOT_YET_VALID", "the token is not valid yet")
+        return expires_at
+
+    def _tenant(self, claims: Mapping[str, Any]) -> str:
+        name = self._issuer.tenant_claim
+        tenant = claims[name] if name and name in claims else self._issuer.tenant
+        if not tenant:
+            raise TokenRefused("CLAIM_MISSING", "the tenant is missing")
+        if not _is_tenant(tenant):
+            raise TokenRefused("TENANT", "the tenant is not one that a subject can have")
+        return str(tenant)
+
+    def _scopes(self, claims: Mapping[str, Any]) -> frozenset[str]:
+        """Scopes of this service; those of others share the claim and are left out, as is all of tenants."""
+        given = claims.get(self._issuer.scope_claim, [])
+        if isinstance(given, str):
+            given = given.split()
+        if not isinstance(given, list):
+            raise TokenRefused("MALFORMED", "the scopes are neither text nor a list")
+        return frozenset(scope for scope in given if isinstance(scope, str) and _SCOPE.fullmatch(scope))
+
+
+def _subject(claims: Mapping[str, Any]) -> str:
+    subject = claims["sub"]
+    if not isinstance(subject, str) or not 0 < len(subject) <= _SUBJECT_CHARACTERS:
+        raise TokenRefused("MALFORMED", "sub is not a text of 1 to 255 characters")
+    if not subject.isprintable() or subject != subject.strip():
+        raise TokenRefused("MALFORMED", "sub has characters that cannot be seen")
+    return subject

@@ -1,0 +1,106 @@
+"""Shapes of tenants and API keys."""
+
+from typing import Annotated, Literal
+
+from pydantic import MISSING, AwareDatetime, Field
+
+from service.kit.pages import NextPageToken
+from service.questions.base import Input, Instant, Integer, ResourceId, Text
+
+Scope = Annotated[
+    str,
+    Field(max_length=80, pattern=r"^(\*|[a-z][a-z-]{0,38}):(\*|[a-z][a-z-]{0,38})$"),
+]
+"""`resource:action`; `*` stands for any, but never reaches `tenants` and `metrics`."""
+
+KeyId = Annotated[str, Field(pattern=r"^[a-z0-9]{16}$", max_length=16)]
+Overlap = Annotated[int, Field(ge=0, le=30 * 86400)]
+
+
+class ApiKeyInput(Input):
+    """A key to create."""
+
+    name: Text
+    """What the key is for."""
+    kind: Literal["api_key", "node"] = "api_key"
+    """A `node` key can claim leases and report results, and nothing else."""
+    scopes: Annotated[list[Scope], Field(max_length=50)] = []
+    """What the key may do; no more than its creator may. None for a node."""
+    expires_at: Instant | MISSING = MISSING
+    """When the key stops working; never if it is left out."""
+    tenant_id: ResourceId | MISSING = MISSING
+    """Tenant of the key; another than the creator's needs `tenants:write`."""
+
+
+class ApiKey(Input):
+    """A key, without its secret."""
+
+    id: KeyId
+    tenant_id: ResourceId
+    """Tenant that the key acts for."""
+    kind: Literal["api_key", "node"]
+    """A `node` key can claim leases and report results, and nothing else."""
+    name: Text
+    scopes: Annotated[list[Scope], Field(max_length=50)]
+    """What the key may do."""
+    version: Integer
+    """Number of changes, the creation included."""
+    created_at: AwareDatetime
+    expires_at: AwareDatetime | MISSING = MISSING
+    """When the key stops working."""
+    revoked_at: AwareDatetime | MISSING = MISSING
+    """Since when the key does not work."""
+    rotation_ends_at: AwareDatetime | MISSING = MISSING
+    """Until when the secret before the newest works."""
+    last_used_at: AwareDatetime | MISSING = MISSING
+    """When the key was last used, to the minute."""
+
+
+class NewApiKey(Input):
+    """A key and its secret, which is shown this once and kept nowhere."""
+
+    key: ApiKey
+    secret: Annotated[str, Field(max_length=100)] | MISSING = MISSING
+    """What callers send as `Authorization: Bearer`; absent from a repeated answer."""
+
+
+class ApiKeyRotation(Input):
+    """How long the old and the new secret both work."""
+
+    overlap_seconds: Overlap = 86400
+    """Time to bring the new secret to every caller."""
+
+
+class ApiKeyPage(Input):
+    """A page of keys."""
+
+    items: list[ApiKey]
+    """Keys in order of id."""
+    next_page_token: NextPageToken
+
+
+class TenantInput(Input):
+    """A tenant to create."""
+
+    id: ResourceId
+    name: Text
+
+
+class Tenant(Input):
+    """A tenant."""
+
+    id: ResourceId
+    name: Text
+    version: Integer
+    """Number of changes, the creation included."""
+    created_at: AwareDatetime
+    disabled_at: AwareDatetime | MISSING = MISSING
+    """Since when the credentials of the tenant are refused."""
+
+
+class TenantPage(Input):
+    """A page of tenants."""
+
+    items: list[Tenant]
+    """Tenants in order of id."""
+    next_page_token: NextPageToken

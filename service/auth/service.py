@@ -1,0 +1,308 @@
+"""The rules of tenants and keys, and the keys that a process holds to check callers."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import MISSING
+
+from service.audit.service import Call, Change, Writes
+from service.auth import repository
+from service.auth.errors import (
+    KeyNotFound,
+    NotRotating,
+    ScopeNotHeld,
+    SecretMismatch,
+    TenantExists,
+    TenantNotFound,
+)
+from service.auth.keys import Verifier, digest_of, id_of, is_whole, mint, new_id, scopes_of
+from service.auth.schemas import ApiKey, ApiKeyInput, TenantInput
+from service.auth.tables import ApiKeyRow, TenantRow
+from service.kit.admission import refused
+from service.kit.clock import now
+from service.kit.database import Database, Writer
+from service.kit.keyring import Keyring
+from service.kit.problems import FieldError, Unprocessable
+from service.kit.subjects import (
+    DEFAULT_TENANT,
+    LOCAL,
+    RESERVED_TENANTS,
+    Subject,
+    SubjectKind,
+    covers,
+    permission,
+)
+
+KEYS_KEPT = timedelta(days=400)
+"""How long a key that has ended can be looked up: a year and the time to ask about it."""
+_DIGESTS = "api key digests"
+Write = Callable[[Writer], Change]
+_ADMINISTER_TENANTS = permission("tenants", "write")
+OPENING = Call(LOCAL._replace(id="start"), "create_tenant", "", "start")
+
+
+def settle(database: Database, keyring: Keyring, writes: Writes) -> None:
+    """Refuse a secret other than this database's, and create the default tenant of a new one."""
+    with database.writing() as session:
+        if repository.settled_fingerprint(session, keyring.fingerprint()) != keyring.fingerprint():
+            raise SecretMismatch
+        if repository.tenant(session, DEFAULT_TENANT) is None:
+            body = TenantInput(id=DEFAULT_TENANT, name="Default")
+            writes.record(session, OPENING, create_tenant(session, body))
+
+
+def shown_key(row: ApiKeyRow) -> dict[str, Any]:
+    """A key as callers see it."""
+    return {name: value for name in ApiKey.model_fields if (value := getattr(row, name)) is not None}
+
+
+def shown_tenant(row: TenantRow) -> dict[str, Any]:
+    """A tenant as callers see it."""
+    shown = {"id": row.tenant_id, "name": row.name, "version": row.version, "created_at": row.created_at}
+    return shown if row.disabled_at is None else {**shown, "disabled_at": row.disabled_at}
+
+
+def create_tenant(session: Writer, body: TenantInput) -> Change:
+    """Store a new tenant."""
+    if body.id in RESERVED_TENANTS or repository.tenant(session, body.id) is not None:
+        raise TenantExists("", FieldError("/id", "TAKEN", "a tenant of this id exists"))
+    row = TenantRow(tenant_id=body.id, name=body.name, created_at=now(), version=1, keys_revision=0)
+    session.add(row)
+    session.flush()
+    shown = shown_tenant(row)
+    return Change(
+        tenant_id=body.id,
+        resource=f"tenants/{body.id}",
+        status=201,
+        body=shown,
+        headers={"Location": f"/v1/tenants/{body.id}"},
+        after=shown,
+    )
+
+
+def set_tenant_disabled(session: Writer, tenant_id: str, *, disabled: bool) -> Change:
+    """Refuse the credentials of a tenant from now on, or take them again."""
+    row = _locked_tenant(session, tenant_id)
+    before = shown_tenant(row)
+    if disabled != (row.disabled_at is not None):
+        row.disabled_at = now() if disabled else None
+        row.version += 1
+    session.flush()
+    after = shown_tenant(row)
+    return Change(
+        tenant_id=tenant_id, resource=f"tenants/{tenant_id}", body=after, before=before, after=after
+    )
+
+
+def closed_tenant(session: Writer, tenant_id: str, *, name: str) -> TenantRow:
+    """A tenant, disabled and under another name."""
+    row = _locked_tenant(session, tenant_id)
+    row.name, row.disabled_at, row.version = name, row.disabled_at or now(), row.version + 1
+    session.flush()
+    return row
+
+
+def expire_keys(session: Writer) -> int:
+    """Delete the keys that ended so long ago that nobody asks about them any more; their number."""
+    return repository.delete_dead_keys(session, now() - KEYS_KEPT)
+
+
+def _locked_tenant(session: Writer, tenant_id: str) -> TenantRow:
+    row = repository.locked_tenant(session, tenant_id) if tenant_id not in RESERVED_TENANTS else None
+    if row is None:
+        raise TenantNotFound
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The rules of API keys, under the key that their digests are made with."""
+
+    digest_key: bytes
+
+    @classmethod
+    def of(cls, keyring: Keyring) -> "Keys":
+        """The rules under a service's secret."""
+        return cls(keyring.key(_DIGESTS))
+
+    def create(self, session: Writer, creator: Subject, body: ApiKeyInput) -> Change:
+        """Store a new key with no more scopes than its creator has."""
+        tenant_id = creator.tenant_id if body.tenant_id is MISSING else body.tenant_id
+        if tenant_id != creator.tenant_id and not creator.may(_ADMINISTER_TENANTS):
+            detail = "a key for another tenant needs tenants:write"
+            raise ScopeNotHeld("", FieldError("/tenant_id", "SCOPE_NOT_HELD", detail))
+        kind = SubjectKind(body.kind)
+        _check_scopes(creator, kind, body.scopes)
+        created_at = now()
+        expires_at = None if body.expires_at is MISSING else body.expires_at
+        if expires_at is not None and expires_at <= created_at:
+            field = FieldError("/expires_at", "IN_THE_PAST", "must lie in the future")
+            raise Unprocessable("The key would never work", field)
+        if repository.locked_tenant(session, tenant_id) is None:
+            detail = "there is no tenant of this id"
+            field = FieldError("/tenant_id", "UNKNOWN_REFERENCE", detail)
+            raise Unprocessable("A member refers to nothing", field)
+        key_id = new_id()
+        secret = mint(kind, key_id)
+        row = ApiKeyRow(
+            tenant_id=tenant_id,
+            id=key_id,
+            kind=kind,
+            name=body.name,
+            scopes=sorted(scopes_of(kind, frozenset(body.scopes))),
+            digest=digest_of(secret, self.digest_key),
+            created_at=created_at,
+            expires_at=expires_at,
+            version=1,
+        )
+        session.add(row)
+        session.flush()
+        location = {"Location": f"/v1/api-keys/{key_id}"}
+        return _key_change(row, None, status=201, headers=location, secret=secret)
+
+    def rotate(self, session: Writer, tenant_id: str, key_id: str, overlap: timedelta) -> Change:
+        """Give a key its next secret; the one before works on for ``overlap``.
+
+        A second rotation inside the overlap replaces the next secret and leaves the first alone, so that
+        a lost answer costs nothing.
+        """
+        row = _locked_key(session, tenant_id, key_id)
+        before = shown_key(row)
+        time = now()
+        if row.next_digest is not None and row.rotation_ends_at is not None and time >= row.rotation_ends_at:
+            row.digest = row.next_digest
+        secret = mint(SubjectKind(row.kind), key_id)
+        row.next_digest = digest_of(secret, self.digest_key)
+        row.rotation_ends_at = time + overlap
+        return _changed(session, row, before, secret=secret)
+
+
+def retire(session: Writer, tenant_id: str, key_id: str) -> Change:
+    """End a rotation: only the newest secret works from now on."""
+    row = _locked_key(session, tenant_id, key_id)
+    if row.next_digest is None:
+        raise NotRotating
+    before = shown_key(row)
+    row.digest, row.next_digest, row.rotation_ends_at = row.next_digest, None, None
+    return _changed(session, row, before)
+
+
+def revoke(session: Writer, tenant_id: str, key_id: str) -> Change:
+    """Let a key work no more."""
+    row = _locked_key(session, tenant_id, key_id)
+    before = shown_key(row)
+    row.revoked_at = now()
+    row.version += 1
+    session.flush()
+    resource = f"api-keys/{key_id}"
+    return Change(tenant_id=tenant_id, resource=resource, status=204, before=before, after=shown_key(row))
+
+
+def _locked_key(session: Writer, tenant_id: str, key_id: str) -> ApiKeyRow:
+    _locked_tenant(session, tenant_id)
+    row = repository.key(session, tenant_id, key_id)
+    if row is None or row.revoked_at is not None:
+        raise KeyNotFound
+    return row
+
+
+def _changed(session: Writer, row: ApiKeyRow, before: Mapping[str, Any], *, secret: str = "") -> Change:
+    row.version += 1
+    session.flush()
+    return _key_change(row, before, secret=secret)
+
+
+def _key_change(
+    row: ApiKeyRow,
+    before: Mapping[str, Any] | None,
+    *,
+    secret: str = "",
+    **answer: Any,  # noqa: ANN401
+) -> Change:
+    after = shown_key(row)
+    return Change(
+        tenant_id=row.tenant_id,
+        resource=f"api-keys/{row.id}",
+        body={"key": after} if secret else after,
+        once={"secret": secret} if secret else {},
+        before=before,
+        after=after,
+        **answer,
+    )
+
+
+def _check_scopes(creator: Subject, kind: SubjectKind, scopes: list[str]) -> None:
+    if (kind is SubjectKind.NODE) == bool(scopes):
+        detail = "a node key has no scopes of its own" if scopes else "a key without scopes opens nothing"
+        raise Unprocessable("The scopes do not fit the kind of key", FieldError("/scopes", "KIND", detail))
+    for position, scope in enumerate(scopes):
+        if not covers(creator.scopes, scope):
+            detail = "the creator does not hold this scope"
+            raise ScopeNotHeld("", FieldError(f"/scopes/{position}", "SCOPE_NOT_HELD", detail))
+
+
+class HeldKeys:
+    """The live keys of every tenant, as one process holds them."""
+
+    def __init__(self, database: Database, keys: Keys) -> None:
+        self._database = database
+        self._digest_key = keys.digest_key
+        self._revisions: dict[str, int] = {}
+        self._by_tenant: dict[str, dict[str, Verifier]] = {}
+        self._verifiers: Mapping[str, Verifier] = {}
+        self._used: dict[str, datetime] = {}
+        self._lock = threading.Lock()
+
+    def check(self, credential: str) -> Subject:
+        """The subject behind a key."""
+        time = now()
+        verifier = self._verifiers.get(id_of(credential) or "")
+        subject = verifier.check(credential, self._digest_key, time) if verifier else None
+        if subject is None:
+            raise refused() if is_whole(credential) else refused("The key is not whole: a part was mistyped")
+        self._used[subject.id] = time
+        return subject
+
+    async def authenticate(self, credential: str) -> Subject:
+        """The subject behind a credential, which must be a key."""
+        return self.check(credential)
+
+    def __len__(self) -> int:
+        """How many live keys there are."""
+        return len(self._verifiers)
+
+    def has_tenant(self, tenant_id: str) -> bool:
+        """Whether a tenant exists and is not disabled."""
+        return tenant_id in self._by_tenant
+
+    def refresh(self) -> None:
+        """Load the keys of tenants that have changed."""
+        with self._lock, self._database.reading() as session:
+            states = repository.tenant_states(session)
+            open_tenants = {s.tenant_id: s.keys_revision for s in states if s.disabled_at is None}
+            if open_tenants == self._revisions:
+                return
+            changed = [name for name in open_tenants if open_tenants[name] != self._revisions.get(name)]
+            held = {name: self._by_tenant.get(name, {}) for name in open_tenants}
+            held.update({name: {} for name in changed})
+            for row in repository.live_keys(session, changed):
+                held[row.tenant_id][row.id] = _verifier(row)
+            self._by_tenant = held
+            self._verifiers = {key_id: one for keys in held.values() for key_id, one in keys.items()}
+            self._revisions = open_tenants
+
+    def note_use(self) -> None:
+        """Write down which keys were used since the last time."""
+        used, self._used = self._used, {}
+        if used:
+            with self._database.writing() as session:
+                repository.note_use(session, used)
+
+
+def _verifier(row: ApiKeyRow) -> Verifier:
+    kind = SubjectKind(row.kind)
+    subject = Subject(kind, row.id, row.tenant_id, scopes_of(kind, frozenset(row.scopes)))
+    return Verifier(subject, row.digest, row.next_digest, row.rotation_ends_at, row.expires_at)

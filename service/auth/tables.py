@@ -1,0 +1,50 @@
+"""Tenants, their API keys, and what tells whether the service still has its secret."""
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.kit.database import SECRET, Base, Json, UtcDateTime
+
+
+class TenantRow(Base):
+    """One tenant. ``keys_revision`` rises with every change of its keys and of itself."""
+
+    __tablename__ = "tenants"
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    version: Mapped[int] = mapped_column(BigInteger)
+    keys_revision: Mapped[int] = mapped_column(BigInteger)
+
+
+class ApiKeyRow(Base):
+    """One key. During a rotation the secret and the next one both open; afterwards only the next."""
+
+    __tablename__ = "api_keys"
+
+    tenant_id: Mapped[str] = mapped_column(String(100), index=True)
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(20))
+    name: Mapped[str] = mapped_column(Text)
+    scopes: Mapped[list[str]] = mapped_column(Json)
+    digest: Mapped[str] = mapped_column(String(64), info=SECRET)
+    next_digest: Mapped[str | None] = mapped_column(String(64), info=SECRET)
+    rotation_ends_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
+    last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    version: Mapped[int] = mapped_column(BigInteger)
+
+
+class InstallationRow(Base):
+    """Fingerprint of the secret that digests and seals of this database were made with."""
+
+    __tablename__ = "installation"
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(32))

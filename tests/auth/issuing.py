@@ -1,0 +1,133 @@
+"""An issuer of tokens for tests: its keys, its tokens right and wrong, and its pages on loopback."""
+
+import base64
+import contextlib
+import json
+import threading
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from jwt.algorithms import get_default_algorithms
+
+NOW = 1_800_000_000
+CURVES = {"ES256": ec.SECP256R1(), "ES384": ec.SECP384R1(), "ES512": ec.SECP521R1()}
+
+
+def encoded(content):
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def private_key(algorithm, name="one", bits=2048):
+    """A private key, the same one for a name."""
+    return made_key(algorithm, name, bits)
+
+
+@cache
+def made_key(algorithm, _name, bits):
+    if algorithm in CURVES:
+        return ec.generate_private_key(CURVES[algorithm])
+    if algorithm == "EdDSA":
+        return ed25519.Ed25519PrivateKey.generate()
+    return rsa.generate_private_key(65537, bits)
+
+
+def implementation(algorithm):
+    return get_default_algorithms()[algorithm]
+
+
+def jwk(algorithm="ES256", kid="one", *, bits=2048, **members):
+    """A public key as an issuer shows it."""
+    key = private_key(algorithm, kid, bits).public_key()
+    shown = implementation(algorithm).to_jwk(key, as_dict=True)
+    shown.pop("key_ops", None)
+    return {**shown, "kid": kid, "alg": algorithm, "use": "sig", **members}
+
+
+def signed(header, payload, key, algorithm="ES256"):
+    """A token of exactly these bytes."""
+    signing_input = f"{encoded(header)}.{encoded(payload)}"
+    return f"{signing_input}.{encoded(implementation(algorithm).sign(signing_input.encode(), key))}"
+
+
+class Provider:
+    """Issues tokens, and answers as a server does for its discovery document and keys."""
+
+    def __init__(self, issuer="https://issuer.test/realms/ml", algorithm="ES256", *, now=NOW):
+        self.issuer = issuer
+        self.algorithm = algorithm
+        self.now = now
+        self.keys = [jwk(algorithm)]
+        self.fetched = []
+        self.failure = None
+
+    @property
+    def jwks_url(self):
+        return f"{self.issuer}/keys"
+
+    @property
+    def documents(self):
+        return {
+            f"{self.issuer}/.well-known/openid-configuration": {
+                "issuer": self.issuer,
+                "jwks_uri": self.jwks_url,
+            },
+            self.jwks_url: {"keys": self.keys},
+        }
+
+    def fetch(self, address):
+        self.fetched.append(address)
+        if self.failure:
+            raise self.failure
+        return json.dumps(self.documents[address]).encode()
+
+    def claims(self, **claims):
+        """Right claims with these changes; None leaves one out."""
+        right = {
+            "iss": self.issuer,
+            "aud": "ironlaw",
+            "sub": "ada",
+            "exp": self.now + 600,
+            "iat": self.now,
+            "tenant": "physics",
+            "scope": "openid estimates:read offers:write",
+        }
+        return {name: value for name, value in {**right, **claims}.items() if value is not None}
+
+    def token(self, *, kid="one", algorithm=None, header=None, key=None, **claims):
+        algorithm = algorithm or self.algorithm
+        header = {"alg": algorithm, "kid": kid, "typ": "at+jwt", **(header or {})}
+        header = {name: value for name, value in header.items() if value is not None}
+        payload = json.dumps(self.claims(**claims)).encode()
+        return signed(json.dumps(header).encode(), payload, key or private_key(algorithm, kid), algorithm)
+
+
+@contextlib.contextmanager
+def on_loopback(provider, answer=None):
+    """The provider's pages behind a server; ``answer`` of a handler replaces them."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            if answer:
+                # The client may have hung up, which is what some answers are for.
+                with contextlib.suppress(ConnectionError):
+                    answer(self)
+                return
+            document = json.dumps(provider.documents[f"{provider.issuer}{self.path}"]).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(document)))
+            self.end_headers()
+            self.wfile.write(document)
+
+        def log_message(self, *arguments):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        provider.issuer = f"http://127.0.0.1:{server.server_address[1]}"
+        try:
+            yield provider
+        finally:
+            server.shutdown()
+            thread.join()
