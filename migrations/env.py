@@ -3,19 +3,17 @@
 from alembic import context
 from sqlalchemy import Connection
 
-from service.catalog import tables as catalog_tables
-from service.kit.database import Base, Database
-
-assert catalog_tables.TABLES  # noqa: S101  # importing them fills the metadata
+from service.kit.database import Database
+from service.storage import ONE_MIGRATION_AT_A_TIME
+from service.tables import METADATA
 
 LOCK_TIMEOUT = "5s"
-ONE_AT_A_TIME = 0x1A0414  # key of the advisory lock that two migrating processes share
 
 
 def _run(connection: Connection) -> None:
     context.configure(
         connection=connection,
-        target_metadata=Base.metadata,
+        target_metadata=METADATA,
         render_as_batch=connection.dialect.name == "sqlite",
         # SQLite reads the revision inside the one immediate transaction, so two processes take turns.
         transaction_per_migration=connection.dialect.name == "postgresql",
@@ -26,13 +24,20 @@ def _run(connection: Connection) -> None:
         context.run_migrations()
 
 
-database: Database = context.config.attributes["database"]
-engine = database.engine.execution_options(ironlaw_write=True)
-with engine.connect() as opened:
-    if opened.dialect.name == "postgresql":
-        opened.detach()  # what is set below ends with this connection
-        opened.exec_driver_sql("SET statement_timeout = 0")
-        opened.exec_driver_sql(f"SELECT pg_advisory_lock({ONE_AT_A_TIME})")
-        opened.exec_driver_sql(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
-        opened.commit()
-    _run(opened)
+def _run_alone(database: Database) -> None:
+    engine = database.engine.execution_options(ironlaw_write=True, ironlaw_unbounded=True)
+    with engine.connect() as opened:
+        if opened.dialect.name == "postgresql":
+            opened.detach()  # what is set below ends with this connection
+            opened.exec_driver_sql("SET statement_timeout = 0")
+            opened.exec_driver_sql(f"SELECT pg_advisory_lock({ONE_MIGRATION_AT_A_TIME})")
+            opened.exec_driver_sql(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
+            opened.commit()
+        _run(opened)
+
+
+given = context.config.attributes
+if "connection" in given:
+    _run(given["connection"])
+else:
+    _run_alone(given["database"])

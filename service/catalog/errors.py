@@ -22,6 +22,12 @@ class RowExists(Conflict):
     code, title = "ROW_EXISTS", "The id or an alias is taken"
 
 
+class RowShipped(Conflict):
+    """The row ships with the service; a copy of the tenant's own can be changed."""
+
+    code, title = "ROW_SHIPPED", "Rows that ship with the service are read-only"
+
+
 class RowInUse(Conflict):
     """Another row refers to this one."""
 

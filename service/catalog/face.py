@@ -6,94 +6,142 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Request, Response
+from pydantic import MISSING
 from pydantic_core import to_json
 
+from service.audit.service import Call, Change, Writes
 from service.catalog import repository, service
 from service.catalog.rows import Document, Noun
-from service.catalog.shapes import PAGE_SIZE_LIMIT, ListQuery
-from service.kit.database import Database
+from service.catalog.shapes import ListQuery, RowCopy
+from service.kit.database import Database, Writer
 from service.kit.pages import PageTokens
+from service.kit.web import LOCATED
 from service.questions.base import Input, ResourceId
 
 REVISION_HEADER = "Catalog-Revision"
 """Every write answers with it; an estimate that sends it back sees the write."""
 
+_REVALIDATE = {"Cache-Control": "private, no-cache"}
 _PAGING = frozenset({"page_size", "page_token", "order_by"})
 
 
 class CatalogFace:
     """Reads and writes of one database, as responses. ``on_change`` is called after each write."""
 
-    def __init__(self, database: Database, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, *, writes: Writes, tokens: PageTokens, on_change: Callable[[], None]
+    ) -> None:
         self._database = database
+        self._writes = writes
+        self._tokens = tokens
         self._on_change = on_change
 
-    def list(self, noun: Noun, query: ListQuery, if_none_match: str) -> Response:
-        """A page of live rows that match the filters."""
+    def list(self, noun: Noun, tenant_id: str, query: ListQuery, if_none_match: str) -> Response:
+        """A page of the rows that a tenant sees and that match the filters."""
         given = query.model_dump(exclude_unset=True, mode="json")
         filters = {name: value for name, value in given.items() if name not in _PAGING}
-        canonical = json.dumps([noun.name, query.order_by, filters], sort_keys=True)
-        limit = min(query.page_size, PAGE_SIZE_LIMIT)
+        canonical = json.dumps([noun.name, tenant_id, query.order_by, filters], sort_keys=True)
+        limit = query.limit
+        after = self._tokens.decode(query.page_token, canonical) if query.page_token else []
         with self._database.reading() as session:
             position = json.dumps([canonical, limit, query.page_token])
             digest = hashlib.sha256(position.encode()).hexdigest()[:16]
-            headers = {"ETag": f'"{repository.revision(session)}-{digest}"'}
+            headers = {"ETag": f'"{service.revision(session, tenant_id)}-{digest}"'} | _REVALIDATE
             if _names(if_none_match, headers["ETag"]):
                 return Response(status_code=304, headers=headers)
-            tokens = PageTokens(service.page_token_key(session))
-            after = tokens.decode(query.page_token, canonical) if query.page_token else []
             rows = repository.page(
-                session, noun, filters, order_by=query.order_by, after=after, limit=limit + 1
+                session, noun, tenant_id, filters, order_by=query.order_by, after=after, limit=limit + 1
             )
         token = None
         if len(rows) > limit:
             rows = rows[:limit]
             last = rows[-1]
-            token = tokens.encode([last[query.order_by.removeprefix("-")], last["id"]], canonical)
+            token = self._tokens.encode([last[query.order_by.removeprefix("-")], last["id"]], canonical)
         return _json({"items": rows, "next_page_token": token}, headers=headers)
 
-    def get(self, noun: Noun, row_id: str, if_none_match: str) -> Response:
+    def get(self, noun: Noun, tenant_id: str, row_id: str, if_none_match: str) -> Response:
         """One row."""
         with self._database.reading() as session:
-            row = service.get(session, noun, row_id)
-        headers = {"ETag": service.etag(row["version"])}
+            row = service.get(session, noun, tenant_id, row_id)
+        headers = {"ETag": service.etag(row)} | _REVALIDATE
         if _names(if_none_match, headers["ETag"]):
             return Response(status_code=304, headers=headers)
         return _json(row, headers=headers)
 
-    def create(self, noun: Noun, body: Input) -> Response:
+    def create(self, noun: Noun, call: Call, body: Input) -> Response:
         """A new row."""
-        return self.create_document(noun, body.model_dump(mode="json"))
+        return self.create_document(noun, call, body.model_dump(mode="json"))
 
     def create_document(
-        self, noun: Noun, document: Document, answer: Callable[[Document], Any] = lambda row: row
+        self, noun: Noun, call: Call, document: Document, answer: Callable[[Document], Any] = lambda row: row
     ) -> Response:
         """A new row, shown as ``answer`` makes it."""
-        with self._database.writing() as session:
-            written = service.create(session, noun, document)
-        self._on_change()
-        headers = _written(written) | {"Location": f"/v1/{noun.name}/{written.document['id']}"}
-        return _json(answer(written.document), status=201, headers=headers)
+        tenant_id = call.subject.tenant_id
 
-    def change(self, noun: Noun, row_id: str, body: Input, if_match: str) -> Response:
+        def do(session: Writer) -> Change:
+            return _created(noun, service.create(session, noun, tenant_id, document), answer)
+
+        return self._write(call, document, do)
+
+    def copy(self, noun: Noun, call: Call, row_id: str, body: RowCopy) -> Response:
+        """A row of the tenant's own, made of one that it sees."""
+        new_id = None if body.id is MISSING else body.id
+
+        def do(session: Writer) -> Change:
+            written = service.copy(session, noun, call.subject.tenant_id, row_id, new_id)
+            return _created(noun, written, lambda row: row)
+
+        return self._write(call, new_id, do)
+
+    def change(self, noun: Noun, call: Call, row_id: str, body: Input, if_match: str) -> Response:
         """The next version of a row."""
-        with self._database.writing() as session:
-            patch = body.model_dump(mode="json")
-            written = service.change(session, noun, row_id, patch, if_match)
+        patch = body.model_dump(mode="json")
+
+        def do(session: Writer) -> Change:
+            owner = call.subject.tenant_id
+            written = service.change(session, noun, owner, row_id, patch=patch, if_match=if_match)
+            return _changed(noun, row_id, written)
+
+        return self._write(call, [patch, if_match], do)
+
+    def delete(self, noun: Noun, call: Call, row_id: str, if_match: str) -> Response:
+        """No row of the tenant's own any more."""
+
+        def do(session: Writer) -> Change:
+            written = service.delete(session, noun, call.subject.tenant_id, row_id, if_match=if_match)
+            return _changed(noun, row_id, written)
+
+        return self._write(call, if_match, do)
+
+    def _write(self, call: Call, sent: object, do: Callable[[Writer], Change]) -> Response:
+        response = self._writes.run(call, sent, do)
         self._on_change()
-        return _json(written.document, headers=_written(written))
-
-    def delete(self, noun: Noun, row_id: str, if_match: str) -> Response:
-        """No row any more."""
-        with self._database.writing() as session:
-            revision = service.delete(session, noun, row_id, if_match)
-        self._on_change()
-        return Response(status_code=204, headers={REVISION_HEADER: str(revision)})
+        return response
 
 
-def _written(written: service.Written) -> dict[str, str]:
-    etag = service.etag(written.document["version"])
-    return {"ETag": etag, REVISION_HEADER: str(written.revision)}
+def _created(noun: Noun, written: service.Written, answer: Callable[[Document], Any]) -> Change:
+    document = written.document
+    assert document is not None  # noqa: S101
+    path = f"{noun.name}/{document['id']}"
+    location = {"Location": f"/v1/{path}"}
+    headers = _headers(written) | location
+    return Change(resource=path, status=201, body=answer(document), headers=headers, after=document)
+
+
+def _changed(noun: Noun, row_id: str, written: service.Written) -> Change:
+    return Change(
+        resource=f"{noun.name}/{row_id}",
+        status=204 if written.document is None else 200,
+        body=written.document,
+        headers=_headers(written),
+        before=written.before,
+        after=written.document,
+    )
+
+
+def _headers(written: service.Written) -> dict[str, str]:
+    revision = {REVISION_HEADER: str(written.revision)}
+    return revision if written.document is None else {"ETag": service.etag(written.document)} | revision
 
 
 def _names(if_none_match: str, etag: str) -> bool:
@@ -129,11 +177,10 @@ _REVISION = {
         "schema": {"type": "integer", "format": "int64"},
     }
 }
-_LOCATION = {"Location": {"description": "Address of the new row.", "schema": _SHORT_TEXT}}
 READ: dict[int | str, dict[str, Any]] = {
     200: {"headers": _ETAG},
     304: {"description": "What the caller has still holds.", "headers": _ETAG},
 }
-CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": _ETAG | _REVISION | _LOCATION}}
+CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": _ETAG | _REVISION | LOCATED[201]["headers"]}}
 CHANGED: dict[int | str, dict[str, Any]] = {200: {"headers": _ETAG | _REVISION}}
 DELETED: dict[int | str, dict[str, Any]] = {204: {"headers": _REVISION}}

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, insert, not_, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from service.catalog.rows import VERSION_COLUMNS, CatalogRow, Document, Noun
 from service.catalog.tables import CatalogState
 from service.kit.clock import now
-from service.kit.database import Reader, Writer
+from service.kit.database import Reader, Writer, insert_new
+from service.kit.subjects import SHIPPED_TENANT
 
 
 class Stored(NamedTuple):
@@ -18,7 +19,7 @@ class Stored(NamedTuple):
     document: Document
     version: int
     deleted: bool
-    origin: str
+    tenant_id: str
 
     @property
     def is_live(self) -> bool:
@@ -27,59 +28,93 @@ class Stored(NamedTuple):
 
 
 def _document(row: CatalogRow) -> Document:
-    columns = row.__table__.columns.keys()
-    values = {name: getattr(row, name) for name in columns if name != "deleted"}
+    shown = {column.key for column in row.__table__.columns} - {"deleted", "tenant_id"}
+    values = {name: getattr(row, name) for name in shown}
+    values["origin"] = "shipped" if row.tenant_id == SHIPPED_TENANT else "tenant"
     return {name: value for name, value in values.items() if value is not None}
 
 
-def revision(session: Session) -> int:
-    """The catalog revision; 0 before the first load."""
-    return session.scalars(select(CatalogState.revision)).one()
+def revision(session: Session, tenant_id: str) -> int:
+    """The number of changes that a tenant sees: its own and those of the shipped rows."""
+    seen = CatalogState.tenant_id.in_({tenant_id, SHIPPED_TENANT})
+    return int(session.scalar(select(func.sum(CatalogState.revision)).where(seen)) or 0)
 
 
-def page_token_key(session: Session) -> bytes:
-    """The key that signs page tokens."""
-    return session.scalars(select(CatalogState.page_token_key)).one()
+def own_revisions(session: Session) -> dict[str, int]:
+    """How often the rows of each tenant have changed, the shipped ones included."""
+    columns = (CatalogState.tenant_id, CatalogState.revision)
+    return {tenant_id: changes for tenant_id, changes in session.execute(select(*columns))}  # noqa: C416
 
 
 def locked_state(session: Writer) -> CatalogState:
-    """The state row, locked until the transaction ends."""
-    return session.scalars(select(CatalogState).with_for_update()).one()
+    """The state of the shipped rows, locked until the transaction ends."""
+    _open_state(session, SHIPPED_TENANT)
+    statement = select(CatalogState).where(CatalogState.tenant_id == SHIPPED_TENANT)
+    return session.scalars(statement.with_for_update()).one()
 
 
-def next_revision(session: Writer) -> int:
-    """Take the next revision; the row stays locked until the transaction ends."""
-    statement = (
-        update(CatalogState)
-        .values(revision=CatalogState.revision + 1, updated_at=now())
-        .returning(CatalogState.revision)
-    )
-    return session.execute(statement).scalar_one()
+def _open_state(session: Writer, tenant_id: str) -> None:
+    start = {"revision": 0, "shipped_digest": "", "updated_at": now()}
+    insert_new(session, CatalogState, tenant_id=tenant_id, **start)
 
 
-def set_shipped_digest(session: Writer, digest: str) -> None:
-    """Remember which shipped rows are loaded."""
-    session.execute(update(CatalogState).values(shipped_digest=digest))
+def next_revision(session: Writer, tenant_id: str) -> int:
+    """Take the next revision of a tenant; its state stays locked until the transaction ends.
+
+    So does that of the shipped rows, shared with other tenants: a load in between would make two states
+    of one revision.
+    """
+    shipped = select(CatalogState.tenant_id).where(CatalogState.tenant_id == SHIPPED_TENANT)
+    session.execute(shipped.with_for_update(read=True))
+    _open_state(session, tenant_id)
+    own = update(CatalogState).where(CatalogState.tenant_id == tenant_id)
+    session.execute(own.values(revision=CatalogState.revision + 1, updated_at=now()))
+    return revision(session, tenant_id)
 
 
-def current(session: Session, noun: Noun, row_id: str) -> Stored | None:
-    """The current version of a row, tombstones included; None if there never was one."""
+def current(session: Session, noun: Noun, tenant_id: str, row_id: str) -> Stored | None:
+    """The current version of a tenant's own row, tombstones included; None if there never was one."""
     table = noun.table
-    statement = select(table).where(table.id == row_id).order_by(table.version.desc()).limit(1)
-    row = session.scalars(statement).first()
-    return None if row is None else Stored(_document(row), row.version, row.deleted, row.origin)
+    mine = select(table).where(table.tenant_id == tenant_id, table.id == row_id)
+    row = session.scalars(mine.order_by(table.version.desc()).limit(1)).first()
+    return None if row is None else Stored(_document(row), row.version, row.deleted, row.tenant_id)
+
+
+def visible(session: Session, noun: Noun, tenant_id: str, row_id: str) -> Stored | None:
+    """The live row that a tenant sees under an id: its own, or else the shipped one."""
+    for owner in (tenant_id, SHIPPED_TENANT):
+        stored = current(session, noun, owner, row_id)
+        if stored is not None and stored.is_live:
+            return stored
+    return None
 
 
 def _is_current(table: type[CatalogRow]) -> ColumnElement[bool]:
     newer = aliased(table)
-    latest = select(func.max(newer.version)).where(newer.id == table.id).scalar_subquery()
+    same = and_(newer.tenant_id == table.tenant_id, newer.id == table.id)
+    latest = select(func.max(newer.version)).where(same).scalar_subquery()
     return and_(table.version == latest, table.deleted.is_(False))
 
 
-def all_current(session: Session, noun: Noun) -> Iterator[Document]:
-    """Every live row, by id."""
-    statement = select(noun.table).where(_is_current(noun.table)).order_by(noun.table.id)
-    return map(_document, session.scalars(statement))
+def _is_visible(table: type[CatalogRow], tenant_id: str) -> ColumnElement[bool]:
+    own = aliased(table)
+    mine = select(own.id).where(own.tenant_id == tenant_id, own.id == table.id, _is_current(own))
+    unshadowed = and_(table.tenant_id == SHIPPED_TENANT, not_(mine.exists()))
+    return and_(or_(table.tenant_id == tenant_id, unshadowed), _is_current(table))
+
+
+def own_rows(session: Session, noun: Noun, tenant_id: str) -> Iterator[Document]:
+    """Every live row of a tenant, by id."""
+    table = noun.table
+    mine = select(table).where(table.tenant_id == tenant_id, _is_current(table))
+    return map(_document, session.scalars(mine.order_by(table.id)))
+
+
+def visible_rows(session: Session, noun: Noun, tenant_id: str) -> Iterator[Document]:
+    """Every live row that a tenant sees, by id."""
+    table = noun.table
+    seen = select(table).where(_is_visible(table, tenant_id))
+    return map(_document, session.scalars(seen.order_by(table.id)))
 
 
 def insert_version(session: Writer, noun: Noun, document: Mapping[str, Any], **added: object) -> None:
@@ -108,16 +143,17 @@ def _condition(expression: Any) -> ColumnElement[bool]:  # noqa: ANN401
 def page(
     session: Reader,
     noun: Noun,
+    tenant_id: str,
     filters: Mapping[str, object],
     *,
     order_by: str,
     after: Sequence[str],
     limit: int,
 ) -> list[Document]:
-    """Live rows that match every filter, behind the key ``after``, ties broken by id."""
+    """Visible rows that match every filter, behind the key ``after``, ties broken by id."""
     table, descending = noun.table, order_by.startswith("-")
     columns = [getattr(table, order_by.removeprefix("-")), table.id]
-    statement = select(table).where(_is_current(table))
+    statement = select(table).where(_is_visible(table, tenant_id))
     for name, value in filters.items():
         statement = statement.where(_filter(table, name, value))
     if after:
@@ -129,9 +165,9 @@ def page(
     return [_document(row) for row in session.scalars(statement.order_by(*ordered).limit(limit))]
 
 
-def referring_id(session: Session, noun: Noun, member: str, row_id: str) -> str | None:
-    """Id of a live row of ``noun`` whose ``member`` is ``row_id``."""
+def referring_id(session: Session, noun: Noun, tenant_id: str, member: str, row_id: str) -> str | None:
+    """Id of a row of ``noun`` that a tenant sees and whose ``member`` is ``row_id``."""
     table = noun.table
     column = getattr(table, member)
-    statement = select(table.id).where(_is_current(table), column == row_id).limit(1)
+    statement = select(table.id).where(_is_visible(table, tenant_id), column == row_id).limit(1)
     return session.scalar(statement)

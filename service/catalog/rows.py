@@ -1,7 +1,8 @@
 """What every catalog row has in common: shapes, the table mixin, and the noun that ties them together.
 
 Rows are append-only versions: a change inserts the next version, a deletion inserts a tombstone, and the
-highest version of an id is the current one. One revision number counts the changes of the whole catalog.
+highest version of an id is the current one. A tenant sees its own rows and, where it has none of the same
+id, those that ship with the service. One revision number counts the changes that a tenant sees.
 """
 
 from collections.abc import Callable, Mapping
@@ -55,8 +56,8 @@ class Versioned(Input):
     """Number of this version of the row; the ETag of the resource."""
     revision: Integer
     """Catalog revision that this version came with."""
-    origin: Literal["shipped", "user"]
-    """Whether the version shipped with the service or was written over the API."""
+    origin: Literal["shipped", "tenant"]
+    """Whether the row ships with the service or is the tenant's own."""
     created_at: AwareDatetime
 
 
@@ -65,11 +66,11 @@ class CatalogRow(Base):
 
     __abstract__ = True
 
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
     id: Mapped[str] = mapped_column(String(100), primary_key=True)
     version: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     revision: Mapped[int] = mapped_column(BigInteger, index=True)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    origin: Mapped[str] = mapped_column(String(10))
     deleted: Mapped[bool] = mapped_column(Boolean)
     name: Mapped[str] = mapped_column(Text)
     aliases: Mapped[list[str]] = mapped_column(Json)
@@ -77,7 +78,8 @@ class CatalogRow(Base):
     sources: Mapped[list[dict[str, Any]]] = mapped_column(Json)
 
 
-VERSION_COLUMNS = ("version", "revision", "origin", "created_at")
+VERSION_COLUMNS = ("tenant_id", "version", "revision", "created_at")
+VERSION_MEMBERS = ("version", "revision", "origin", "created_at")
 Document = dict[str, Any]
 """A row as JSON, without the members that the service adds."""
 

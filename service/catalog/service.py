@@ -9,16 +9,19 @@ from service.catalog.errors import (
     RowExists,
     RowInUse,
     RowNotFound,
+    RowShipped,
     VersionConflict,
     VersionRequired,
     unknown_reference,
 )
 from service.catalog.nouns import NOUNS
 from service.catalog.repository import Stored
-from service.catalog.rows import VERSION_COLUMNS, Document, Noun
+from service.catalog.rows import VERSION_MEMBERS, Document, Noun
 from service.catalog.shipped import shipped_digest, shipped_documents
+from service.kit.clock import now
 from service.kit.database import Reader, Writer
 from service.kit.problems import FieldError, Unprocessable
+from service.kit.subjects import SHIPPED_TENANT
 from service.planning.errors import PlanningError
 
 Documents = Mapping[str, list[Document]]
@@ -26,83 +29,105 @@ Documents = Mapping[str, list[Document]]
 
 
 class Written(NamedTuple):
-    """The outcome of a write: the row as stored, and the revision that it came with."""
+    """The outcome of a write: the row as stored and as it was, and the revision that came with it."""
 
-    document: Document
+    document: Document | None
     revision: int
+    before: Document | None = None
 
 
-def get(session: Reader, noun: Noun, row_id: str) -> Document:
-    """The current version of a row."""
-    return _live(session, noun, row_id).document
+def get(session: Reader, noun: Noun, tenant_id: str, row_id: str) -> Document:
+    """The current version of the row that a tenant sees."""
+    return _visible(session, noun, tenant_id, row_id).document
 
 
-def _live(session: Reader | Writer, noun: Noun, row_id: str) -> Stored:
-    stored = repository.current(session, noun, row_id)
-    if stored is None or stored.deleted:
+def _visible(session: Reader | Writer, noun: Noun, tenant_id: str, row_id: str) -> Stored:
+    stored = repository.visible(session, noun, tenant_id, row_id)
+    if stored is None:
         raise RowNotFound
     return stored
 
 
-def create(session: Writer, noun: Noun, document: Document) -> Written:
-    """Store a new row; an id that was deleted may be used again."""
-    revision = repository.next_revision(session)
-    stored = repository.current(session, noun, document["id"])
+def create(session: Writer, noun: Noun, tenant_id: str, document: Document) -> Written:
+    """Store a new row; an id that was deleted may be used again, and a shipped one is shadowed."""
+    revision = repository.next_revision(session, tenant_id)
+    stored = repository.current(session, noun, tenant_id, document["id"])
     if stored is not None and stored.is_live:
         raise RowExists("", FieldError("/id", "TAKEN", "a row of this id exists"))
     version = stored.version + 1 if stored else 1
-    return _write(session, noun, document, version, revision)
+    return _write(session, noun, tenant_id, document, version=version, revision=revision)
 
 
-def change(session: Writer, noun: Noun, row_id: str, patch: Document, if_match: str) -> Written:
+def copy(session: Writer, noun: Noun, tenant_id: str, row_id: str, new_id: str | None) -> Written:
+    """Store a row of the tenant's own with the members of one that it sees.
+
+    Under the id of a shipped row the copy takes its place, names included.
+    """
+    seen = _visible(session, noun, tenant_id, row_id)
+    members = {name: value for name, value in seen.document.items() if name in noun.created.model_fields}
+    if new_id not in (None, row_id):
+        members |= {"id": new_id, "aliases": []}
+    return create(session, noun, tenant_id, members)
+
+
+def change(
+    session: Writer, noun: Noun, tenant_id: str, row_id: str, *, patch: Document, if_match: str
+) -> Written:
     """Store the next version of a row with the members of ``patch`` replaced, those that are None removed."""
-    revision = repository.next_revision(session)
-    stored = _matched(session, noun, row_id, if_match)
+    revision = repository.next_revision(session, tenant_id)
+    stored = _matched(session, noun, tenant_id, row_id, if_match)
     sent = {name: value for name, value in stored.document.items() if name in noun.created.model_fields}
     merged = {name: value for name, value in {**sent, **patch}.items() if value is not None}
     document = noun.created.model_validate_json(json.dumps(merged)).model_dump(mode="json")
-    return _write(session, noun, document, stored.version + 1, revision)
+    written = _write(session, noun, tenant_id, document, version=stored.version + 1, revision=revision)
+    return written._replace(before=stored.document)
 
 
-def delete(session: Writer, noun: Noun, row_id: str, if_match: str) -> int:
-    """Store a tombstone; a row that others refer to stays."""
-    revision = repository.next_revision(session)
-    stored = _matched(session, noun, row_id, if_match)
+def delete(session: Writer, noun: Noun, tenant_id: str, row_id: str, *, if_match: str) -> Written:
+    """Store a tombstone; a row that others refer to stays, unless a shipped one takes its place."""
+    revision = repository.next_revision(session, tenant_id)
+    stored = _matched(session, noun, tenant_id, row_id, if_match)
+    if repository.visible(session, noun, SHIPPED_TENANT, row_id) is None:
+        _check_unreferenced(session, noun, tenant_id, row_id)
+    version = stored.version + 1
+    added = {"tenant_id": tenant_id, "version": version, "revision": revision, "deleted": True}
+    repository.insert_version(session, noun, stored.document, **added)
+    return Written(None, revision, stored.document)
+
+
+def _check_unreferenced(session: Writer, noun: Noun, tenant_id: str, row_id: str) -> None:
     for other in NOUNS.values():
         for member, target in other.references.items():
-            if target == noun.name and repository.referring_id(session, other, member, row_id):
+            if target == noun.name and repository.referring_id(session, other, tenant_id, member, row_id):
                 raise RowInUse(f"a row among {other.name} refers to this one")
-    repository.insert_version(
-        session,
-        noun,
-        stored.document,
-        version=stored.version + 1,
-        revision=revision,
-        origin="user",
-        deleted=True,
-    )
-    return revision
 
 
-def etag(version: int) -> str:
-    """The strong validator of a version."""
-    return f'"{version}"'
+def etag(document: Document) -> str:
+    """The strong validator of a version; a tenant's row and the shipped one behind it are told apart."""
+    prefix = "shipped-" if document["origin"] == "shipped" else ""
+    return f'"{prefix}{document["version"]}"'
 
 
-def _matched(session: Writer, noun: Noun, row_id: str, if_match: str) -> Stored:
-    stored = _live(session, noun, row_id)
+def _matched(session: Writer, noun: Noun, tenant_id: str, row_id: str, if_match: str) -> Stored:
+    stored = _visible(session, noun, tenant_id, row_id)
+    if stored.tenant_id == SHIPPED_TENANT:
+        raise RowShipped(
+            f"Rows that ship are read-only: POST /v1/{noun.name}/{{id}}:copy makes one to change"
+        )
     if not if_match:
         raise VersionRequired
-    if if_match.strip() not in ("*", etag(stored.version)):
+    if if_match.strip() not in ("*", etag(stored.document)):
         raise VersionConflict
     return stored
 
 
-def _write(session: Writer, noun: Noun, document: Document, version: int, revision: int) -> Written:
-    _check_references(session, noun, document)
-    _check_names(session, noun, document)
-    _append(session, noun, document, version=version, revision=revision, origin="user")
-    return Written(_live(session, noun, document["id"]).document, revision)
+def _write(
+    session: Writer, noun: Noun, tenant_id: str, document: Document, *, version: int, revision: int
+) -> Written:
+    _check_references(session, noun, tenant_id, document)
+    _check_names(session, noun, tenant_id, document)
+    _append(session, noun, document, tenant_id=tenant_id, version=version, revision=revision)
+    return Written(_visible(session, noun, tenant_id, document["id"]).document, revision)
 
 
 def _append(session: Writer, noun: Noun, document: Document, **added: object) -> None:
@@ -117,30 +142,25 @@ def _derived(noun: Noun, document: Document) -> Document:
         raise Unprocessable("The architecture contradicts itself", field) from error
 
 
-def _check_references(session: Writer, noun: Noun, document: Document) -> None:
+def _check_references(session: Writer, noun: Noun, tenant_id: str, document: Document) -> None:
     for member, target in noun.references.items():
         row_id = document.get(member)
-        if row_id is None:
-            continue
-        stored = repository.current(session, NOUNS[target], row_id)
-        if stored is None or stored.deleted:
+        if row_id is not None and repository.visible(session, NOUNS[target], tenant_id, row_id) is None:
             raise unknown_reference(member, target)
 
 
-def _check_names(session: Writer, noun: Noun, document: Document) -> None:
+def _check_names(session: Writer, noun: Noun, tenant_id: str, document: Document) -> None:
     """An alias names one row of a noun only, and is no id of another."""
     wanted = {document["id"], *document.get("aliases", [])}
-    for other in repository.all_current(session, noun):
+    for other in repository.visible_rows(session, noun, tenant_id):
         if other["id"] != document["id"] and wanted & {other["id"], *other["aliases"]}:
             detail = "the id or an alias belongs to another row"
             raise RowExists("", FieldError("/aliases", "TAKEN", detail))
 
 
-def documents(session: Reader) -> tuple[int, Documents]:
-    """The revision and every live row."""
-    revision = repository.revision(session)
-    rows = {noun.name: list(repository.all_current(session, noun)) for noun in NOUNS.values()}
-    return revision, rows
+def own_documents(session: Reader, tenant_id: str) -> Documents:
+    """Every live row of a tenant's own; those of the tenant ``shipped`` come with the service."""
+    return {noun.name: list(repository.own_rows(session, noun, tenant_id)) for noun in NOUNS.values()}
 
 
 class ShippedLoad(NamedTuple):
@@ -151,7 +171,7 @@ class ShippedLoad(NamedTuple):
 
 
 def load_shipped(session: Writer) -> ShippedLoad:
-    """Bring the shipped rows in; rows that a user has changed or deleted stay as they are.
+    """Bring the shipped rows in; those of tenants stay as they are.
 
     Loading the same rows again changes nothing, not even the revision.
     """
@@ -160,35 +180,36 @@ def load_shipped(session: Writer) -> ShippedLoad:
     if state.shipped_digest == digest:
         return ShippedLoad(state.revision, 0)
     changes = list(_shipped_changes(session, shipped_documents()))
-    revision = state.revision
     if changes:
-        revision = repository.next_revision(session)
+        state.revision += 1
     for noun, document, version in changes:
-        _append(session, noun, document, version=version, revision=revision, origin="shipped")
-    repository.set_shipped_digest(session, digest)
-    return ShippedLoad(revision, len(changes))
+        added = {"tenant_id": SHIPPED_TENANT, "version": version, "revision": state.revision}
+        _append(session, noun, document, **added)
+    state.shipped_digest = digest
+    state.updated_at = now()
+    return ShippedLoad(state.revision, len(changes))
 
 
 def _shipped_changes(session: Writer, shipped: Documents) -> Iterator[tuple[Noun, Document, int]]:
     for noun in NOUNS.values():
         for document in shipped[noun.name]:
-            stored = repository.current(session, noun, document["id"])
+            stored = repository.current(session, noun, SHIPPED_TENANT, document["id"])
             if stored is None:
                 yield noun, document, 1
-            elif stored.origin == "shipped" and _differs(noun, stored.document, document):
+            elif _differs(noun, stored.document, document):
                 yield noun, document, stored.version + 1
 
 
 def _differs(noun: Noun, stored: Document, shipped: Document) -> bool:
-    kept = {name: value for name, value in stored.items() if name not in VERSION_COLUMNS}
+    kept = {name: value for name, value in stored.items() if name not in VERSION_MEMBERS}
     return kept != {"aliases": [], **shipped, **noun.derived(shipped)}
 
 
-def revision(session: Reader) -> int:
-    """Number of the last change; 0 before the shipped rows are loaded."""
-    return repository.revision(session)
+def revision(session: Reader, tenant_id: str) -> int:
+    """The number of changes that a tenant sees; 0 before the shipped rows are loaded."""
+    return repository.revision(session, tenant_id)
 
 
-def page_token_key(session: Reader) -> bytes:
-    """The key that signs page tokens."""
-    return repository.page_token_key(session)
+def own_revisions(session: Reader) -> dict[str, int]:
+    """How often the rows of each tenant have changed, the shipped ones included."""
+    return repository.own_revisions(session)

@@ -2,12 +2,11 @@
 
 from typing import Annotated, Any, Literal, Optional, Union
 
-from pydantic import MISSING, BaseModel, ConfigDict, Field, create_model
+from pydantic import MISSING, Field, create_model
 from typing_extensions import TypeAliasType
 
+from service.kit.pages import WHOLE, PageQuery, written_as
 from service.questions.base import Input, ResourceId
-
-PAGE_SIZE_LIMIT = 500
 
 Identifiers = Annotated[list[ResourceId], Field(max_length=50)]
 Words = Annotated[
@@ -16,32 +15,33 @@ Words = Annotated[
 ]
 
 LARGEST_BOUND = 1e30
-Bound = Annotated[float, Field(ge=0, le=LARGEST_BOUND, allow_inf_nan=False)]
+Bound = Annotated[
+    float,
+    Field(ge=0, le=LARGEST_BOUND, allow_inf_nan=False),
+    written_as(WHOLE + r"(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?"),
+]
 """A bound of a filter; rows without the figure pass only while the bound is not given."""
 
 _ORDER_NAMES = {"x-enum-varnames": ["ID", "ID_DESCENDING", "NAME", "NAME_DESCENDING"]}
 RowOrder = TypeAliasType(
     "RowOrder", Annotated[Literal["id", "-id", "name", "-name"], Field(json_schema_extra=_ORDER_NAMES)]
 )
-NextPageToken = Annotated[
-    str | None,
-    Field(max_length=1000, description="Sent as `page_token`, gives the next page; null on the last."),
-]
 
 
-class ListQuery(BaseModel):
+class ListQuery(PageQuery):
     """Paging, order and filters; a filter given several times matches any of its values."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-
-    page_size: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra={"format": "int64"})] = 50
-    """Rows per page; a page has 500 at most."""
-    page_token: Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9_-]*$")] = ""
-    """`next_page_token` of the page before, with the same filters and order."""
     order_by: RowOrder = "id"
     """A leading minus is descending."""
     id: Identifiers = []
     """Ids to list."""
+
+
+class RowCopy(Input):
+    """Under which id to keep the copy."""
+
+    id: ResourceId | MISSING = MISSING
+    """The id of the row itself if left out: the copy of a shipped row takes its place."""
 
 
 def patch_of(shape: type[Input], name: str) -> type[Input]:

@@ -1,8 +1,8 @@
-"""The one row that counts the catalog's changes, and every table of the catalog."""
+"""What counts the catalog's changes, and every table of the catalog."""
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, LargeBinary, String
+from sqlalchemy import BigInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.catalog.accelerators.tables import AcceleratorRow
@@ -15,18 +15,17 @@ from service.kit.database import Base, UtcDateTime
 
 
 class CatalogState(Base):
-    """Revision of the catalog, digest of the shipped rows last loaded, and the key of page tokens.
+    """How often the rows of one tenant have changed; for the shipped rows also which were loaded last.
 
-    Every write locks this row first, so writes are serial and revisions have no gaps.
+    Every write of a tenant locks its row first, so its writes are serial and revisions have no gaps.
     """
 
     __tablename__ = "catalog_state"
 
-    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
     revision: Mapped[int] = mapped_column(BigInteger)
     shipped_digest: Mapped[str] = mapped_column(String(64))
-    page_token_key: Mapped[bytes] = mapped_column(LargeBinary)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-TABLES = (AcceleratorRow, GridRow, LinkRow, ModelRow, OfferRow, SiteRow)
+NOUN_TABLES = (AcceleratorRow, GridRow, LinkRow, ModelRow, OfferRow, SiteRow)

@@ -48,7 +48,7 @@ REVISION_PARAMETER = {
     "schema": {"type": "integer", "format": "int64", "minimum": 0, "maximum": 10**REVISION_DIGITS - 1},
 }
 
-router = api_router("/v1/estimates", tag="estimates")
+router = api_router("/v1/estimates", tag="estimates", stores=False)
 
 _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "memory": TypeAdapter(MemoryAnswer).serializer.to_json,
@@ -60,13 +60,14 @@ _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
 
 async def _snapshot(request: Request) -> Snapshot:
     store: SnapshotStore = request.app.state.snapshots
+    tenant_id = request.scope["state"]["subject"].tenant_id
     asked = request.headers.get("catalog-revision")
     if asked is None:
-        return store.current
+        return store.current(tenant_id)
     if not asked.isascii() or not asked.isdigit() or len(asked) > REVISION_DIGITS:
         detail = "Catalog-Revision must be a whole number"
         raise BadRequest(detail, FieldError("/header/Catalog-Revision", "INTEGER", detail))
-    return await store.at_least(int(asked))
+    return await store.at_least(tenant_id, int(asked))
 
 
 async def _answers(operation: str, questions: Sequence[Input], request: Request) -> Any:  # noqa: ANN401

@@ -42,7 +42,7 @@ def answer(
         field = FieldError(at + error.pointer, error.code, error.detail)
         raise NoSoundAnswer("", field) from error
     except ArithmeticError as error:
-        log.warning("figures out of range", exc_info=error)
+        log.info("figures out of range: %s", type(error).__name__)
         detail = "the figures of this question are too large or too small to compute with"
         raise NoSoundAnswer("", FieldError(at, "OUT_OF_RANGE", detail)) from error
 

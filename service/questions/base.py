@@ -1,8 +1,10 @@
 """What every shape of the API is built from: strict scalars, input models, and parts of answers."""
 
+import re
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from service.planning.quantity import Basis
@@ -27,6 +29,25 @@ CatalogName = Annotated[
         description="The id of a catalog row, or one of its aliases.",
     ),
 ]
+
+
+def _rfc_3339(text: object) -> object:
+    if not isinstance(text, str) or not re.fullmatch(RFC_3339, text):
+        raise PydanticCustomError("datetime_parsing", "Input should be a time such as 2026-11-21T12:00:00Z")
+    return text
+
+
+RFC_3339 = (
+    r"2[01][0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+)
+"""Times of the years 2000 to 2199: no zone takes them out of the range of any clock."""
+Instant = Annotated[
+    AwareDatetime,
+    BeforeValidator(_rfc_3339),
+    Field(strict=False, json_schema_extra={"maxLength": 32, "pattern": f"^{RFC_3339}$"}),
+]
+"""A time that callers send, with its zone."""
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 DecimalText = Annotated[str, Field(pattern=r"^[0-9]{1,15}(\.[0-9]{1,9})?$", max_length=25)]
 CurrencyCode = Annotated[str, Field(pattern=r"^[A-Z]{3}$", max_length=3)]
@@ -135,6 +156,10 @@ class Source(TypedDict):
     """Id of the row or curve."""
     version: Integer
     """Version of the row or curve."""
+    origin: Literal["shipped", "tenant"]
+    """Whether it ships with the service or is the tenant's own."""
+    shadows_shipped_version: NotRequired[Integer]
+    """Version of the shipped row of the same id that the tenant's own stands before."""
     citation: str
     """Where its values come from."""
 

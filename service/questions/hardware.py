@@ -135,6 +135,7 @@ def resolve_efficiency(
             "kind": "reference_curve",
             "id": "reference",
             "version": 1,
+            "origin": "shipped",
             "citation": efficiency.source,
         }
     )

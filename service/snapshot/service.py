@@ -1,14 +1,13 @@
-"""Builds snapshots, and swaps the current one when the catalog's revision changes."""
+"""Builds snapshots, and swaps those of a tenant when a revision that it sees changes."""
 
 import asyncio
-import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from service.catalog import service as catalog
 from service.catalog.rows import Document
@@ -16,6 +15,7 @@ from service.catalog.shipped import shipped_documents
 from service.evidence.service import reference_curves
 from service.kit.database import Database
 from service.kit.problems import Unavailable
+from service.kit.subjects import SHIPPED_TENANT
 from service.planning.cluster import Accelerator, Server, memory_capacity
 from service.planning.curves import ReferenceCurves
 from service.planning.precision import NumberFormat
@@ -30,8 +30,6 @@ from service.questions.catalog import (
     KnownOffer,
     KnownSite,
 )
-
-log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 2.0
 """How long a request waits for a snapshot as new as the revision that it sends."""
@@ -54,6 +52,7 @@ class Snapshot:
 
 
 _Kind = Literal["model", "accelerator", "link", "offer", "grid", "site"]
+_SHADOWED = "shadows_shipped_version"
 _CITATIONS_SHOWN = 3
 _CITATION_LENGTH = 100
 
@@ -69,8 +68,17 @@ def _source(kind: _Kind, row: Document) -> Source:
     shown = "; ".join(list(cited)[:_CITATIONS_SHOWN])
     if len(cited) > _CITATIONS_SHOWN:
         shown += f"; and {len(cited) - _CITATIONS_SHOWN} more"
-    version = row.get("version", 1)
-    return {"pointer": "", "kind": kind, "id": row["id"], "version": version, "citation": shown}
+    source: Source = {
+        "pointer": "",
+        "kind": kind,
+        "id": row["id"],
+        "version": row.get("version", 1),
+        "origin": row.get("origin", "shipped"),
+        "citation": shown,
+    }
+    if _SHADOWED in row:
+        source["shadows_shipped_version"] = row[_SHADOWED]
+    return source
 
 
 def _model(row: Document) -> KnownModel:
@@ -131,33 +139,63 @@ def _site(row: Document) -> KnownSite:
     return KnownSite(row["pue"], row.get("grid_id"), onsite, _source("site", row))
 
 
-_Known = TypeVar("_Known")
+class _Entry(NamedTuple):
+    """A row as a planning value, with every name that it goes by."""
+
+    id: str
+    version: int
+    names: tuple[str, ...]
+    known: Any
 
 
-def _named(rows: list[Document], build: Callable[[Document], _Known]) -> dict[str, _Known]:
-    known: dict[str, _Known] = {}
-    for row in rows:
-        known.update(dict.fromkeys([row["id"], *row.get("aliases", [])], build(row)))
-    return known
+_Layer = Mapping[str, Sequence[_Entry]]
+"""The rows of one owner, by the name of their noun."""
+
+_BUILDERS: Mapping[str, Callable[[Document], Any]] = {
+    "models": _model,
+    "accelerators": _accelerator,
+    "links": _link,
+    "offers": _offer,
+    "grids": _grid,
+    "sites": _site,
+}
 
 
-def build_snapshot(revision: int, rows: catalog.Documents) -> Snapshot:
-    """The snapshot of ``rows``."""
-    return Snapshot(
-        revision=revision,
-        curves=reference_curves(),
-        models=_named(rows["models"], _model),
-        accelerators=_named(rows["accelerators"], _accelerator),
-        links=_named(rows["links"], _link),
-        offers=_named(rows["offers"], _offer),
-        grids=_named(rows["grids"], _grid),
-        sites=_named(rows["sites"], _site),
-    )
+def _layer(rows: catalog.Documents) -> _Layer:
+    return {
+        noun: [
+            _Entry(row["id"], row.get("version", 1), (row["id"], *row.get("aliases", [])), build(row))
+            for row in rows[noun]
+        ]
+        for noun, build in _BUILDERS.items()
+    }
 
 
-def shipped_snapshot() -> Snapshot:
+def _shadowing(rows: catalog.Documents, shipped: _Layer) -> catalog.Documents:
+    """The rows of a tenant, each with the version of the shipped row that it stands before."""
+    marked = {}
+    for noun, documents in rows.items():
+        behind = {entry.id: entry.version for entry in shipped[noun]}
+        marked[noun] = [
+            {**row, _SHADOWED: behind[row["id"]]} if row["id"] in behind else row for row in documents
+        ]
+    return marked
+
+
+def _snapshot(revision: int, shipped: _Layer, own: _Layer | None = None) -> Snapshot:
+    """The snapshot of the shipped rows behind a tenant's own."""
+    known: dict[str, dict[str, Any]] = {}
+    for noun, entries in shipped.items():
+        mine = own[noun] if own else ()
+        shadowed = {entry.id for entry in mine}
+        seen = [*(entry for entry in entries if entry.id not in shadowed), *mine]
+        known[noun] = {name: entry.known for entry in seen for name in entry.names}
+    return Snapshot(revision=revision, curves=reference_curves(), **known)
+
+
+def shipped_snapshot(revision: int = 0) -> Snapshot:
     """The snapshot of the shipped files, without a database."""
-    return build_snapshot(0, shipped_documents())
+    return _snapshot(revision, _layer(shipped_documents()))
 
 
 class SnapshotStore:
@@ -165,46 +203,50 @@ class SnapshotStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._current: Snapshot | None = None
+        self._shipped: _Layer = {}
+        self._revisions: Mapping[str, int] = {}
+        self._common: Snapshot | None = None
+        self._tenants: Mapping[str, Snapshot] = {}
         self._lock = threading.Lock()
 
-    @property
-    def current(self) -> Snapshot:
-        """The newest snapshot; 503 before the first."""
-        if self._current is None:
+    def current(self, tenant_id: str) -> Snapshot:
+        """The newest snapshot of what a tenant sees; 503 before the first."""
+        found = self._tenants.get(tenant_id, self._common)
+        if found is None:
             raise Unavailable("The catalog is not loaded", headers={"Retry-After": "1"})
-        return self._current
+        return found
 
     @property
     def is_ready(self) -> bool:
         """Whether there is a snapshot of a loaded catalog."""
-        return self._current is not None
+        return self._common is not None
 
     def refresh(self) -> None:
-        """Build a snapshot if the catalog has changed since the last."""
+        """Build the snapshots of those whose rows have changed since the last time."""
         with self._lock, self._database.reading() as session:
-            known = self._current.revision if self._current else 0
-            if catalog.revision(session) == known:
+            revisions = catalog.own_revisions(session)
+            base = revisions.get(SHIPPED_TENANT, 0)
+            if not base or revisions == self._revisions:
                 return
-            revision, rows = catalog.documents(session)
-            self._current = build_snapshot(revision, rows)
+            tenants = {name: seen for name, seen in self._tenants.items() if name in revisions}
+            if base != self._revisions.get(SHIPPED_TENANT):
+                self._shipped = _layer(catalog.own_documents(session, SHIPPED_TENANT))
+                tenants = {}
+            stale = {name for name in revisions if revisions[name] != self._revisions.get(name)}
+            for tenant_id in (stale | (revisions.keys() - tenants.keys())) - {SHIPPED_TENANT}:
+                rows = _shadowing(catalog.own_documents(session, tenant_id), self._shipped)
+                tenants[tenant_id] = _snapshot(base + revisions[tenant_id], self._shipped, _layer(rows))
+            # The common one last: whoever sees it sees a whole state.
+            self._tenants, self._common = tenants, _snapshot(base, self._shipped)
+            self._revisions = revisions
 
-    async def keep_fresh(self, interval_seconds: float = 1.0) -> None:
-        """Refresh for ever; a failed attempt is tried again."""
-        while True:
-            try:
-                await asyncio.to_thread(self.refresh)
-            except Exception:
-                log.exception("the snapshot could not be refreshed")
-            await asyncio.sleep(interval_seconds)
-
-    async def at_least(self, revision: int) -> Snapshot:
-        """A snapshot that contains ``revision``; 503 if none comes in time."""
+    async def at_least(self, tenant_id: str, revision: int) -> Snapshot:
+        """A snapshot of what a tenant sees that contains ``revision``; 503 if none comes in time."""
         deadline = time.monotonic() + WAIT_SECONDS
-        while self.current.revision < revision:
+        while self.current(tenant_id).revision < revision:
             if time.monotonic() > deadline:
                 detail = "No snapshot as new as the revision asked for came in time"
                 raise Unavailable(detail, headers={"Retry-After": "1"})
             await asyncio.to_thread(self.refresh)
             await asyncio.sleep(0.05)
-        return self.current
+        return self.current(tenant_id)

@@ -39,7 +39,7 @@ class TestLifeOfARow:
         row = made.json()
         address = made.headers["location"]
         assert address == f"/v1/{noun}/{row['id']}"
-        assert (row["version"], row["origin"]) == (1, "user")
+        assert (row["version"], row["origin"]) == (1, "tenant")
         assert row["revision"] == int(made.headers["catalog-revision"]) == before + 1
         assert client.get(address).json() == row
         assert holds(row, example(noun))
@@ -158,8 +158,15 @@ class TestNamesAndReferences:
         assert response.json()["errors"][0]["pointer"] == f"/{member}"
 
     def test_a_row_in_use_stays(self, client):
-        response = client.delete("/v1/accelerators/h100-sxm", headers={"If-Match": '"1"'})
-        assert code(response) == (409, "ROW_IN_USE")
+        address = created(client, "accelerators").headers["location"]
+        offer = {**example("offers"), "accelerator_id": address.rpartition("/")[2]}
+        assert client.post("/v1/offers", offer).status_code == 201
+        assert code(client.delete(address, headers={"If-Match": "*"})) == (409, "ROW_IN_USE")
+
+    def test_a_copy_in_use_goes_where_the_shipped_row_takes_its_place(self, client):
+        assert client.post("/v1/accelerators/h100-sxm:copy", {}).status_code == 201
+        assert client.delete("/v1/accelerators/h100-sxm", headers={"If-Match": "*"}).status_code == 204
+        assert client.get("/v1/accelerators/h100-sxm").json()["origin"] == "shipped"
 
     def test_an_architecture_that_contradicts_itself_is_refused(self, client):
         model = example("models")

@@ -7,9 +7,10 @@ from importlib.resources import files
 import pytest
 from sqlalchemy import select
 
-from service.catalog import repository, service
+from service.catalog import service
 from service.catalog.nouns import ACCELERATORS, MODELS, NOUNS, OFFERS
 from service.catalog.shipped import shipped_documents
+from service.kit.subjects import DEFAULT_TENANT, SHIPPED_TENANT
 from service.planning.precision import NumberFormat
 
 DESCRIPTIVE = {"id", "name", "aliases", "note", "sources", "architecture", "context_tokens", "config"}
@@ -143,15 +144,16 @@ class TestLoading:
         with database.writing() as session:
             assert service.load_shipped(session) == (2, 1)
         with database.reading() as session:
-            row = service.get(session, OFFERS, documents["offers"][0]["id"])
+            row = service.get(session, OFFERS, DEFAULT_TENANT, documents["offers"][0]["id"])
         assert (row["version"], row["revision"], row["origin"]) == (2, 2, "shipped")
         assert row["as_of"] == "2027-01-01"
         assert row["price_per_device_hour"]["currency_code"] == "USD"
 
-    def test_what_users_changed_or_deleted_stays(self, database, monkeypatch):
+    def test_what_tenants_made_their_own_stays(self, database, monkeypatch):
+        patch = {"power_limit_watts": 600.0}
         with database.writing() as session:
-            service.change(session, ACCELERATORS, "h100-sxm", {"power_limit_watts": 600.0}, '"1"')
-            service.delete(session, OFFERS, "crusoe-a40-48gb-spot", '"1"')
+            service.copy(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", None)
+            service.change(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", patch=patch, if_match="*")
         documents = {
             name: [{**row, "note": "revised"} for row in rows] for name, rows in shipped_documents().items()
         }
@@ -159,30 +161,33 @@ class TestLoading:
         monkeypatch.setattr(service, "shipped_digest", lambda: "another")
         with database.writing() as session:
             load = service.load_shipped(session)
-        assert load.changed == sum(map(len, documents.values())) - 2
+        assert load.changed == sum(map(len, documents.values()))
         with database.reading() as session:
-            assert service.get(session, ACCELERATORS, "h100-sxm")["power_limit_watts"] == 600.0
-            gone = repository.current(session, OFFERS, "crusoe-a40-48gb-spot")
-            assert gone is not None
-            assert gone.deleted
-            assert service.get(session, ACCELERATORS, "h200-sxm")["note"] == "revised"
+            own = service.get(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm")
+            assert (own["power_limit_watts"], own["version"]) == (600.0, 2)
+            assert own["note"] != "revised"
+            assert service.revision(session, DEFAULT_TENANT) == 4
+            other = service.get(session, ACCELERATORS, "another", "h100-sxm")
+            assert (other["power_limit_watts"], other["note"]) == (700.0, "revised")
 
     def test_every_version_is_kept(self, database):
         with database.writing() as session:
-            service.change(session, ACCELERATORS, "h100-sxm", {"power_limit_watts": 600.0}, '"1"')
+            service.copy(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", None)
+            patch = {"power_limit_watts": 600.0}
+            service.change(session, ACCELERATORS, DEFAULT_TENANT, "h100-sxm", patch=patch, if_match='"1"')
         table = ACCELERATORS.table
         with database.reading() as session:
             kept = session.execute(
-                select(table.version, table.power_limit_watts)
+                select(table.tenant_id, table.version, table.power_limit_watts)
                 .where(table.id == "h100-sxm")
-                .order_by(table.version)
+                .order_by(table.tenant_id, table.version)
             ).all()
-        assert kept == [(1, 700.0), (2, 600.0)]
+        assert kept == [("default", 1, 700.0), ("default", 2, 600.0), ("shipped", 1, 700.0)]
 
     def test_what_is_read_is_what_was_shipped(self, database):
         """Every type of value survives both databases."""
         with database.reading() as session:
-            _, stored = service.documents(session)
+            stored = service.own_documents(session, SHIPPED_TENANT)
         for noun in NOUNS.values():
             kept = [
                 {name: value for name, value in row.items() if name in noun.created.model_fields}

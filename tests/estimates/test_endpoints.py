@@ -6,11 +6,13 @@ import time
 import pytest
 from sqlalchemy import event, update
 
+from service import app as application
 from service.catalog.tables import CatalogState
 from service.estimates.service import ESTIMATES
 from service.examples import EXAMPLES, REFERENCE_QUESTION
 from service.questions.estimates import BATCH_LIMIT
 from service.snapshot.service import SnapshotStore
+from tests.applications import bearing
 from tests.asking import ask, question
 
 OPERATIONS = list(ESTIMATES)
@@ -27,24 +29,23 @@ def without_revision(answer):
 
 @pytest.fixture
 def _stopped_clock(monkeypatch):
-    async def never(_store):
+    async def never(*_):
         pass
 
-    monkeypatch.setattr(SnapshotStore, "keep_fresh", never)
+    monkeypatch.setattr(application, "_every", never)
 
 
 @pytest.fixture
-def statements(_stopped_clock, client):
-    """Statements that the database sees, while the snapshot's own clock stands still."""
+def statements(_stopped_clock, database):
+    """Statements that the database sees, while the clock of the application stands still."""
     seen = []
 
     def note(_connection, _cursor, statement, *_):
         seen.append(statement)
 
-    engine = client.app.state.database.engine
-    event.listen(engine, "before_cursor_execute", note)
+    event.listen(database.engine, "before_cursor_execute", note)
     yield seen
-    event.remove(engine, "before_cursor_execute", note)
+    event.remove(database.engine, "before_cursor_execute", note)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -81,7 +82,18 @@ class TestEveryOperation:
             assert refused.status_code == 422
             assert refused.json()["errors"][0]["pointer"] == "/requests"
 
+    def test_no_statement_of_a_caller_with_a_key_reaches_the_database(self, statements, callers, operation):
+        headers = bearing(callers.key("estimates:read"))
+        url, batch = f"/v1/estimates/{operation}", {"requests": [example(operation)] * 5}
+        statements.clear()
+        assert callers.client.post(url, example(operation), headers=headers).status_code == 200
+        assert callers.client.post(f"{url}:batch", batch, headers=headers).status_code == 200
+        assert callers.client.post(url, example(operation)).status_code == 401
+        assert callers.client.post(url, example(operation), headers=bearing("nonsense")).status_code == 401
+        assert statements == []
+
     def test_no_statement_reaches_the_database(self, statements, client, operation):
+        statements.clear()
         assert client.post(f"/v1/estimates/{operation}", example(operation)).status_code == 200
         batch = {"requests": [example(operation)] * 5}
         assert client.post(f"/v1/estimates/{operation}:batch", batch).status_code == 200
@@ -148,6 +160,8 @@ class TestRevisions:
             return answer["energy"]["lines"][0]["it_kwh"]["value"]
 
         before = power()
+        assert client.post("/v1/accelerators/h100-sxm:copy", {}).status_code == 201
+        assert power() == before
         patch = {"power_limit_watts": 350.0}
         client.patch("/v1/accelerators/h100-sxm", patch, headers={"If-Match": '"1"'})
         assert power() == pytest.approx(before / 2)

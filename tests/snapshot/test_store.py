@@ -1,16 +1,14 @@
 """The snapshot: swapped when the revision changes and only then, whole, and the same without SQL."""
 
-import asyncio
 import threading
 from dataclasses import fields
 
 import pytest
-from sqlalchemy.exc import OperationalError
 
 from service.catalog import service as catalog
-from service.catalog.nouns import ACCELERATORS, OFFERS
+from service.catalog.nouns import ACCELERATORS
+from service.catalog.shipped import shipped_documents
 from service.kit.problems import Unavailable
-from service.snapshot import service as module
 from service.snapshot.service import SnapshotStore
 
 
@@ -21,10 +19,18 @@ def store(database):
     return store
 
 
+TENANT = "research"
+
+
+def own(database):
+    with database.writing() as session:
+        catalog.copy(session, ACCELERATORS, TENANT, "h100-sxm", None)
+
+
 def change(database, watts):
     with database.writing() as session:
-        row = catalog.get(session, ACCELERATORS, "h100-sxm")
-        catalog.change(session, ACCELERATORS, "h100-sxm", {"power_limit_watts": watts}, f'"{row["version"]}"')
+        patch = {"power_limit_watts": watts}
+        catalog.change(session, ACCELERATORS, TENANT, "h100-sxm", patch=patch, if_match="*")
 
 
 def watts(snapshot):
@@ -35,37 +41,79 @@ def test_before_the_first_there_is_none(database):
     empty = SnapshotStore(database)
     assert not empty.is_ready
     with pytest.raises(Unavailable):
-        _ = empty.current
+        _ = empty.current(TENANT)
 
 
 def test_the_same_revision_keeps_the_same_snapshot(store):
-    first = store.current
+    first = store.current(TENANT)
     store.refresh()
-    assert store.current is first
+    assert store.current(TENANT) is first
 
 
 def test_a_new_revision_swaps_the_snapshot_and_leaves_the_old_one_alone(store, database):
-    first = store.current
+    first = store.current(TENANT)
+    own(database)
     change(database, 350.0)
-    assert store.current is first
+    assert store.current(TENANT) is first
     store.refresh()
-    assert store.current is not first
-    assert (first.revision, store.current.revision) == (1, 2)
-    assert (watts(first), watts(store.current)) == (700.0, 350.0)
+    assert store.current(TENANT) is not first
+    assert (first.revision, store.current(TENANT).revision) == (1, 3)
+    assert (watts(first), watts(store.current(TENANT))) == (700.0, 350.0)
+
+
+def test_a_tenant_sees_its_own_row_and_others_the_shipped_one(store, database):
+    own(database)
+    change(database, 350.0)
+    store.refresh()
+    assert watts(store.current("another")) == 700.0
+    assert store.current("another").revision == 1
+    source = store.current(TENANT).accelerators["h100-sxm"].source
+    assert (source["origin"], source["version"], source["shadows_shipped_version"]) == ("tenant", 2, 1)
+    assert "shadows_shipped_version" not in store.current("another").accelerators["h100-sxm"].source
+
+
+def test_a_shipped_row_leaves_with_all_its_names_behind_a_tenants_own(store, database):
+    with database.writing() as session:
+        catalog.copy(session, ACCELERATORS, TENANT, "h100-sxm", None)
+        catalog.change(session, ACCELERATORS, TENANT, "h100-sxm", patch={"aliases": ["ours"]}, if_match="*")
+    store.refresh()
+    mine, common = store.current(TENANT).accelerators, store.current("another").accelerators
+    names = {name for name, known in common.items() if known is common["h100-sxm"]}
+    assert names - {"h100-sxm"}
+    assert common.keys() - mine.keys() == names - {"h100-sxm"}
+    assert mine["ours"] is mine["h100-sxm"]
+
+
+def test_a_load_of_shipped_rows_reaches_every_tenant(store, database, monkeypatch):
+    own(database)
+    store.refresh()
+    documents = {noun: [{**row, "note": "new"} for row in rows] for noun, rows in shipped_documents().items()}
+    monkeypatch.setattr(catalog, "shipped_documents", lambda: documents)
+    monkeypatch.setattr(catalog, "shipped_digest", lambda: "another")
+    with database.writing() as session:
+        catalog.load_shipped(session)
+    store.refresh()
+    assert (store.current(TENANT).revision, store.current("another").revision) == (3, 2)
+    assert store.current(TENANT).accelerators["h100-sxm"].source["shadows_shipped_version"] == 2
+    assert store.current(TENANT).accelerators["h200-sxm"].source["version"] == 2
 
 
 def test_a_deleted_row_leaves_the_next_snapshot(store, database):
-    name = next(iter(store.current.offers))
     with database.writing() as session:
-        catalog.delete(session, OFFERS, name, '"1"')
+        catalog.copy(session, ACCELERATORS, TENANT, "h100-sxm", "mine")
     store.refresh()
-    assert name not in store.current.offers
+    assert "mine" in store.current(TENANT).accelerators
+    assert "mine" not in store.current("another").accelerators
+    with database.writing() as session:
+        catalog.delete(session, ACCELERATORS, TENANT, "mine", if_match='"1"')
+    store.refresh()
+    assert "mine" not in store.current(TENANT).accelerators
 
 
 def test_a_snapshot_is_frozen(store):
     with pytest.raises(AttributeError):
-        store.current.revision = 7
-    assert {field.name for field in fields(store.current)} > {"models", "offers"}
+        store.current(TENANT).revision = 7
+    assert {field.name for field in fields(store.current(TENANT))} > {"models", "offers"}
 
 
 def test_names_and_aliases_lead_to_the_same_row(snapshot):
@@ -74,17 +122,19 @@ def test_names_and_aliases_lead_to_the_same_row(snapshot):
 
 def test_the_shipped_snapshot_is_that_of_a_loaded_database(store, snapshot):
     for name in ("models", "accelerators", "links", "offers", "grids", "sites"):
-        assert getattr(store.current, name) == getattr(snapshot, name)
-    assert store.current.curves == snapshot.curves
+        assert getattr(store.current(TENANT), name) == getattr(snapshot, name)
+    assert store.current(TENANT).curves == snapshot.curves
 
 
 def test_readers_never_see_half_a_snapshot(store, database):
     """While a writer counts watts and revision up together, every snapshot holds a matching pair."""
+    own(database)
+    store.refresh()
     seen, stop = set(), threading.Event()
 
     def read():
         while not stop.is_set():
-            current = store.current
+            current = store.current(TENANT)
             seen.add((current.revision, watts(current)))
 
     reader = threading.Thread(target=read)
@@ -94,31 +144,6 @@ def test_readers_never_see_half_a_snapshot(store, database):
         store.refresh()
     stop.set()
     reader.join()
-    assert seen <= {(1, 700.0), *((1 + step, 100.0 + step) for step in range(1, 9))}
-    assert watts(store.current) == 108.0
+    assert seen <= {(2, 700.0), *((2 + step, 100.0 + step) for step in range(1, 9))}
+    assert watts(store.current(TENANT)) == 108.0
     assert len(seen) > 1
-
-
-def test_the_clock_finds_the_writes_of_other_processes_and_survives_an_error(store, database, monkeypatch):
-    failures = []
-
-    def fail_once(session):
-        if not failures:
-            failures.append(1)
-            raise OperationalError("", None, Exception("gone"))
-        return original(session)
-
-    original = module.catalog.revision
-    monkeypatch.setattr(module.catalog, "revision", fail_once)
-
-    async def wait():
-        clock = asyncio.create_task(store.keep_fresh(interval_seconds=0.01))
-        change(database, 123.0)
-        async with asyncio.timeout(10):
-            while store.current.revision < 2:  # noqa: ASYNC110  # the clock tells nobody
-                await asyncio.sleep(0.01)
-        clock.cancel()
-
-    asyncio.run(wait())
-    assert failures
-    assert watts(store.current) == 123.0

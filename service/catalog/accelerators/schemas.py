@@ -6,7 +6,8 @@ from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import DateText, RowInput, Versioned
-from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, NextPageToken, Words, patch_of
+from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, Words, patch_of
+from service.kit.pages import NextPageToken
 from service.questions.base import Count, Degree, Input, Positive, ResourceId, Text
 
 PeakFormat = TypeAliasType(

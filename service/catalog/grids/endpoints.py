@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
+from service.audit.service import Caller, WriteCall
 from service.catalog.face import (
     CHANGED,
     CREATED,
@@ -16,36 +17,45 @@ from service.catalog.face import (
 )
 from service.catalog.grids.schemas import Grid, GridInput, GridPage, GridPatch, GridQuery
 from service.catalog.nouns import GRIDS
+from service.catalog.shapes import RowCopy
 from service.kit.web import api_router
 
 router = api_router("/v1/grids", tag="grids")
 
 
 @router.get("", response_model=GridPage, responses=READ)
-def list_grids(face: Face, query: Annotated[GridQuery, Query()], if_none_match: IfNoneMatch = "") -> Response:
+def list_grids(
+    face: Face, caller: Caller, query: Annotated[GridQuery, Query()], if_none_match: IfNoneMatch = ""
+) -> Response:
     """A page of the grids that match every filter."""
-    return face.list(GRIDS, query, if_none_match)
+    return face.list(GRIDS, caller.tenant_id, query, if_none_match)
 
 
 @router.post("", status_code=201, response_model=Grid, responses=CREATED)
-def create_grid(face: Face, body: GridInput) -> Response:
+def create_grid(face: Face, call: WriteCall, body: GridInput) -> Response:
     """Create a grid under an id that is free."""
-    return face.create(GRIDS, body)
+    return face.create(GRIDS, call, body)
 
 
-@router.get("/{id}", response_model=Grid, responses=READ)
-def get_grid(face: Face, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
+@router.get("/{id:name}", response_model=Grid, responses=READ)
+def get_grid(face: Face, caller: Caller, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
     """The current version of a grid."""
-    return face.get(GRIDS, id, if_none_match)
+    return face.get(GRIDS, caller.tenant_id, id, if_none_match)
 
 
-@router.patch("/{id}", response_model=Grid, responses=CHANGED)
-def update_grid(face: Face, id: RowId, body: GridPatch, if_match: IfMatch = "") -> Response:
+@router.patch("/{id:name}", response_model=Grid, responses=CHANGED)
+def update_grid(face: Face, call: WriteCall, id: RowId, body: GridPatch, if_match: IfMatch = "") -> Response:
     """Change members of a grid, if it is still at the version of the ETag."""
-    return face.change(GRIDS, id, body, if_match)
+    return face.change(GRIDS, call, id, body, if_match)
 
 
-@router.delete("/{id}", status_code=204, responses=DELETED)
-def delete_grid(face: Face, id: RowId, if_match: IfMatch = "") -> Response:
+@router.delete("/{id:name}", status_code=204, responses=DELETED)
+def delete_grid(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = "") -> Response:
     """Delete a grid that no row refers to, if it is still at the version of the ETag."""
-    return face.delete(GRIDS, id, if_match)
+    return face.delete(GRIDS, call, id, if_match)
+
+
+@router.post("/{id:name}:copy", status_code=201, response_model=Grid, responses=CREATED)
+def copy_grid(face: Face, call: WriteCall, id: RowId, body: RowCopy) -> Response:
+    """Copy a grid into the tenant's own rows; under the id of a shipped one it takes its place."""
+    return face.copy(GRIDS, call, id, body)

@@ -6,7 +6,8 @@ from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import RowInput, Versioned
-from service.catalog.shapes import Bound, ListQuery, NextPageToken, patch_of
+from service.catalog.shapes import Bound, ListQuery, patch_of
+from service.kit.pages import NextPageToken
 from service.questions.base import Positive
 
 LinkKind = TypeAliasType(

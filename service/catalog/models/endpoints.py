@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
+from service.audit.service import Caller, WriteCall
 from service.catalog.face import (
     CHANGED,
     CREATED,
@@ -25,6 +26,7 @@ from service.catalog.models.schemas import (
 )
 from service.catalog.models.service import read_config
 from service.catalog.nouns import MODELS
+from service.catalog.shapes import RowCopy
 from service.kit.web import api_router
 
 router = api_router("/v1/models", tag="models")
@@ -32,38 +34,46 @@ router = api_router("/v1/models", tag="models")
 
 @router.get("", response_model=ModelPage, responses=READ)
 def list_models(
-    face: Face, query: Annotated[ModelQuery, Query()], if_none_match: IfNoneMatch = ""
+    face: Face, caller: Caller, query: Annotated[ModelQuery, Query()], if_none_match: IfNoneMatch = ""
 ) -> Response:
     """A page of the models that match every filter."""
-    return face.list(MODELS, query, if_none_match)
+    return face.list(MODELS, caller.tenant_id, query, if_none_match)
 
 
 @router.post("", status_code=201, response_model=Model, responses=CREATED)
-def create_model(face: Face, body: ModelInput) -> Response:
+def create_model(face: Face, call: WriteCall, body: ModelInput) -> Response:
     """Create a model under an id that is free."""
-    return face.create(MODELS, body)
+    return face.create(MODELS, call, body)
 
 
-@router.get("/{id}", response_model=Model, responses=READ)
-def get_model(face: Face, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
+@router.get("/{id:name}", response_model=Model, responses=READ)
+def get_model(face: Face, caller: Caller, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
     """The current version of a model."""
-    return face.get(MODELS, id, if_none_match)
+    return face.get(MODELS, caller.tenant_id, id, if_none_match)
 
 
-@router.patch("/{id}", response_model=Model, responses=CHANGED)
-def update_model(face: Face, id: RowId, body: ModelPatch, if_match: IfMatch = "") -> Response:
+@router.patch("/{id:name}", response_model=Model, responses=CHANGED)
+def update_model(
+    face: Face, call: WriteCall, id: RowId, body: ModelPatch, if_match: IfMatch = ""
+) -> Response:
     """Change members of a model, if it is still at the version of the ETag."""
-    return face.change(MODELS, id, body, if_match)
+    return face.change(MODELS, call, id, body, if_match)
 
 
-@router.delete("/{id}", status_code=204, responses=DELETED)
-def delete_model(face: Face, id: RowId, if_match: IfMatch = "") -> Response:
+@router.delete("/{id:name}", status_code=204, responses=DELETED)
+def delete_model(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = "") -> Response:
     """Delete a model that no row refers to, if it is still at the version of the ETag."""
-    return face.delete(MODELS, id, if_match)
+    return face.delete(MODELS, call, id, if_match)
 
 
 @router.post(":import", status_code=201, response_model=ImportedModel, responses=CREATED)
-def import_model(face: Face, body: ModelImport) -> Response:
+def import_model(face: Face, call: WriteCall, body: ModelImport) -> Response:
     """Create a model from a published Hugging Face config.json."""
     imported = read_config(body)
-    return face.create_document(MODELS, imported.document, imported.answer)
+    return face.create_document(MODELS, call, imported.document, imported.answer)
+
+
+@router.post("/{id:name}:copy", status_code=201, response_model=Model, responses=CREATED)
+def copy_model(face: Face, call: WriteCall, id: RowId, body: RowCopy) -> Response:
+    """Copy a model into the tenant's own rows; under the id of a shipped one it takes its place."""
+    return face.copy(MODELS, call, id, body)

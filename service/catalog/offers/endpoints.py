@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
+from service.audit.service import Caller, WriteCall
 from service.catalog.face import (
     CHANGED,
     CREATED,
@@ -16,6 +17,7 @@ from service.catalog.face import (
 )
 from service.catalog.nouns import OFFERS
 from service.catalog.offers.schemas import Offer, OfferInput, OfferPage, OfferPatch, OfferQuery
+from service.catalog.shapes import RowCopy
 from service.kit.web import api_router
 
 router = api_router("/v1/offers", tag="offers")
@@ -23,31 +25,39 @@ router = api_router("/v1/offers", tag="offers")
 
 @router.get("", response_model=OfferPage, responses=READ)
 def list_offers(
-    face: Face, query: Annotated[OfferQuery, Query()], if_none_match: IfNoneMatch = ""
+    face: Face, caller: Caller, query: Annotated[OfferQuery, Query()], if_none_match: IfNoneMatch = ""
 ) -> Response:
     """A page of the offers that match every filter."""
-    return face.list(OFFERS, query, if_none_match)
+    return face.list(OFFERS, caller.tenant_id, query, if_none_match)
 
 
 @router.post("", status_code=201, response_model=Offer, responses=CREATED)
-def create_offer(face: Face, body: OfferInput) -> Response:
+def create_offer(face: Face, call: WriteCall, body: OfferInput) -> Response:
     """Create an offer under an id that is free."""
-    return face.create(OFFERS, body)
+    return face.create(OFFERS, call, body)
 
 
-@router.get("/{id}", response_model=Offer, responses=READ)
-def get_offer(face: Face, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
+@router.get("/{id:name}", response_model=Offer, responses=READ)
+def get_offer(face: Face, caller: Caller, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
     """The current version of an offer."""
-    return face.get(OFFERS, id, if_none_match)
+    return face.get(OFFERS, caller.tenant_id, id, if_none_match)
 
 
-@router.patch("/{id}", response_model=Offer, responses=CHANGED)
-def update_offer(face: Face, id: RowId, body: OfferPatch, if_match: IfMatch = "") -> Response:
+@router.patch("/{id:name}", response_model=Offer, responses=CHANGED)
+def update_offer(
+    face: Face, call: WriteCall, id: RowId, body: OfferPatch, if_match: IfMatch = ""
+) -> Response:
     """Change members of an offer, if it is still at the version of the ETag."""
-    return face.change(OFFERS, id, body, if_match)
+    return face.change(OFFERS, call, id, body, if_match)
 
 
-@router.delete("/{id}", status_code=204, responses=DELETED)
-def delete_offer(face: Face, id: RowId, if_match: IfMatch = "") -> Response:
+@router.delete("/{id:name}", status_code=204, responses=DELETED)
+def delete_offer(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = "") -> Response:
     """Delete an offer that no row refers to, if it is still at the version of the ETag."""
-    return face.delete(OFFERS, id, if_match)
+    return face.delete(OFFERS, call, id, if_match)
+
+
+@router.post("/{id:name}:copy", status_code=201, response_model=Offer, responses=CREATED)
+def copy_offer(face: Face, call: WriteCall, id: RowId, body: RowCopy) -> Response:
+    """Copy an offer into the tenant's own rows; under the id of a shipped one it takes its place."""
+    return face.copy(OFFERS, call, id, body)

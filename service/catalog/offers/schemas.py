@@ -6,7 +6,8 @@ from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import DateText, RowInput, Versioned
-from service.catalog.shapes import Identifiers, ListQuery, NextPageToken, Words, patch_of
+from service.catalog.shapes import Identifiers, ListQuery, Words, patch_of
+from service.kit.pages import NextPageToken
 from service.questions.base import Degree, MoneyInput, ResourceId, Text
 
 PurchaseOption = TypeAliasType("PurchaseOption", Literal["on_demand", "spot", "reserved", "capacity_block"])

@@ -6,7 +6,8 @@ from pydantic import MISSING, Field
 from typing_extensions import TypedDict
 
 from service.catalog.rows import RowInput, Versioned
-from service.catalog.shapes import Identifiers, ListQuery, NextPageToken, patch_of
+from service.catalog.shapes import Identifiers, ListQuery, patch_of
+from service.kit.pages import NextPageToken
 from service.questions.base import NotNegative, ResourceId
 
 
