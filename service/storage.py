@@ -8,6 +8,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
 
 from service.catalog import service as catalog
 from service.catalog.service import ShippedLoad
@@ -15,6 +16,8 @@ from service.kit.clock import now
 from service.kit.database import Database
 
 MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
+ONE_MIGRATION_AT_A_TIME = 0x1A0414
+"""Key of the advisory lock of PostgreSQL: migrations exclude each other and backups."""
 
 
 class SchemaMismatch(RuntimeError):
@@ -23,9 +26,13 @@ class SchemaMismatch(RuntimeError):
 
 def alembic_config(database: Database) -> Config:
     """Alembic's configuration for ``database``, without a file."""
+    return _config(database=database)
+
+
+def _config(**attributes: object) -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    config.attributes["database"] = database
+    config.attributes.update(attributes)
     return config
 
 
@@ -39,11 +46,21 @@ def head() -> str:
 def schema_revision(database: Database) -> str | None:
     """The revision that ``database`` has; None without a schema. Refuses one of a later version."""
     with database.engine.connect() as connection:
-        known = MigrationContext.configure(connection).get_current_revision()
+        return revision_of(connection)
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The revision of the schema that ``connection`` sees."""
+    known = MigrationContext.configure(connection).get_current_revision()
     revisions = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
     if known is not None and known not in revisions:
         raise SchemaMismatch(f"the database has schema {known}, of a later version of Ironlaw: use that")
     return known
+
+
+def create_schema(connection: Connection, revision: str) -> None:
+    """Create the schema of ``revision`` as part of the transaction of ``connection``."""
+    command.upgrade(_config(connection=connection), revision)
 
 
 def check(database: Database) -> None:
@@ -51,7 +68,7 @@ def check(database: Database) -> None:
     if schema_revision(database) != head():
         raise SchemaMismatch("the database schema is not that of this version: run `ironlaw migrate`")
     with database.reading() as session:
-        if not catalog.revision(session):
+        if not catalog.own_revisions(session):
             raise SchemaMismatch("the catalog is not loaded: run `ironlaw migrate`")
 
 
@@ -70,11 +87,18 @@ def _back_up(path: Path) -> Path:
     return copy
 
 
+def make_room(database: Database) -> Path | None:
+    """The path of an embedded database, whose folder exists from then on; None on PostgreSQL."""
+    if not database.is_sqlite:
+        return None
+    path = Path(database.url.database or "")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
 def migrate(database: Database) -> str:
     """Bring ``database`` up to date and say what was done; embedded data is copied first."""
-    path = Path(database.url.database or "") if database.is_sqlite else None
-    if path:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    path = make_room(database)
     known = schema_revision(database)
     done = "the schema is current" if known == head() else "created the schema"
     if known not in (None, head()):

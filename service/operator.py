@@ -1,0 +1,87 @@
+"""What an operator does at the command line, with access to the database and the secret."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from service.audit.chain import REDACTION, Verdict
+from service.audit.service import Call, Writes
+from service.auth import repository
+from service.auth import service as auth
+from service.auth.errors import TenantNotFound
+from service.auth.schemas import ApiKeyInput, TenantInput
+from service.auth.service import Keys, Write
+from service.backup import new_file
+from service.kit.database import Database
+from service.kit.subjects import ADMIN_SCOPES, LOCAL, OPERATOR_SCOPES
+from service.settings import Settings
+from service.storage import check
+from service.tenants import lines, redact
+
+_REQUEST = "command line"
+NOTICED_SECONDS = 2.0
+"""After which every process refuses the credentials of a tenant that was disabled."""
+
+
+class Operator:
+    """The operator of one database, whose schema must be current."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._database = Database(settings.database)
+        check(self._database)
+        keyring = settings.keyring
+        self._writes = Writes(self._database, keyring)
+        self._keys = Keys.of(keyring)
+        auth.settle(self._database, keyring, self._writes)
+
+    def has_keys(self) -> bool:
+        """Whether there is a key that is not revoked."""
+        with self._database.reading() as session:
+            return repository.has_keys(session)
+
+    def create_key(self, name: str, tenant_id: str, scopes: list[str], *, admin: bool) -> str:
+        """A new key, as text."""
+        granted = sorted(ADMIN_SCOPES | OPERATOR_SCOPES) if admin else scopes
+        asked = {"name": name, "tenant_id": tenant_id, "scopes": granted}
+        body = ApiKeyInput.model_validate_json(json.dumps(asked))
+        answer = self._run("create_api_key", lambda session: self._keys.create(session, LOCAL, body))
+        secret: str = answer["secret"]
+        return secret
+
+    def revoke_key(self, key_id: str, tenant_id: str) -> None:
+        """Let a key work no more."""
+        self._run("revoke_api_key", lambda session: auth.revoke(session, tenant_id, key_id))
+
+    def create_tenant(self, tenant_id: str, name: str) -> None:
+        """A new tenant."""
+        body = TenantInput(id=tenant_id, name=name)
+        self._run("create_tenant", lambda session: auth.create_tenant(session, body))
+
+    def export_tenant(self, tenant_id: str, path: Path) -> None:
+        """Write every row of a tenant to a new file, as it is at one instant."""
+        with self._database.reading() as session:
+            if repository.tenant(session, tenant_id) is None:
+                raise TenantNotFound
+            with new_file(path) as unfinished, unfinished.open("wb") as file:
+                file.writelines(lines(session, tenant_id))
+
+    def redact_tenant(self, tenant_id: str) -> None:
+        """Close a tenant, wait until nobody writes for it any more, and delete what it has."""
+        self._run(
+            "disable_tenant", lambda session: auth.set_tenant_disabled(session, tenant_id, disabled=True)
+        )
+        time.sleep(NOTICED_SECONDS)
+        self._run(REDACTION, lambda session: redact(session, tenant_id))
+
+    def verify_audit(self) -> list[Verdict]:
+        """Whether the chain of each tenant holds."""
+        with self._database.reading() as session:
+            tenants = [state.tenant_id for state in repository.tenant_states(session)]
+            return self._writes.verify_all(session, tenants)
+
+    def _run(self, operation: str, do: Write) -> dict[str, Any]:
+        call = Call(LOCAL._replace(id="operator"), operation, "", _REQUEST)
+        body = self._writes.run(call, None, do).body
+        answer: dict[str, Any] = json.loads(bytes(body)) if body else {}
+        return answer

@@ -1,0 +1,344 @@
+"""A database comes back from its backup as it was, on either engine, or not at all."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from service import storage
+from service.backup import BackupRefused, _instant, back_up, restore, restored
+from service.kit.database import Base, Json, UtcDateTime
+from service.storage import SchemaMismatch, upgrade
+
+HARD = '''
+"""Tables of hard values, tied to each other; one is the first to be copied, one the last."""
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects.postgresql import JSONB
+
+revision = "8888"
+down_revision = "{head}"
+
+
+def upgrade():
+    op.create_table(
+        "a_values",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("large", sa.BigInteger),
+        sa.Column("small", sa.Float),
+        sa.Column("at", sa.DateTime(timezone=True)),
+        sa.Column("document", sa.JSON().with_variant(JSONB(), "postgresql")),
+        sa.Column("binary", sa.LargeBinary),
+        sa.Column("flag", sa.Boolean),
+        sa.Column("text", sa.Text),
+        sa.Column("select", sa.String(10)),
+    )
+    op.create_table(
+        "z_values",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("value_id", sa.Integer, sa.ForeignKey("a_values.id"), nullable=False),
+    )
+
+
+def downgrade():
+    op.drop_table("z_values")
+    op.drop_table("a_values")
+'''
+METADATA = sa.MetaData()
+A_VALUES = sa.Table(
+    "a_values",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("large", sa.BigInteger),
+    sa.Column("small", sa.Float),
+    sa.Column("at", UtcDateTime),
+    sa.Column("document", Json),
+    sa.Column("binary", sa.LargeBinary),
+    sa.Column("flag", sa.Boolean),
+    sa.Column("text", sa.Text),
+    sa.Column("select", sa.String(10)),
+)
+Z_VALUES = sa.Table(
+    "z_values", METADATA, sa.Column("id", sa.Integer, primary_key=True), sa.Column("value_id", sa.Integer)
+)
+DOCUMENT = {
+    "ß 😀 \\u0041": ["'\"\\\n", "\u2028", ""],
+    "numbers": [0.1, 1e-300, -1.7976931348623157, 2**53 - 1, -(2**63), 0],
+    "rest": [None, True, False, {}, []],
+}
+ROWS = [
+    {"large": 2**63 - 1, "small": 5e-324, "at": datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)},
+    {"large": -(2**63), "small": -1.7976931348623157e308, "at": datetime(1, 1, 1, tzinfo=UTC)},
+    {
+        "large": 2**53 + 1,
+        "small": 0.1,
+        "at": datetime(2026, 3, 29, 1, 59, 59, 1, timezone(timedelta(hours=1))),
+    },
+    {"document": DOCUMENT, "flag": True, "binary": bytes(range(256)), "select": "ß" * 10},
+    {"document": sa.null(), "flag": False, "binary": b"", "text": ""},
+    {"document": sa.JSON.NULL, "text": "'; DROP TABLE a_values; -- %s %(x)s :x ? \r\n\t\x01\x7f 😀"},
+    {"document": "text", "text": "x" * 100_000},
+    {"document": 0.1},
+    {"document": []},
+]
+
+
+def tree(tmp_path, monkeypatch, source):
+    """The migrations of this version with one more."""
+    folder = tmp_path / f"tree {len(list(tmp_path.iterdir()))}"
+    shutil.copytree(storage.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "versions" / "later.py").write_text(source.format(head=storage.head()))
+    monkeypatch.setattr(storage, "MIGRATIONS", folder)
+
+
+@pytest.fixture
+def hard(tmp_path, monkeypatch, databases):
+    """A database with the shipped catalog and tables of hard values."""
+    database = databases.loaded()
+    tree(tmp_path, monkeypatch, HARD)
+    upgrade(database)
+    with database.writing() as session:
+        for row in ROWS:
+            session.execute(sa.insert(A_VALUES).values(**row))
+        session.execute(sa.insert(Z_VALUES), [{"value_id": number} for number in (1, 2, 2)])
+    return database
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "a backup?.ironlaw"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def target(request, databases_of):
+    """An empty database of each kind, whatever the kind of the source."""
+    maker = databases_of(request.param)
+    yield maker.empty()
+    maker.dispose()
+
+
+def tables_of(database):
+    return set(sa.inspect(database.engine).get_table_names())
+
+
+def rows(database):
+    """Every row of every table, NULL and null of documents told apart."""
+    found = {}
+    with database.reading() as session:
+        for table in (*Base.metadata.sorted_tables, A_VALUES, Z_VALUES):
+            if table.name in tables_of(database):
+                nulls = [column.is_(None) for column in table.columns if column.type is Json]
+                statement = sa.select(table, *nulls).order_by(*table.primary_key)
+                found[table.name] = session.execute(statement).all()
+    return found
+
+
+def test_a_backup_restores_on_either_engine(hard, target, file):
+    before = rows(hard)
+    assert all(before[name] for name in ("a_values", "z_values", "offers", "catalog_state"))
+    written = back_up(hard, file)
+    assert restore(target, file) == written
+    assert rows(target) == before
+    assert tables_of(target) == tables_of(hard)
+    assert {name: len(found) for name, found in before.items()} == {
+        content.table_name: content.row_count for content in written if content.table_name in before
+    }
+    assert "0 rows changed" in restored(target)
+
+
+def test_what_is_restored_counts_on(hard, target, file):
+    back_up(hard, file)
+    restore(target, file)
+    with target.writing() as session:
+        inserted = session.execute(sa.insert(A_VALUES).values(text="next").returning(A_VALUES.c.id))
+        assert inserted.scalar_one() == len(ROWS) + 1
+
+
+def test_a_backup_holds_one_instant(hard, target, file):
+    """A writer puts a row into the first and the last table at once; a backup has both or neither."""
+    stop = threading.Event()
+    written = 0
+
+    def write():
+        nonlocal written
+        while not stop.is_set():
+            with hard.writing() as session:
+                made = session.execute(sa.insert(A_VALUES).values(text="a").returning(A_VALUES.c.id))
+                session.execute(sa.insert(Z_VALUES).values(value_id=made.scalar_one()))
+            written += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        while written < 3:
+            pass
+        before = written
+        contents = {content.table_name: content.row_count for content in back_up(hard, file)}
+        after = written
+    finally:
+        stop.set()
+        writer.join()
+    assert after > before
+    assert contents["a_values"] - len(ROWS) == contents["z_values"] - 3 >= before
+    restore(target, file)
+    kept = rows(target)
+    assert [row.id for row in kept["a_values"][len(ROWS) :]] == [row.value_id for row in kept["z_values"][3:]]
+
+
+@pytest.mark.parametrize("databases", ["postgresql"], indirect=True)
+def test_no_migration_runs_beside_a_backup(database):
+    """One that rewrites a table would empty it for a transaction that began before."""
+    turn = sa.select(sa.func.pg_try_advisory_xact_lock(storage.ONE_MIGRATION_AT_A_TIME))
+    with _instant(database), database.reading() as session:
+        assert not session.scalar(turn)
+    with database.reading() as session:
+        assert session.scalar(turn)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from service import backup
+from service.kit.database import Database
+setattr(backup, sys.argv[1], lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+getattr(backup, sys.argv[2])(Database(sys.argv[3]), Path(sys.argv[4]))
+"""
+
+
+def killed(at, operation, database, file):
+    url = database.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-c", KILLED, at, operation, url, file]
+    assert subprocess.run(command, env=os.environ, check=False).returncode == -signal.SIGKILL
+
+
+def test_a_backup_that_is_killed_leaves_no_file(database, file):
+    killed("_contents", "back_up", database, file)
+    (unfinished,) = file.parent.iterdir()
+    assert unfinished.suffix == ".part"
+    back_up(database, file)
+
+
+def test_a_restore_that_is_killed_leaves_nothing(database, databases, file):
+    back_up(database, file)
+    target = databases.empty()
+    killed("_fill", "restore", target, file)
+    assert tables_of(target) == set()
+    restore(target, file)
+    assert rows(target) == rows(database)
+
+
+@pytest.fixture
+def kept(databases, file):
+    """The backup of a database with the shipped catalog."""
+    back_up(databases.unchanged(), file)
+    return file
+
+
+def refused(databases, file, saying):
+    target = databases.empty()
+    with pytest.raises(BackupRefused, match=saying) as error:
+        restore(target, file)
+    assert "\n" not in str(error.value)
+    assert not target.is_sqlite or not Path(target.url.database).exists()
+    assert tables_of(target) == set()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 0.999])
+def test_a_truncated_file_is_refused(databases, kept, share):
+    os.truncate(kept, int(kept.stat().st_size * share))
+    refused(databases, kept, "is damaged")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE offers SET note = 'x' WHERE id = (SELECT min(id) FROM offers)",
+        "UPDATE sites SET pue = pue + 1e-12",
+        "DELETE FROM grids WHERE id = (SELECT min(id) FROM grids)",
+        "DELETE FROM models",
+        "DROP TABLE links",
+        "ALTER TABLE links RENAME COLUMN kind TO sort",
+        "CREATE TABLE more (id INTEGER)",
+        "DELETE FROM backup_contents",
+        "UPDATE alembic_version SET version_num = '0000'",
+    ],
+)
+def test_an_edited_file_is_refused(databases, kept, statement):
+    with closing(sqlite3.connect(kept)) as connection, connection:
+        connection.execute(statement)
+    refused(databases, kept, "is damaged: it does not hold what was written to it")
+
+
+def test_a_flipped_bit_is_refused(databases, kept):
+    content = bytearray(kept.read_bytes())
+    at = content.index(b"H100")
+    content[at] ^= 1
+    kept.write_bytes(content)
+    refused(databases, kept, "is damaged")
+
+
+@pytest.mark.parametrize("content", [b"", b"no database" * 1000])
+def test_a_file_that_is_no_backup_is_refused(databases, file, content):
+    refused(databases, file, "is not a file")
+    file.write_bytes(content)
+    refused(databases, file, "is damaged")
+
+
+def test_a_database_that_is_not_empty_is_refused(database, kept):
+    before = rows(database)
+    with pytest.raises(BackupRefused, match="not empty"):
+        restore(database, kept)
+    assert rows(database) == before
+
+
+def test_a_file_that_exists_is_kept(database, file):
+    file.write_text("mine")
+    with pytest.raises(BackupRefused, match="exists"):
+        back_up(database, file)
+    assert file.read_text() == "mine"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_an_empty_database_has_nothing_to_back_up(databases, file):
+    database = databases.empty()
+    for _ in range(2):
+        with pytest.raises(BackupRefused, match="nothing to back up"):
+            back_up(database, file)
+        assert not list(file.parent.iterdir())
+        assert database.answers()  # from here on SQLite has a file, without a table
+
+
+def test_a_file_is_for_its_owner_alone_and_unchanged_by_a_restore(databases, kept):
+    assert kept.stat().st_mode & 0o777 == 0o600
+    before = kept.read_bytes()
+    restore(databases.empty(), kept)
+    assert kept.read_bytes() == before
+    assert list(kept.parent.iterdir()) == [kept]
+
+
+def test_a_backup_of_an_older_version_restores_into_a_newer_one(databases, kept, tmp_path, monkeypatch):
+    before = rows(databases.unchanged())
+    tree(tmp_path, monkeypatch, HARD)
+    target = databases.empty()
+    restore(target, kept)
+    assert "a_values" not in tables_of(target)
+    assert "migrated the schema from" in restored(target)
+    assert rows(target) == {**before, "a_values": [], "z_values": []}
+
+
+def test_a_backup_of_a_later_version_is_refused(hard, databases, file, monkeypatch):
+    back_up(hard, file)
+    monkeypatch.undo()
+    target = databases.empty()
+    with pytest.raises(SchemaMismatch, match="later version"):
+        restore(target, file)
+    assert tables_of(target) == set()
