@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types bench oracles fresh-clone lock clean
+.PHONY: help run test lint types bench hostile faults oracles fresh-clone containers lock clean
 
 VENV = .venv/bin
 
@@ -26,6 +26,15 @@ bench: ## Measure speed and memory; needs wrk
 	@tools/setup test
 	$(VENV)/python -m bench.run
 
+hostile: ## Ask 100,000 derived questions and the hostile corpus; takes some 25 minutes
+	@tools/setup test
+	$(VENV)/python -m pytest -n 2 --dist worksteal -p tests.contract.report --examples $(or $(EXAMPLES),100000) \
+		tests/contract/test_schemathesis.py tests/contract/test_hostile.py
+
+faults: ## Kill processes, stop PostgreSQL, upgrade under load; writes docs/faults.md; takes a quarter of an hour
+	@tools/setup test
+	IRONLAW_FAULTS=all $(VENV)/python -m pytest tests/faults -p no:xdist
+
 oracles: ## Count parameters with PyTorch on the meta device, in an environment of its own
 	python3 -m venv .venv-oracles
 	.venv-oracles/bin/pip install --quiet torch==2.13.0 transformers==5.23.0
@@ -33,6 +42,10 @@ oracles: ## Count parameters with PyTorch on the meta device, in an environment 
 
 fresh-clone: ## Try both commands in a fresh clone whose path has spaces; takes some minutes
 	python3 tests/fresh_clone.py
+
+containers: ## Install as the image does, from the pinned requirements alone; takes half a minute
+	@tools/setup test
+	$(VENV)/python -m tests.image
 
 lock: ## Pin the dependencies again, with hashes
 	$(VENV)/uv pip compile pyproject.toml --extra server --extra install --extra dev --universal \

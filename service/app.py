@@ -1,18 +1,33 @@
 """The application: routes, errors, the snapshot that is kept fresh, and the documentation."""
 
 import asyncio
+import base64
 import contextlib
-from collections.abc import AsyncIterator
+import hashlib
+import logging
+import re
+from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from typing import Any
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
 from fastapi.responses import HTMLResponse
+from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic_core import to_json
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.staticfiles import StaticFiles
 
 from service import __version__
+from service.audit.endpoints import AuditFace
+from service.audit.endpoints import router as audit_events
+from service.audit.service import Writes
+from service.auth.endpoints import keys, tenants
+from service.auth.face import AuthFace
+from service.auth.service import HeldKeys, Keys, settle
+from service.background.endpoints import JobsFace
+from service.background.endpoints import router as background_jobs
+from service.background.service import working
 from service.catalog.accelerators.endpoints import router as accelerators
 from service.catalog.face import CatalogFace
 from service.catalog.grids.endpoints import router as grids
@@ -21,14 +36,38 @@ from service.catalog.models.endpoints import router as models
 from service.catalog.offers.endpoints import router as offers
 from service.catalog.sites.endpoints import router as sites
 from service.estimates.endpoints import router as estimates
+from service.kit.admission import Admission, Authenticate
+from service.kit.context import RequestContext
 from service.kit.database import Database
+from service.kit.keyring import Keyring
+from service.kit.operational import expected_failure, install_database_errors
+from service.kit.pages import PageTokens
 from service.kit.problems import problems_page
-from service.kit.web import RequestContext, add_routes, install_problem_handlers
+from service.kit.subjects import permission
+from service.kit.web import add_routes, install_problem_handlers
+from service.metrics import scrape
 from service.openapi import openapi_document
 from service.settings import Settings
 from service.snapshot.service import SnapshotStore
 
-ROUTERS = (estimates, models, accelerators, links, offers, grids, sites)
+ROUTERS = (
+    estimates,
+    models,
+    accelerators,
+    links,
+    offers,
+    grids,
+    sites,
+    keys,
+    tenants,
+    background_jobs,
+    audit_events,
+)
+log = logging.getLogger(__name__)
+
+_READ_METRICS = permission("metrics", "read")
+_POLL_SECONDS = 1.0
+_NOTE_USE_SECONDS = 30.0
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -42,8 +81,9 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
-    app.add_middleware(RequestContext, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(RequestContext, max_body_bytes=settings.max_body_bytes, hosts=settings.hosts)
     install_problem_handlers(app)
+    install_database_errors(app)
     # Routes are tried in this order.
     _add_health(app)
     for router in ROUTERS:
@@ -52,24 +92,74 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def attach(app: FastAPI, database: Database) -> None:
+def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyring) -> None:
     """Let ``app`` serve ``database``, whose schema must be current."""
-    snapshots = SnapshotStore(database)
-    app.state.database = database
-    app.state.snapshots = snapshots
-    app.state.catalog = CatalogFace(database, snapshots.refresh)
-    app.state.batch_turn = asyncio.Lock()
+    state = app.state
+    writes, keys = Writes(database, keyring), Keys.of(keyring)
+    settle(database, keyring, writes)
+    tokens = PageTokens(keyring.key("page tokens"))
+    state.database = database
+    state.snapshots = SnapshotStore(database)
+    state.held_keys = HeldKeys(database, keys)
+    authenticate = _authenticator(settings, state.held_keys) if settings.mode == "tenant" else None
+    state.admission = Admission(authenticate, requests_per_minute=settings.requests_per_minute)
+    refresh = state.snapshots.refresh
+    state.catalog = CatalogFace(database, writes=writes, tokens=tokens, on_change=refresh)
+    refresh = state.held_keys.refresh
+    state.auth = AuthFace(database, writes=writes, keys=keys, tokens=tokens, on_change=refresh)
+    state.audit = AuditFace(database, writes=writes, tokens=tokens)
+    state.jobs = JobsFace(database, writes=writes, tokens=tokens)
+    state.batch_turn = asyncio.Lock()
+    state.draining = False
+    state.background_threads = settings.background_threads
+
+
+def _authenticator(settings: Settings, keys: HeldKeys) -> Authenticate:
+    issuer = settings.issuer
+    if issuer is None:
+        return keys.authenticate
+    from service.auth.tokens import Authenticator  # noqa: PLC0415  # a tenth of a second to import
+
+    return Authenticator(keys, issuer)
 
 
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    snapshots: SnapshotStore = app.state.snapshots
-    await asyncio.to_thread(snapshots.refresh)
-    refreshing = asyncio.create_task(snapshots.keep_fresh())
-    yield
-    refreshing.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await refreshing
+    await asyncio.to_thread(_refresh, app)
+    following = [
+        asyncio.create_task(_every(_POLL_SECONDS, _refresh, app)),
+        asyncio.create_task(_every(_NOTE_USE_SECONDS, _note_use, app)),
+    ]
+    async with working(app.state.database, app.state.background_threads):
+        yield
+    for task in following:
+        task.cancel()
+    await asyncio.gather(*following, return_exceptions=True)
+    with contextlib.suppress(SQLAlchemyError):
+        await asyncio.to_thread(_note_use, app)
+
+
+def _refresh(app: FastAPI) -> None:
+    """Take over what other processes have changed."""
+    app.state.snapshots.refresh()
+    app.state.held_keys.refresh()
+
+
+def _note_use(app: FastAPI) -> None:
+    app.state.held_keys.note_use()
+
+
+async def _every(seconds: float, do: Callable[[FastAPI], None], app: FastAPI) -> None:
+    """Do something for ever; a failed attempt is tried again."""
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await asyncio.to_thread(do, app)
+        except Exception as error:
+            if failure := expected_failure(error):
+                log.warning("%s failed: %s", do.__name__, failure)
+            else:
+                log.exception("%s failed", do.__name__)
 
 
 def _add_health(app: FastAPI) -> None:
@@ -79,14 +169,33 @@ def _add_health(app: FastAPI) -> None:
 
     @app.get("/readyz", include_in_schema=False)
     def readyz() -> Response:
-        """The catalog is loaded and the database answers."""
-        database: Database = app.state.database
-        if app.state.snapshots.is_ready and database.answers():
+        """The catalog is loaded, the database answers, and the process is not about to stop."""
+        state = app.state
+        if not state.draining and state.snapshots.is_ready and state.database.answers():
             return Response(status_code=200)
         return Response(status_code=503, headers={"Retry-After": "1"})
 
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics(request: Request) -> Response:
+        """Counts for Prometheus; the scope `metrics:read` is granted by name only."""
+        await app.state.admission.admit(request.scope, _READ_METRICS)
+        return Response(await asyncio.to_thread(scrape, app), media_type=CONTENT_TYPE_LATEST)
+
 
 _ASSETS = "/docs/assets"
+_INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+
+
+def _reader(page: HTMLResponse) -> HTMLResponse:
+    """A page of a reader that may run its own scripts, those written into it by their hash, and no others."""
+    digests = (hashlib.sha256(script).digest() for script in _INLINE.findall(bytes(page.body)))
+    hashes = "".join(f" 'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    page.headers["Content-Security-Policy"] = (
+        f"default-src 'none'; script-src 'self'{hashes}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; worker-src blob:; "
+        "frame-ancestors 'none'"
+    )
+    return page
 
 
 def _add_documentation(app: FastAPI) -> None:
@@ -108,23 +217,25 @@ def _add_documentation(app: FastAPI) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def swagger_ui() -> HTMLResponse:
-        return get_swagger_ui_html(
+        page = get_swagger_ui_html(
             openapi_url="/openapi.json",
             title="Ironlaw",
             swagger_js_url=f"{_ASSETS}/swagger-ui-bundle.js",
             swagger_css_url=f"{_ASSETS}/swagger-ui.css",
             swagger_favicon_url=f"{_ASSETS}/favicon.png",
         )
+        return _reader(page)
 
     @app.get("/redoc", include_in_schema=False)
     async def redoc() -> HTMLResponse:
-        return get_redoc_html(
+        page = get_redoc_html(
             openapi_url="/openapi.json",
             title="Ironlaw",
             redoc_js_url=f"{_ASSETS}/redoc.standalone.js",
             redoc_favicon_url=f"{_ASSETS}/favicon.png",
             with_google_fonts=False,
         )
+        return _reader(page)
 
     @app.get("/docs/problems", include_in_schema=False)
     async def problems() -> HTMLResponse:

@@ -6,18 +6,27 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from service.settings import Settings
 
+if TYPE_CHECKING:
+    from service.operator import Operator
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+worker = typer.Typer(no_args_is_help=True)
+app.add_typer(worker, name="worker", help="Work for the service.")
 
 START_SECONDS = 30.0
 ACCEPTS_PER_TURN = 16
+GRACEFUL_SECONDS = 10
+"""What requests under way get to finish once the service is told to stop."""
 
 
 class Operation(StrEnum):
@@ -44,6 +53,8 @@ def serve(
 
     from service.app import attach, create_app  # noqa: PLC0415
     from service.kit.database import Database  # noqa: PLC0415
+    from service.kit.logs import configure_logs  # noqa: PLC0415
+    from service.kit.server import BoundedProtocol  # noqa: PLC0415
     from service.storage import prepare  # noqa: PLC0415
 
     settings = Settings()
@@ -53,28 +64,43 @@ def serve(
     listening = socket.create_server((settings.host, settings.port), family=family)
     host = f"[{settings.host}]" if is_v6 else settings.host
     address = f"http://{host}:{listening.getsockname()[1]}"
+    keyring = settings.keyring
+    configure_logs(as_json=settings.log_format == "json", stream=sys.stderr)
     database = Database(settings.database)
     typer.echo(prepare(database), err=True)
     application = create_app(settings)
-    attach(application, database)
+    attach(application, database, settings, keyring)
     application.state.snapshots.refresh()
     _spare_collector()
     config = uvicorn.Config(
         application,
         loop="uvloop",
-        http="httptools",
+        http=BoundedProtocol,
+        ws="none",
         access_log=False,
-        log_level="warning",
+        log_config=None,
         server_header=False,
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=GRACEFUL_SECONDS,
     )
     typer.echo(f"serving on {address}, documentation at {address}/docs", err=True)
-    if ask:
+    if ask and settings.mode == "open":  # elsewhere it would need a key
         threading.Thread(target=_ask_reference, args=(address,), daemon=True).start()
     # libuv accepts one connection of a socket per turn of its loop; behind busy connections the last of 32
     # new ones waited a fifth of a second. Every handle on the same socket accepts one more.
     handles = [listening, *(listening.dup() for _ in range(ACCEPTS_PER_TURN - 1))]
-    uvicorn.Server(config).run(sockets=handles)
+    _server(config, application.state).run(sockets=handles)
+
+
+def _server(config: Any, state: Any) -> Any:  # noqa: ANN401
+    """A server that is no longer ready from the moment in which it is told to stop."""
+    import uvicorn  # noqa: PLC0415
+
+    class Draining(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ANN401
+            state.draining = True
+            super().handle_exit(sig, frame)
+
+    return Draining(config)
 
 
 def _spare_collector() -> None:
@@ -122,6 +148,105 @@ def _is_ready(client: Any) -> bool:  # noqa: ANN401
         return False
 
 
+keys_app = typer.Typer(no_args_is_help=True, help="API keys, with access to the database.")
+tenants_app = typer.Typer(no_args_is_help=True, help="Tenants, with access to the database.")
+audit_app = typer.Typer(no_args_is_help=True, help="The record of every stored write.")
+app.add_typer(keys_app, name="keys")
+app.add_typer(tenants_app, name="tenants")
+app.add_typer(audit_app, name="audit")
+
+
+@keys_app.command("create")
+def create_key(
+    *,
+    name: Annotated[str, typer.Option(help="What the key is for.")] = "created at the command line",
+    tenant: Annotated[str, typer.Option(help="Tenant that the key acts for.")] = "default",
+    scope: Annotated[list[str] | None, typer.Option(help="Scope, such as models:read; repeatable.")] = None,
+    admin: Annotated[bool, typer.Option(help="Every scope, those of the operator included.")] = False,
+    if_none: Annotated[bool, typer.Option(help="Do nothing where there is a key already.")] = False,
+) -> None:
+    """Create a key and print it; it is shown this once."""
+    from service.operator import Operator  # noqa: PLC0415
+
+    operator = Operator(Settings())
+    if if_none and operator.has_keys():
+        typer.echo("there is a key already", err=True)
+        return
+    typer.echo(operator.create_key(name, tenant, scope or [], admin=admin))
+
+
+@keys_app.command("revoke")
+def revoke_key(
+    key_id: Annotated[str, typer.Argument(help="Id of the key: the middle part of it.")],
+    *,
+    tenant: Annotated[str, typer.Option(help="Tenant of the key.")] = "default",
+) -> None:
+    """Revoke a key: it stops working within two seconds, everywhere."""
+    from service.operator import Operator  # noqa: PLC0415
+
+    Operator(Settings()).revoke_key(key_id, tenant)
+    typer.echo(f"revoked {key_id}")
+
+
+@tenants_app.command("create")
+def create_tenant(
+    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
+    *,
+    name: Annotated[str, typer.Option(help="Name of the tenant.")],
+) -> None:
+    """Create a tenant; a key made for it is the way in."""
+    from service.operator import Operator  # noqa: PLC0415
+
+    Operator(Settings()).create_tenant(tenant_id, name)
+    typer.echo(f"created {tenant_id}")
+
+
+@tenants_app.command("export")
+def export_tenant(
+    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")],
+) -> None:
+    """Write every row of a tenant to one file, a line of JSON each, for its owner alone."""
+    from service.operator import Operator  # noqa: PLC0415
+
+    Operator(Settings()).export_tenant(tenant_id, file)
+    typer.echo(f"exported {tenant_id}")
+
+
+@tenants_app.command("redact")
+def redact_tenant(
+    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; there is no way back.")] = False,
+) -> None:
+    """Disable a tenant and delete everything of it but its audit chain, which then names nobody."""
+    from service.operator import Operator  # noqa: PLC0415
+
+    if not yes:
+        raise typer.BadParameter("this deletes for good; say so with --yes")
+    Operator(Settings()).redact_tenant(tenant_id)
+    typer.echo(f"redacted {tenant_id}")
+
+
+@audit_app.command("verify")
+def verify_audit() -> None:
+    """Read the chain of every tenant; fails where an event was changed, dropped or reordered."""
+    from service.operator import Operator  # noqa: PLC0415
+
+    raise typer.Exit(_report_audit(Operator(Settings())))
+
+
+def _report_audit(operator: "Operator") -> int:
+    """Say for each tenant whether its chain holds; the exit status."""
+    faults = 0
+    for verdict in operator.verify_audit():
+        state = "holds" if verdict.fault is None else f"BREAKS at event {verdict.fault.sequence}"
+        why = "" if verdict.fault is None else f": {verdict.fault.code}, {verdict.fault.detail}"
+        typer.echo(f"{verdict.tenant_id}: {verdict.events} events, {state}{why}, head {verdict.head_hash}")
+        faults += verdict.fault is not None
+    return min(faults, 1)
+
+
 @app.command()
 def migrate() -> None:
     """Bring the schema and the shipped catalog of the database up to date."""
@@ -129,6 +254,49 @@ def migrate() -> None:
     from service.storage import migrate  # noqa: PLC0415
 
     typer.echo(migrate(Database(Settings().database)))
+
+
+@worker.command()
+def background() -> None:
+    """Work on background jobs, beside or instead of the threads of the servers."""
+    from service.background.service import work  # noqa: PLC0415
+    from service.kit.database import Database  # noqa: PLC0415
+    from service.storage import prepare  # noqa: PLC0415
+
+    settings = Settings()
+    if not settings.background_threads:
+        raise typer.BadParameter("IRONLAW_BACKGROUND_THREADS is 0: there is nothing to work with")
+    database = Database(settings.database)
+    typer.echo(prepare(database), err=True)
+    work(database, settings.background_threads)
+
+
+@app.command()
+def backup(file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")]) -> None:
+    """Write a consistent copy of the database to one file, while the service runs."""
+    from service.backup import back_up  # noqa: PLC0415
+    from service.kit.database import Database  # noqa: PLC0415
+
+    _list_contents(back_up(Database(Settings().database), file))
+
+
+@app.command()
+def restore(file: Annotated[Path, typer.Argument(help="A file of `ironlaw backup`, of any engine.")]) -> None:
+    """Fill an empty database from a backup, and bring it up to date."""
+    from service.backup import restore, restored  # noqa: PLC0415
+    from service.kit.database import Database  # noqa: PLC0415
+    from service.operator import Operator  # noqa: PLC0415
+
+    settings = Settings()
+    database = Database(settings.database)
+    _list_contents(restore(database, file))
+    typer.echo(restored(database))
+    raise typer.Exit(_report_audit(Operator(settings)))
+
+
+def _list_contents(contents: Iterable[Any]) -> None:
+    for content in contents:
+        typer.echo(f"{content.row_count:>12,}  {content.table_name}")
 
 
 @app.command()
@@ -191,6 +359,7 @@ def _operation_of(text: bytes) -> Operation:
 def _catalog() -> Any:  # noqa: ANN401
     """The catalog of the configured database, or the shipped one where there is none yet."""
     from service.kit.database import Database  # noqa: PLC0415
+    from service.kit.subjects import DEFAULT_TENANT  # noqa: PLC0415
     from service.snapshot.service import SnapshotStore, shipped_snapshot  # noqa: PLC0415
     from service.storage import check  # noqa: PLC0415
 
@@ -201,7 +370,7 @@ def _catalog() -> Any:  # noqa: ANN401
     check(database)
     store = SnapshotStore(database)
     store.refresh()
-    return store.current
+    return store.current(DEFAULT_TENANT)
 
 
 @app.command()
@@ -218,20 +387,34 @@ def _what_to_mend(error: Exception) -> str | None:
     from pydantic import ValidationError  # noqa: PLC0415
     from sqlalchemy.exc import ArgumentError, OperationalError  # noqa: PLC0415
 
+    from service.auth.errors import SecretMismatch  # noqa: PLC0415
+    from service.backup import BackupRefused  # noqa: PLC0415
+    from service.kit.problems import Problem  # noqa: PLC0415
     from service.storage import SchemaMismatch  # noqa: PLC0415
 
-    if isinstance(error, SchemaMismatch):
-        return str(error)
-    if isinstance(error, ValidationError) and error.title == Settings.__name__:
-        faults = (f"IRONLAW_{str(item['loc'][0]).upper()}: {item['msg']}" for item in error.errors())
-        return "; ".join(faults)
+    if isinstance(error, Problem):
+        return "; ".join([error.detail, *(field.detail for field in error.errors)])
+    if isinstance(error, ValidationError) and error.title in (
+        Settings.__name__,
+        "ApiKeyInput",
+        "TenantInput",
+    ):
+        return "; ".join(_fault(error.title, item) for item in error.errors())
     if isinstance(error, OperationalError):
         return f"the database does not answer: {str(error.orig).splitlines()[0]}"
     if isinstance(error, ArgumentError):
         return "IRONLAW_DATABASE_URL is not the address of a database"
-    if isinstance(error, OSError):
+    if isinstance(error, SchemaMismatch | SecretMismatch | BackupRefused | OSError):
         return str(error)
     return None
+
+
+def _fault(shape: str, item: Any) -> str:  # noqa: ANN401
+    """One thing that is wrong with a setting or an argument, without its value."""
+    place = ".".join(str(part) for part in item["loc"])
+    if shape == Settings.__name__ and place:
+        place = f"IRONLAW_{place.upper()}"
+    return f"{place}: {item['msg']}" if place else str(item["msg"])
 
 
 def main() -> None:

@@ -7,9 +7,8 @@ from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
 from service.catalog.nouns import MODELS, NOUNS
 from service.catalog.rows import Document, Noun
-from service.catalog.shipped import shipped_documents
 from service.estimates.service import ESTIMATES
-from service.snapshot.service import build_snapshot
+from service.snapshot.service import shipped_snapshot
 
 REFERENCE_QUESTION: Final[dict[str, Any]] = {
     "model": {"source": "parameter_count", "parameter_count": 70_000_000_000},
@@ -37,7 +36,7 @@ _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
 _SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
 
-EXAMPLES: Final[dict[str, dict[str, Any]]] = {
+_WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_memory": _SERVED,
     "estimate_memory_batch": {"requests": [_SERVED]},
     "estimate_throughput": _SERVED,
@@ -146,17 +145,25 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
         "sources": _SOURCES,
     },
     "update_site": {"pue": 1.18},
+    "create_api_key": {"name": "Capacity dashboard", "scopes": ["estimates:read", "models:read"]},
+    "rotate_api_key": {"overlap_seconds": 86400},
+    "create_tenant": {"id": "research", "name": "Research"},
+}
+_COPIED = ("offer", "accelerator", "link", "model", "grid", "site")
+EXAMPLES: Final[dict[str, dict[str, Any]]] = {
+    **_WRITTEN,
+    **{f"copy_{noun}": {"id": f"{_WRITTEN[f'create_{noun}']['id']}-copy"} for noun in _COPIED},
 }
 """A request body for each operation that takes one."""
 
 
 def answers() -> dict[str, Any]:
     """What a fresh service answers to each example, by operation."""
-    return _estimates() | _rows()
+    return _estimates() | _rows() | _TRUST
 
 
 def _estimates() -> dict[str, Any]:
-    catalog = build_snapshot(1, shipped_documents())
+    catalog = shipped_snapshot(1)
     answered: dict[str, Any] = {}
     for name, (question, estimate) in ESTIMATES.items():
         operation = f"estimate_{name.replace('-', '_')}"
@@ -172,14 +179,82 @@ def _rows() -> dict[str, Any]:
         sent = EXAMPLES[f"create_{singular}"]
         created = _row(noun, _complete(noun, sent), version=1)
         changed = _complete(noun, {**sent, **EXAMPLES[f"update_{singular}"]})
+        copied = _complete(noun, {**sent, **EXAMPLES[f"copy_{singular}"], "aliases": []})
         answered |= {
             f"list_{noun.name}": {"items": [created], "next_page_token": None},
             f"create_{singular}": created,
             f"get_{singular}": created,
             f"update_{singular}": _row(noun, changed, version=2),
+            f"copy_{singular}": _row(noun, copied, version=1),
         }
     imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
     return answered | {"import_model": imported.answer(_row(MODELS, imported.document, version=1))}
+
+
+_KEY: Final[dict[str, Any]] = {
+    **EXAMPLES["create_api_key"],
+    "id": "k3q8v1x7m2c9d4ha",
+    "tenant_id": "default",
+    "kind": "api_key",
+    "version": 1,
+    "created_at": _WRITTEN_AT,
+}
+_ROTATING: Final = {**_KEY, "version": 2, "rotation_ends_at": "2026-11-21T12:00:00Z"}
+_SECRET: Final = "ironlaw_k3q8v1x7m2c9d4ha_" + "0" * 49  # no key: its checksum is wrong
+_JOB: Final[dict[str, Any]] = {
+    "id": "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+    "kind": "plans.search",
+    "state": "waiting",
+    "attempt": 0,
+    "cancel_requested": False,
+    "progress": {"scored": 120000},
+    "result": {},
+    "created_at": _WRITTEN_AT,
+    "due_at": _WRITTEN_AT,
+}
+_TENANT: Final = {**EXAMPLES["create_tenant"], "version": 1, "created_at": _WRITTEN_AT}
+_EVENT: Final = {
+    "sequence": 2,
+    "occurred_at": _WRITTEN_AT,
+    "operation": "create_tenant",
+    "resource": "tenants/research",
+    "subject_kind": "local",
+    "subject_id": "local",
+    "request_id": "5c1a9e7702b4d3f8",
+    "after_digest": "4" * 64,
+    "previous_hash": "a" * 64,
+    "hash": "b" * 64,
+}
+_TRUST: Final[dict[str, Any]] = {
+    "list_api_keys": {"items": [_KEY], "next_page_token": None},
+    "create_api_key": {"key": _KEY, "secret": _SECRET},
+    "get_api_key": _KEY,
+    "rotate_api_key": {"key": _ROTATING, "secret": _SECRET},
+    "retire_api_key": {**_KEY, "version": 3},
+    "list_tenants": {"items": [_TENANT], "next_page_token": None},
+    "create_tenant": _TENANT,
+    "get_tenant": _TENANT,
+    "disable_tenant": {**_TENANT, "version": 2, "disabled_at": _WRITTEN_AT},
+    "enable_tenant": {**_TENANT, "version": 3},
+    "list_background_jobs": {"items": [_JOB], "next_page_token": None},
+    "get_background_job": _JOB,
+    "cancel_background_job": {
+        **{name: value for name, value in _JOB.items() if name != "due_at"},
+        "state": "cancelled",
+        "cancel_requested": True,
+        "finished_at": _WRITTEN_AT,
+    },
+    "retry_background_job": _JOB,
+    "list_audit_events": {"items": [_EVENT], "next_page_token": None},
+    "verify_audit_events": {"valid": True, "events": 2, "head_hash": "b" * 64},
+}
+EXAMPLE_IDS: Final[dict[str, str]] = {
+    **{noun: EXAMPLES[f"create_{noun.removesuffix('s')}"]["id"] for noun in NOUNS},
+    "api-keys": _KEY["id"],
+    "tenants": _TENANT["id"],
+    "background-jobs": _JOB["id"],
+}
+"""An id for the path of each collection."""
 
 
 def _complete(noun: Noun, sent: Document) -> Document:
@@ -188,5 +263,5 @@ def _complete(noun: Noun, sent: Document) -> Document:
 
 
 def _row(noun: Noun, document: Document, *, version: int) -> Document:
-    added = {"version": version, "revision": version + 1, "origin": "user", "created_at": _WRITTEN_AT}
+    added = {"version": version, "revision": version + 1, "origin": "tenant", "created_at": _WRITTEN_AT}
     return {**document, **noun.derived(document), **added}

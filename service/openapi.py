@@ -14,23 +14,36 @@ from pydantic_core import to_jsonable_python
 from service import __version__
 from service.catalog.models import schemas as models
 from service.estimates.endpoints import REVISION_PARAMETER
-from service.examples import EXAMPLES, answers
+from service.examples import EXAMPLE_IDS, EXAMPLES, answers
+from service.kit.bodies import MOST_VALUES
 from service.kit.problems import (
     CONTENT_TYPE,
     BadRequest,
     Conflict,
+    Forbidden,
+    HeadersTooLarge,
+    HostNotAllowed,
     NotFound,
     PayloadTooLarge,
     PreconditionFailed,
     PreconditionRequired,
     Problem,
+    RequestTimeout,
+    TooManyRequests,
+    Unauthorized,
     Unavailable,
     Unprocessable,
     UnsupportedMediaType,
+    UriTooLong,
 )
+from service.kit.web import JsonRoute
 from service.questions import answers as answer_shapes
 from service.questions import base
 
+_DESCRIPTION = f"""Does it fit, how fast will it go, what will it cost, what will the utility bill be.
+
+A body has at most {MOST_VALUES:,} members and elements. A member that an object has twice is refused in what
+is stored; of an estimate the last one counts."""
 _TEXT = {"type": "string", "maxLength": 2000}
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -70,31 +83,61 @@ _TAGS = (
     ("offers", "Dated prices."),
     ("grids", "Carbon intensity and water of electricity grids."),
     ("sites", "Buildings."),
+    ("api-keys", "Keys with which programs call the service."),
+    ("tenants", "Whose data is whose; for the operator of the service."),
+    ("background-jobs", "What the service does by itself."),
+    ("audit-events", "The record of every stored write."),
 )
 _PROBLEMS = {
     problem.status: problem
     for problem in (
         BadRequest,
+        Unauthorized,
+        Forbidden,
         NotFound,
+        RequestTimeout,
         Conflict,
         PreconditionFailed,
         PayloadTooLarge,
+        UriTooLong,
         UnsupportedMediaType,
+        HostNotAllowed,
         Unprocessable,
         PreconditionRequired,
+        TooManyRequests,
+        HeadersTooLarge,
         Problem,
         Unavailable,
     )
 }
-_ALWAYS = (422, 500)
+_ALWAYS = (401, 403, 408, 414, 421, 422, 429, 431, 500, 503)
 _WITH_BODY = (400, 413, 415)
-_BY_METHOD = {"post": (409,), "patch": (404, 409, 412, 428), "delete": (404, 409, 412, 428), "get": ()}
-_SUCCESSES = {"200": "What was asked for.", "201": "The new row.", "204": "The row is deleted."}
+_IF_MATCHING = (412, 428)
+_SUCCESSES = {"200": "What was asked for.", "201": "What was created.", "204": "It is gone."}
+_SECURITY_SCHEMES = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key, or a token of the configured issuer. In open mode nothing is asked for.",
+    }
+}
 _HEADERS = {
     "Request-Id": {
         "description": "Id of the request, for the service's log.",
         "required": True,
         "schema": {"type": "string", "maxLength": 16},
+    },
+    "WWW-Authenticate": {
+        "description": "The kind of credentials asked for, and what is wrong with those sent (RFC 6750).",
+        "schema": {"type": "string", "maxLength": 200},
+    },
+    "RateLimit-Policy": {
+        "description": "How many requests a caller may make in a window of so many seconds.",
+        "schema": {"type": "string", "maxLength": 200},
+    },
+    "RateLimit": {
+        "description": "How many are left, and seconds until the window ends.",
+        "schema": {"type": "string", "maxLength": 200},
     },
     "Retry-After": {
         "description": "Seconds after which to try again.",
@@ -113,13 +156,15 @@ def _statuses(path: str, method: str, operation: dict[str, Any]) -> set[int]:
     statuses = set(_ALWAYS)
     if "requestBody" in operation:
         statuses |= set(_WITH_BODY)
-    if path.startswith("/v1/estimates"):
-        return statuses | {400, 503}
     if "{id}" in path:
         statuses.add(404)
     elif method == "get":
         statuses.add(400)  # a page token of another list
-    return statuses | set(_BY_METHOD[method])
+    if method != "get" and not path.startswith("/v1/estimates"):
+        statuses.add(409)
+    if any(parameter["name"] == "if-match" for parameter in operation.get("parameters", ())):
+        statuses |= set(_IF_MATCHING)
+    return statuses
 
 
 def _problem_response(status: int) -> dict[str, Any]:
@@ -172,27 +217,39 @@ def _describe(schemas: dict[str, Any]) -> None:
                 schemas[name]["properties"][member]["description"] = text
 
 
-def _complete_parameters(operation: dict[str, Any]) -> None:
-    noun = operation["operationId"].partition("_")[2]
+def _complete_parameters(path: str, operation: dict[str, Any]) -> None:
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"]
         if parameter["in"] == "path":
-            parameter["example"] = EXAMPLES[f"create_{noun}"]["id"]
+            parameter["example"] = EXAMPLE_IDS[path.split("/")[2]]
         elif parameter["in"] == "header":
-            parameter["name"] = parameter["name"].title()
-            parameter["example"] = '"1"'
+            name = parameter["name"] = parameter["name"].title()
+            parameter["example"] = _EXAMPLE_HEADERS[name]
             del schema["default"]
-            if parameter["name"] == "If-Match":
+            if name == "If-Match":
                 parameter["required"] = True
-                schema["pattern"] = r'^(\*|"[0-9]{1,19}")$'
+                schema["pattern"] = r'^(\*|"(shipped-)?[0-9]{1,19}")$'
         elif schema.get("type") == "number":
             # Clients send the defaults that they know, and rows without the figure would not pass.
             del schema["default"]
 
 
+_EXAMPLE_HEADERS = {
+    "If-Match": '"1"',
+    "If-None-Match": '"1"',
+    "Idempotency-Key": "2026-11-21-h100-offer",
+}
+_MORE_HEADERS = {
+    "401": ["WWW-Authenticate"],
+    "403": ["WWW-Authenticate"],
+    "429": ["Retry-After"],
+    "503": ["Retry-After"],
+}
+
+
 def _complete_responses(operation: dict[str, Any], answer: object) -> None:
     for status, response in operation["responses"].items():
-        names = ["Request-Id", *(["Retry-After"] if status == "503" else [])]
+        names = ["Request-Id", "RateLimit-Policy", "RateLimit", *_MORE_HEADERS.get(status, [])]
         headers = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
         response["headers"] = {**response.get("headers", {}), **headers}
         if status in _SUCCESSES:
@@ -207,13 +264,14 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         title="Ironlaw",
         version=__version__,
         summary="Capacity planning for machine learning.",
-        description="Does it fit, how fast will it go, what will it cost, what will the utility bill be.",
+        description=_DESCRIPTION,
         routes=app.routes,
         tags=[{"name": name, "description": text} for name, text in _TAGS],
         servers=[{"url": "/", "description": "This service."}],
     )
-    document["security"] = []  # the service knows no callers yet
     components = document["components"]
+    components["securitySchemes"] = _SECURITY_SCHEMES
+    needed = {route.name: route.permission.scope for route in app.routes if isinstance(route, JsonRoute)}
     for unused in ("HTTPValidationError", "ValidationError", "JsonValue"):
         components["schemas"].pop(unused, None)
     _describe(components["schemas"])
@@ -226,10 +284,12 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         for status in _statuses(path, method, operation):
             operation["responses"][str(status)] = _problem_response(status)
         operation["responses"] = dict(sorted(operation["responses"].items()))
-        _complete_parameters(operation)
+        _complete_parameters(path, operation)
+        operation["security"] = [{"bearer": [needed[operation["operationId"]]]}]
         _complete_responses(operation, answered.get(operation["operationId"]))
         if path.startswith("/v1/estimates"):
             operation["parameters"] = [REVISION_PARAMETER]
+        operation["description"] += f" Needs the scope `{needed[operation['operationId']]}`."
         if "requestBody" in operation:
             content = operation["requestBody"]["content"]["application/json"]
             content["example"] = EXAMPLES[operation["operationId"]]

@@ -1,11 +1,20 @@
 """Settings, from environment variables with the prefix IRONLAW_."""
 
+import ipaddress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy import URL, make_url
+
+from service.kit.keyring import Keyring, read_or_create
+
+if TYPE_CHECKING:
+    from service.auth.oidc import Issuer
+
+SHORTEST_SECRET = 32
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 class Settings(BaseSettings):
@@ -17,12 +26,52 @@ class Settings(BaseSettings):
     """Address to serve on."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     """Port to serve on; 0 takes a free one."""
+    mode: Literal["open", "tenant"] = "open"
+    """`open` takes everybody who reaches a loopback address; `tenant` wants an API key or a token."""
+    allowed_hosts: str = ""
+    """Host names to answer for, separated by commas, `*` for any; empty for those of loopback."""
     data_dir: Path = Path("data")
-    """Folder of the embedded database and its backups."""
+    """Folder of the embedded database, its backups and the secret."""
     database_url: str = ""
     """A PostgreSQL address such as postgresql+psycopg://user@host/name; empty for the embedded database."""
+    secret_key: SecretStr = SecretStr("")
+    """What key digests and audit seals are made with, the same for every process; empty for the file."""
+    secret_key_file: Path | None = None
+    """File of the secret; `secret.key` in the data directory, made at the first start, if it is not set."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 8 * 2**20
     """Largest request body."""
+    background_threads: Annotated[int, Field(ge=0, le=64)] = 2
+    """Threads of this process that work on background jobs; with 0 it only asks for them."""
+    requests_per_minute: Annotated[int, Field(ge=0, le=10**9)] = 600_000
+    """Requests that one caller may make in a minute of one process; 0 for any number."""
+    log_format: Literal["json", "text"] = "json"
+    """`json` writes one object a line to standard error, `text` is for people."""
+    oidc_issuer: str = ""
+    """Issuer of the tokens that are taken; empty takes API keys only."""
+    oidc_audience: str = ""
+    """Audience that tokens must name."""
+    oidc_algorithms: str = "RS256,ES256"
+    """Signature algorithms that are taken, separated by commas."""
+    oidc_jwks_url: str = ""
+    """Address of the issuer's keys; found by discovery if it is empty."""
+    oidc_tenant_claim: str = "tenant"
+    """Claim that names the tenant."""
+    oidc_tenant: str = ""
+    """Tenant of tokens without that claim; empty refuses them."""
+    oidc_scope_claim: str = "scope"
+    """Claim that lists the scopes."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.mode == "open" and not _is_loopback(self.host):
+            raise ValueError(f"IRONLAW_MODE=open serves on loopback only, not on {self.host}")
+        if self.secret_key and len(self.secret_key.get_secret_value()) < SHORTEST_SECRET:
+            raise ValueError(f"IRONLAW_SECRET_KEY must have {SHORTEST_SECRET} characters at least")
+        if bool(self.oidc_issuer) != bool(self.oidc_audience):
+            raise ValueError("IRONLAW_OIDC_ISSUER and IRONLAW_OIDC_AUDIENCE belong together")
+        if self.oidc_issuer:
+            assert self.issuer  # noqa: S101  # refuses algorithms that are not safe
+        return self
 
     @property
     def database(self) -> URL:
@@ -30,3 +79,46 @@ class Settings(BaseSettings):
         if self.database_url:
             return make_url(self.database_url)
         return URL.create("sqlite", database=str(self.data_dir / "ironlaw.db"))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Host names that the service answers for."""
+        given = tuple(name.strip() for name in self.allowed_hosts.split(",") if name.strip())
+        return given or LOOPBACK_NAMES
+
+    @property
+    def keyring(self) -> Keyring:
+        """The keys of the service's secret."""
+        given = self.secret_key.get_secret_value().encode()
+        if not given and self.secret_key_file:
+            given = self.secret_key_file.read_bytes().strip()
+        secret = given or read_or_create(self.data_dir / "secret.key")
+        if len(secret) < SHORTEST_SECRET:
+            raise OSError(f"the secret must have {SHORTEST_SECRET} characters at least")
+        return Keyring(secret)
+
+    @property
+    def issuer(self) -> "Issuer | None":
+        """The issuer of the tokens that are taken."""
+        if not self.oidc_issuer:
+            return None
+        from service.auth.oidc import Issuer  # noqa: PLC0415  # a tenth of a second to import
+
+        return Issuer(
+            issuer=self.oidc_issuer,
+            audience=self.oidc_audience,
+            algorithms=tuple(name.strip() for name in self.oidc_algorithms.split(",")),
+            jwks_url=self.oidc_jwks_url,
+            tenant_claim=self.oidc_tenant_claim,
+            tenant=self.oidc_tenant,
+            scope_claim=self.oidc_scope_claim,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

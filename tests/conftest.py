@@ -6,7 +6,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ from fastapi import FastAPI
 from hypothesis import settings
 from sqlalchemy import text
 
-from service.app import attach, create_app
+from service.app import create_app
 from service.kit.database import Database
-from service.settings import Settings
 from service.snapshot.service import Snapshot
 from service.storage import upgrade
+from tests.applications import OPEN, TENANT, Callers, attach, quiet_logs
 from tests.asking import shipped
 
 settings.register_profile("checks", deadline=None, derandomize=True, max_examples=60)
@@ -51,6 +51,7 @@ def _stop_server(directory: Path) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    quiet_logs()
     if not hasattr(config, "workerinput"):
         os.environ[_SERVER_DIRECTORY] = tempfile.mkdtemp(prefix="ironlaw-")
 
@@ -136,24 +137,30 @@ class Databases:
 
 
 @pytest.fixture(scope="session")
-def _factories() -> dict[str, Databases]:
-    return {}
+def databases_of(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Databases]:
+    """The maker of databases of a kind."""
+    makers: dict[str, Databases] = {}
+
+    def of(kind: str) -> Databases:
+        if kind not in makers:
+            worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+            uri = request.getfixturevalue("postgresql") if kind == "postgresql" else ""
+            makers[kind] = Databases(kind, tmp_path_factory.mktemp("databases"), uri, worker)
+        return makers[kind]
+
+    return of
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def databases(
-    request: pytest.FixtureRequest,
-    _factories: dict[str, Databases],
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, databases_of: Callable[[str], Databases]
 ) -> Iterator[Databases]:
     """A maker of databases of each kind."""
-    kind = request.param
-    if kind not in _factories:
-        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-        uri = request.getfixturevalue("postgresql") if kind == "postgresql" else ""
-        _factories[kind] = Databases(kind, tmp_path_factory.mktemp("databases"), uri, worker)
-    yield _factories[kind]
-    _factories[kind].dispose()
+    maker = databases_of(request.param)
+    yield maker
+    maker.dispose()
 
 
 @pytest.fixture
@@ -171,10 +178,12 @@ class Client:
         self._lifespan = app.router.lifespan_context(app)
         self._runner.run(self._lifespan.__aenter__())
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        self.headers: dict[str, str] = {}
         self._client = httpx.AsyncClient(transport=transport, base_url="http://test")
 
     def request(self, method: str, url: str, **options: Any) -> httpx.Response:
-        return self._runner.run(self._client.request(method, url, **options))
+        headers = {**self.headers, **(options.pop("headers", None) or {})}
+        return self._runner.run(self._client.request(method, url, headers=headers, **options))
 
     def get(self, url: str, **options: Any) -> httpx.Response:
         return self.request("GET", url, **options)
@@ -197,7 +206,7 @@ class Client:
 @pytest.fixture(scope="session")
 def app() -> FastAPI:
     """The application, without a database."""
-    return create_app(Settings())
+    return create_app(OPEN)
 
 
 @pytest.fixture
@@ -216,6 +225,16 @@ def reader(app: FastAPI, databases: Databases) -> Iterator[Client]:
     caller = Client(app)
     yield caller
     caller.close()
+
+
+@pytest.fixture
+def callers(app: FastAPI, database: Database) -> Iterator[Callers]:
+    """Who calls an application in tenant mode; ``callers.client`` calls without credentials."""
+    attach(app, database, TENANT)
+    callers = Callers(app, database)
+    callers.client = Client(app)
+    yield callers
+    callers.client.close()
 
 
 @pytest.fixture(scope="session")

@@ -85,6 +85,8 @@ class TestEstimate:
     def test_a_data_directory_is_asked_first(self, data_dir, asked):
         """A row that a user has changed counts at the terminal too."""
         with serving(data_dir) as server:
+            copied = server.client.post("/v1/accelerators/h100-sxm:copy", json={})
+            assert copied.status_code == 201
             patched = server.client.patch(
                 "/v1/accelerators/h100-sxm",
                 json={"power_limit_watts": 350.0},
@@ -93,7 +95,7 @@ class TestEstimate:
             assert patched.status_code == 200
         out, _, status = run("estimate", asked(REFERENCE_QUESTION), data_dir=data_dir)
         assert status == 0
-        assert "catalog revision 2" in out
+        assert "catalog revision 3" in out
         assert "165,150 kWh" in out
 
 
@@ -118,7 +120,7 @@ class TestMigrate:
         out, errors, status = run("migrate", data_dir=data_dir, IRONLAW_DATABASE_URL=url)
         assert (errors, status) == ("", 0)
         assert out.startswith("created the schema; catalog revision 1, ")
-        assert not data_dir.exists()
+        assert not (data_dir / "ironlaw.db").exists()
 
 
 @pytest.mark.parametrize(
@@ -128,6 +130,21 @@ class TestMigrate:
         ({"IRONLAW_DATABASE_URL": "nonsense"}, "IRONLAW_DATABASE_URL"),
         ({"IRONLAW_DATABASE_URL": "postgresql+psycopg://127.0.0.1:1/none"}, "the database does not answer"),
         ({"IRONLAW_DATA_DIR": "/dev/null/data"}, "/dev/null"),
+        ({"IRONLAW_HOST": "0.0.0.0"}, "IRONLAW_MODE=open serves on loopback only"),  # noqa: S104
+        ({"IRONLAW_HOST": "::"}, "IRONLAW_MODE=open serves on loopback only"),
+        ({"IRONLAW_HOST": "ironlaw.example"}, "IRONLAW_MODE=open serves on loopback only"),
+        ({"IRONLAW_MODE": "closed"}, "IRONLAW_MODE"),
+        ({"IRONLAW_SECRET_KEY": "short"}, "IRONLAW_SECRET_KEY must have 32"),
+        ({"IRONLAW_SECRET_KEY_FILE": "/nowhere"}, "/nowhere"),
+        ({"IRONLAW_OIDC_ISSUER": "https://issuer.example"}, "IRONLAW_OIDC_AUDIENCE"),
+        (
+            {
+                "IRONLAW_OIDC_ISSUER": "https://issuer.example",
+                "IRONLAW_OIDC_AUDIENCE": "ironlaw",
+                "IRONLAW_OIDC_ALGORITHMS": "HS256",
+            },
+            "the algorithms must be among RS256",
+        ),
     ],
 )
 def test_what_an_operator_can_mend_is_one_line(data_dir, variables, said):

@@ -13,7 +13,8 @@ SERVICE = ROOT / "service"
 ORDER = (
     {"kit", "planning", "protocol"},
     {"questions"},
-    {"audit", "auth"},
+    {"audit"},
+    {"auth"},
     {"catalog"},
     {"nodes"},
     {"benchmarks"},
@@ -24,7 +25,21 @@ ORDER = (
     {"quotes"},
     {"approvals"},
     {"webhooks"},
-    {"app", "cli", "settings", "openapi", "examples", "storage", "terminal"},
+    {
+        "app",
+        "background",
+        "backup",
+        "cli",
+        "examples",
+        "metrics",
+        "openapi",
+        "operator",
+        "settings",
+        "storage",
+        "tables",
+        "tenants",
+        "terminal",
+    },
 )
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 FEATURES = {room for rooms in ORDER[2:-1] for room in rooms}

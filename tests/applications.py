@@ -1,0 +1,97 @@
+"""Applications as tests serve them: any host, no limit of requests, a secret that every test knows."""
+
+import json
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from fastapi import FastAPI
+from pydantic import BaseModel
+from sqlalchemy import update
+
+from service import app as application
+from service.audit.service import Call, Writes
+from service.auth.schemas import ApiKeyInput, TenantInput
+from service.auth.service import Keys, Write, create_tenant
+from service.catalog.face import CatalogFace
+from service.kit.database import Database
+from service.kit.jobs.kinds import Done, Kind
+from service.kit.jobs.repository import enqueue
+from service.kit.jobs.tables import JobRow
+from service.kit.keyring import Keyring
+from service.kit.logs import configure_logs
+from service.kit.pages import PageTokens
+from service.kit.subjects import LOCAL
+from service.settings import Settings
+
+KEYRING = Keyring(b"a secret of the tests, nowhere else")
+OPEN = Settings(allowed_hosts="*", requests_per_minute=0, background_threads=0)
+TENANT = OPEN.model_copy(update={"mode": "tenant"})
+
+
+def attach(app: FastAPI, database: Database, settings: Settings = OPEN) -> None:
+    """Let ``app`` serve ``database``, in open mode unless ``settings`` say other."""
+    application.attach(app, database, settings, KEYRING)
+
+
+def catalog_face(database: Database, on_change: Callable[[], None] = lambda: None) -> CatalogFace:
+    """The catalog of ``database``, whose writes nobody follows."""
+    tokens = PageTokens(KEYRING.key("page tokens"))
+    return CatalogFace(database, writes=Writes(database, KEYRING), tokens=tokens, on_change=on_change)
+
+
+def quiet_logs() -> None:
+    """Logs as JSON, without a line for each request."""
+    configure_logs(as_json=True, stream=sys.stderr)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+
+
+class Number(BaseModel):
+    """Arguments of a job."""
+
+    number: int
+
+
+def ask_job(database: Database, *, tenant: str = "default", state: str = "waiting") -> str:
+    """A job that nobody does, in a state; its id."""
+    kind = Kind(name="tests.count", arguments=Number, run=lambda _: Done())
+    with database.writing() as session:
+        effect = uuid4().hex
+        job_id = enqueue(session, kind, Number(number=7), tenant_id=tenant, effect_key=effect)
+        session.execute(update(JobRow).where(JobRow.id == job_id).values(state=state))
+    return job_id
+
+
+class Callers:
+    """Makes tenants and keys of an application in tenant mode."""
+
+    def __init__(self, app: FastAPI, database: Database) -> None:
+        self._app = app
+        self._writes = Writes(database, KEYRING)
+        self._keys = Keys.of(KEYRING)
+
+    def _write(self, operation: str, do: Write) -> Any:
+        call = Call(LOCAL._replace(id="test"), operation, "", "test")
+        answer = json.loads(bytes(self._writes.run(call, None, do).body))
+        self._app.state.held_keys.refresh()
+        return answer
+
+    def tenant(self, tenant_id: str) -> str:
+        body = TenantInput(id=tenant_id, name=tenant_id)
+        self._write("create_tenant", lambda session: create_tenant(session, body))
+        return tenant_id
+
+    def key(self, *scopes: str, tenant: str = "default", kind: str = "api_key") -> str:
+        asked = {"name": "test", "tenant_id": tenant, "scopes": scopes, "kind": kind}
+        body = ApiKeyInput.model_validate_json(json.dumps(asked))
+        made = self._write("create_api_key", lambda session: self._keys.create(session, LOCAL, body))
+        secret: str = made["secret"]
+        return secret
+
+
+def bearing(credential: str) -> dict[str, str]:
+    """The headers of a caller with a credential."""
+    return {"Authorization": f"Bearer {credential}"}

@@ -1,0 +1,83 @@
+"""Processes that work on background jobs: the server by default, and `ironlaw worker background`."""
+
+import contextlib
+import signal
+import subprocess
+import time
+
+import pytest
+from sqlalchemy import select
+
+from service.background.service import SCHEDULES
+from service.kit.database import Database
+from service.kit.jobs.tables import JobRow
+from tests.serving import IRONLAW, environment, run, serving
+
+LOOPBACK = pytest.mark.allow_hosts(["127.0.0.1"])
+
+
+def states(url):
+    database = Database(url)
+    with database.reading() as session:
+        found = {row.kind: row.state for row in session.scalars(select(JobRow))}
+    database.dispose()
+    return found
+
+
+def until_expiry_ran(url):
+    deadline = time.monotonic() + 15
+    while states(url).get("jobs.expire") != "done":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def worker(data_dir, **variables):
+    process = subprocess.Popen(
+        [IRONLAW, "worker", "background"],
+        env=environment(data_dir, **variables),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.enable_socket
+@LOOPBACK
+def test_a_server_works_by_default(tmp_path):
+    with serving(tmp_path):
+        until_expiry_ran(f"sqlite:///{tmp_path / 'ironlaw.db'}")
+
+
+@pytest.mark.enable_socket
+@LOOPBACK
+def test_a_server_without_threads_leaves_work_to_others(tmp_path):
+    url = f"sqlite:///{tmp_path / 'ironlaw.db'}"
+    with serving(tmp_path, IRONLAW_BACKGROUND_THREADS="0"):
+        time.sleep(0.5)
+        assert states(url) == {}
+        with worker(tmp_path):
+            until_expiry_ran(url)
+
+
+def test_a_worker_stops_when_asked(database, tmp_path):
+    url = database.url.render_as_string(hide_password=False)
+    with worker(tmp_path, IRONLAW_DATABASE_URL=url) as process:
+        until_expiry_ran(database.url)
+        asked = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=15) == 0
+        assert time.monotonic() - asked < 5
+        assert process.stderr.read() == "the schema is current\n" or database.is_sqlite
+    assert states(database.url)[SCHEDULES[0].kind.name] == "waiting"
+
+
+def test_a_worker_without_threads_is_refused(tmp_path):
+    _, errors, status = run("worker", "background", data_dir=tmp_path, IRONLAW_BACKGROUND_THREADS="0")
+    assert status == 2
+    assert "IRONLAW_BACKGROUND_THREADS" in errors
