@@ -9,10 +9,10 @@ from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.python import asgi
 
-from service.app import attach
-from service.catalog.face import CatalogFace
 from service.examples import EXAMPLES
 from service.snapshot import service as snapshots
+from tests.applications import TENANT, ask_job, attach, catalog_face
+from tests.contract.credentials import credentials
 from tests.contract.test_document import OPERATIONS, PATH
 
 COVERED_BY_ANOTHER = (
@@ -20,39 +20,57 @@ COVERED_BY_ANOTHER = (
 )
 """Operations whose bodies are made of parts of estimate_utility_bill's and of other nouns' rows."""
 
-CONFIG = SchemathesisConfig.from_dict(
-    {
-        "seed": 1,
-        # What one case teaches about the next depends on the order of the tests, which is not fixed.
-        "generation": {"deterministic": True, "max-examples": 8},
-        "phases": {
-            "examples": {"extra-data-sources": {"responses": False}},
-            "coverage": {"extra-data-sources": {"responses": False}},
-            "fuzzing": {"extra-data-sources": {"responses": False}, "error-feedback": {"enabled": False}},
+CONFIG = {
+    "seed": 1,
+    # What one case teaches about the next depends on the order of the tests, which is not fixed.
+    "generation": {"deterministic": True, "max-examples": 8, "with-security-parameters": False},
+    "phases": {
+        "examples": {"extra-data-sources": {"responses": False}},
+        "coverage": {"extra-data-sources": {"responses": False}},
+        "fuzzing": {"extra-data-sources": {"responses": False}, "error-feedback": {"enabled": False}},
+    },
+    "operations": [
+        {
+            "include-operation-id-regex": f"^({COVERED_BY_ANOTHER})$",
+            "phases": {"coverage": {"enabled": False}},
+        }
+    ],
+    "checks": {
+        # 503 is the answer to a catalog revision that has not come yet.
+        "not_a_server_error": {"expected-statuses": ["2xx", "3xx", "4xx", "503"]},
+        # No schema says which token belongs to the list (400), which rows exist (404), are taken or in
+        # use (409), have changed (412), or what contradicts itself (422). That no shape is refused is
+        # asserted below.
+        "positive_data_acceptance": {
+            "expected-statuses": ["2xx", "304", "400", "404", "409", "412", "422", "503"]
         },
-        "operations": [
-            {
-                "include-operation-id-regex": f"^({COVERED_BY_ANOTHER})$",
-                "phases": {"coverage": {"enabled": False}},
-            }
-        ],
-        "checks": {
-            # 503 is the answer to a catalog revision that has not come yet.
-            "not_a_server_error": {"expected-statuses": ["2xx", "3xx", "4xx", "503"]},
-            # No schema says which token belongs to the list (400), which rows exist (404), are taken or in
-            # use (409), have changed (412), or what contradicts itself (422). That no shape is refused is
-            # asserted below.
-            "positive_data_acceptance": {
-                "expected-statuses": ["2xx", "304", "400", "404", "409", "412", "422", "503"]
-            },
-            "negative_data_rejection": {
-                "expected-statuses": ["400", "404", "405", "412", "415", "422", "428"]
-            },
-            "missing_required_header": {"expected-statuses": ["428"]},
+        "negative_data_rejection": {
+            "expected-statuses": ["400", "401", "404", "405", "409", "412", "415", "422", "428"]
         },
-    }
-)
-SCHEMA = schemathesis.openapi.from_path(PATH, config=CONFIG)
+        # Who may call what is walked through by test_access; this check calls over the network.
+        "ignored_auth": {"enabled": False},
+        "missing_required_header": {"expected-statuses": ["428"]},
+    },
+}
+
+
+def loaded(**changes):
+    """The document with what Schemathesis is to do with it."""
+    config = SchemathesisConfig.from_dict({**CONFIG, **changes})
+    return schemathesis.openapi.from_path(PATH, config=config)
+
+
+SCHEMA = loaded()
+LONG = {
+    "generation": {"max-examples": 400, "with-security-parameters": False},
+    "phases": {
+        "examples": {"enabled": False},
+        "coverage": {"enabled": False},
+        "fuzzing": CONFIG["phases"]["fuzzing"],
+    },
+    "operations": [],
+}
+"""What a long run repeats under other seeds."""
 SHAPE_PROBLEMS = (
     "The body does not have the shape of this operation",
     "A parameter of the request is wrong",
@@ -62,6 +80,7 @@ BASE = "http://testserver"
 LISTS = [name for name in OPERATIONS if name.startswith("list_")]
 # Filters are what the two databases could answer differently.
 CASES = [*(("sqlite", name) for name in OPERATIONS), *(("postgresql", name) for name in LISTS)]
+SEEDS = 4
 RESTORED = 20
 """Rows that a test creates and deletes again; then it meets those that it left."""
 
@@ -80,19 +99,34 @@ class Caller:
 
     def __init__(self, app, name):
         self._session = asgi.get_client(app)
+        self._session.headers.update(credentials(app))
+        self._app = app
+        self._name = name
         self._noun = name.partition("_")[2]
+        self._id = ""
         self.outcomes = Counter()
         if "{id}" in OPERATIONS[name][1]:
             self._create()
 
     def _create(self):
+        """The row that right requests are about; keys and jobs get ids of their own."""
+        if self._noun == "background_job":
+            state = "dead" if self._name.startswith("retry") else "waiting"
+            self._id = ask_job(self._app.state.database, state=state)
+            return
         name = f"create_{self._noun}"
         response = self._session.post(BASE + OPERATIONS[name][1], json=EXAMPLES[name])
         assert response.status_code == 201, response.text
+        location = response.headers["location"]
+        self._id = location.rpartition("/")[2]
+        if self._name == "retire_api_key":
+            self._session.post(f"{BASE}{location}:rotate", json={})
 
     def _delete(self, address):
-        response = self._session.delete(BASE + address, headers={"If-Match": "*"})
-        assert response.status_code == 204, response.text
+        """Take back what was created; a tenant stays."""
+        if f"delete_{self._noun}" in OPERATIONS or self._noun.startswith("copy"):
+            response = self._session.delete(BASE + address, headers={"If-Match": "*"})
+            assert response.status_code == 204, response.text
 
     def send(self, case):
         """The response, and whether the request was right."""
@@ -100,30 +134,43 @@ class Caller:
         headers = None
         if right:
             case.body = whole(case.body)
+            if self._noun in ("api_key", "background_job") and self._id:
+                case.path_parameters["id"] = self._id
+            # What a repeated key answers is the matter of the tests of the writes.
+            case.headers.pop("Idempotency-Key", None)
             # The version that a change is based on is the current one.
             headers = {"If-Match": "*"} if "If-Match" in case.headers else None
         response = case.call(session=self._session, base_url=BASE, headers=headers)
-        if response.status_code == 201 and self.outcomes[True, 2] < RESTORED:
+        if "location" in response.headers and self.count(right=True, kind=2) < RESTORED:
             self._delete(response.headers["location"][0])
-        elif response.status_code == 204:
+        elif response.status_code == 204 and str(case.query.get("validate_only")).lower() != "true":
             self._create()
-        self.outcomes[right, response.status_code // 100] += 1
+        self.outcomes[right, response.status_code] += 1
         return response, right
+
+    def count(self, *, right, kind):
+        """How many right or wrong requests had an answer of this class of status."""
+        return sum(
+            times
+            for (is_right, status), times in self.outcomes.items()
+            if (is_right, status // 100) == (right, kind)
+        )
 
 
 @pytest.fixture
 def caller(app, databases, name, monkeypatch):
     monkeypatch.setattr(snapshots, "WAIT_SECONDS", 0.0)
     database = databases.unchanged() if name in LISTS else databases.loaded()
-    attach(app, database)
+    attach(app, database, TENANT)
     app.state.snapshots.refresh()
     # No estimate follows a write here, so none has to be seen by one.
-    app.state.catalog = CatalogFace(database, lambda: None)
+    app.state.catalog = catalog_face(database)
     return Caller(app, name)
 
 
-@pytest.mark.parametrize(("databases", "name"), CASES, indirect=["databases"])
-def test_holds_to_the_document(name, caller):
+def hold(caller, name, schema):
+    """Derive requests to an operation, and check the answers."""
+
     def holds(case):
         response, right = caller.send(case)
         case.validate_response(response)
@@ -134,12 +181,29 @@ def test_holds_to_the_document(name, caller):
     # Schemathesis makes tests when they are collected, which takes every worker half a minute, or in
     # subtests, which this pytest does not take; so its builder is called here.
     test = build_operation_test(
-        config=SCHEMA.config,
-        operation=SCHEMA[path][method.upper()],
+        config=schema.config,
+        operation=schema[path][method.upper()],
         test_func=holds,
         given_kwargs={},
         feedback=FeedbackSources(),
     )
     test()
-    assert caller.outcomes[True, 2], "no right request succeeded"
-    assert caller.outcomes[False, 4], "no wrong request was refused"
+
+
+@pytest.mark.parametrize(("databases", "name"), CASES, indirect=["databases"])
+def test_holds_to_the_document(name, caller, request, record_property):
+    hold(caller, name, SCHEMA)
+    seed = CONFIG["seed"]
+    # `make hostile` asks for many more: other requests each time, where these are always the same.
+    while caller.outcomes.total() < request.config.getoption("--examples", 0) / len(CASES):
+        seed += 1
+        hold(caller, name, loaded(seed=seed, **LONG))
+    # A few requests of a large shape may all be right ones.
+    while not caller.count(right=False, kind=4) and seed < SEEDS:
+        seed += 1
+        hold(
+            caller, name, loaded(seed=seed, generation=CONFIG["generation"], operations=CONFIG["operations"])
+        )
+    record_property("schemathesis", list(caller.outcomes.items()))
+    assert caller.count(right=True, kind=2), "no right request succeeded"
+    assert caller.count(right=False, kind=4), "no wrong request was refused"

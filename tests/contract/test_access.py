@@ -1,0 +1,119 @@
+"""Every operation of the document: without credentials, without the scope, for another tenant, as a node."""
+
+import json
+
+import pytest
+
+from service.examples import EXAMPLES
+from tests.applications import ask_job, bearing
+from tests.contract.test_document import NOUNS, OPERATIONS
+
+SCOPES = {
+    name: scope
+    for name, (_, _, operation) in OPERATIONS.items()
+    for (requirement,) in [operation["security"]]
+    for (scope,) in [requirement["bearer"]]
+}
+OF_THE_OPERATOR = {"tenants"}
+
+
+def request(callers, name, credential=None, row=None):
+    """Call an operation as its example does, on ``row`` where it has one."""
+    method, path, operation = OPERATIONS[name]
+    parameters = {p["name"]: p.get("example") for p in operation.get("parameters", [])}
+    headers = bearing(credential) if credential else {}
+    if "If-Match" in parameters:
+        headers["If-Match"] = "*"
+    url = path.replace("{id}", row or parameters["id"]) if "{id}" in path else path
+    body = EXAMPLES[name] if "requestBody" in operation else None
+    return callers.client.request(method.upper(), url, json=body, headers=headers)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+class TestEveryOperation:
+    def test_wants_credentials(self, callers, name):
+        refused = request(callers, name)
+        assert (refused.status_code, refused.json()["code"]) == (401, "CREDENTIALS_REQUIRED")
+        assert refused.headers["www-authenticate"] == "Bearer"
+
+    def test_wants_its_scope_and_says_which(self, callers, name):
+        resource, _, action = SCOPES[name].partition(":")
+        other = {"read": "write", "write": "read"}[action]
+        near = [f"{resource}:{other}", f"*:{other}"]
+        refused = request(callers, name, callers.key(*near, "approvals:write"))
+        assert (refused.status_code, refused.json()["code"]) == (403, "SCOPE_REQUIRED")
+        assert f'scope="{SCOPES[name]}"' in refused.headers["www-authenticate"]
+
+    def test_is_open_to_each_scope_that_grants_it(self, callers, name):
+        resource, _, action = SCOPES[name].partition(":")
+        wide = [] if resource in OF_THE_OPERATOR else [f"*:{action}", "*:*"]
+        for scope in (f"{resource}:{action}", f"{resource}:*", *wide):
+            answer = request(callers, name, callers.key(scope))
+            assert answer.status_code not in (401, 403) or answer.json()["code"] == "SCOPE_NOT_HELD"
+
+    def test_is_closed_to_a_node(self, callers, name):
+        assert request(callers, name, callers.key(kind="node")).status_code == 403
+
+
+@pytest.mark.parametrize("name", [name for name, (_, path, _) in OPERATIONS.items() if "{id}" in path])
+def test_the_row_of_another_tenant_is_not_found(callers, name):
+    noun = OPERATIONS[name][1].split("/")[2]
+    if noun in OF_THE_OPERATOR:
+        pytest.skip("tenants are seen by the operator alone")
+    singular = noun.removesuffix("s").replace("-", "_")
+    owner, other = callers.key("*:*"), callers.key("*:*", tenant=callers.tenant("other"))
+    if singular == "background_job":
+        row = ask_job(callers.client.app.state.database)
+    else:
+        made = request(callers, f"create_{singular}", owner)
+        assert made.status_code == 201
+        row = made.headers["location"].rpartition("/")[2]
+    refused = request(callers, name, other, row)
+    assert refused.status_code == 404, refused.text
+    unknown = request(callers, name, other, "0" * len(row))
+    strip = {"instance", "request_id"}
+    assert {k: v for k, v in refused.json().items() if k not in strip} == {
+        k: v for k, v in unknown.json().items() if k not in strip
+    }
+    assert request(callers, name, owner, row).status_code < 400 or name.startswith(("retire", "retry"))
+
+
+@pytest.mark.parametrize("noun", [*NOUNS, "api-keys", "audit-events", "background-jobs"])
+def test_lists_show_the_rows_of_the_tenant_alone(callers, noun):
+    owner, other = callers.key("*:*"), callers.key("*:*", tenant=callers.tenant("other"))
+    creating = {f"create_{noun.removesuffix('s').replace('-', '_')}", "create_grid"} & set(OPERATIONS)
+    ask_job(callers.client.app.state.database)
+    for name in creating:
+        assert request(callers, name, owner).status_code == 201
+    mine, theirs = (
+        callers.client.get(f"/v1/{noun}?page_size=500", headers=bearing(key)).json()["items"]
+        for key in (owner, other)
+    )
+    written = [item for item in mine if item.get("origin", "tenant") == "tenant"]
+    assert written
+    assert not [item for item in written if item in theirs]
+    for item in written:
+        assert json.dumps(item) not in json.dumps(theirs)
+
+
+def test_a_page_token_of_another_tenant_is_refused(callers):
+    owner, other = callers.key("*:*"), callers.key("*:*", tenant=callers.tenant("other"))
+    token = callers.client.get("/v1/grids?page_size=1", headers=bearing(owner)).json()["next_page_token"]
+    url = f"/v1/grids?page_size=1&page_token={token}"
+    assert callers.client.get(url, headers=bearing(owner)).status_code == 200
+    assert callers.client.get(url, headers=bearing(other)).status_code == 400
+
+
+def test_what_needs_no_credentials_is_a_short_list(callers):
+    """Beside the operations of the document: the probes and the documentation."""
+    from fastapi.routing import APIRoute  # noqa: PLC0415
+
+    app = callers.client.app
+    free = {
+        route.path_format
+        for route in app.routes
+        if isinstance(route, APIRoute)
+        if callers.client.request(next(iter(route.methods)), route.path_format).status_code != 401
+    }
+    assert free == {"/livez", "/readyz", "/openapi.json", "/docs", "/redoc", "/docs/problems"}

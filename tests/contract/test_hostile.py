@@ -1,0 +1,132 @@
+"""Every operation under the corpus of hostile requests: each is refused, says where, and echoes nothing."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from urllib.parse import unquote
+
+import pytest
+
+from service.catalog import repository
+from service.catalog.shipped import shipped_documents
+from service.examples import EXAMPLE_IDS
+from service.kit.problems import CONTENT_TYPE
+from tests.applications import TENANT, attach
+from tests.contract.corpus import MARK, Operation
+from tests.contract.credentials import credentials
+from tests.contract.test_document import NOUNS, OPERATIONS
+
+SECONDS = 1.0
+"""Most processor time that one hostile request may take; a tenth of it is usual."""
+LONGEST_ANSWER = 16_000
+CASES = [
+    *(("sqlite", name) for name in OPERATIONS),
+    *(("postgresql", name) for name in OPERATIONS if "estimate" not in name),
+]
+
+
+class Wire:
+    """Calls an application with bytes that no client library would send."""
+
+    def __init__(self, app):
+        self._app = app
+        self._own = [(name.lower().encode(), value.encode()) for name, value in credentials(app).items()]
+        self._runner = asyncio.Runner()
+
+    def send(self, hostile):
+        """Status, headers and content of the answer."""
+        path, _, query = hostile.target.partition(b"?")
+        length = [] if hostile.chunk_bytes else [(b"content-length", str(len(hostile.body)).encode())]
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "scheme": "http",
+            "server": ("127.0.0.1", 8000),
+            "client": ("127.0.0.1", 50000),
+            "root_path": "",
+            "method": hostile.method,
+            "path": unquote(path.decode()),
+            "raw_path": path,
+            "query_string": query,
+            "headers": [(b"host", b"127.0.0.1:8000"), *self._own, *length, *hostile.headers],
+            "state": {},
+        }
+        size = hostile.chunk_bytes or max(len(hostile.body), 1)
+        parts = [hostile.body[start : start + size] for start in range(0, len(hostile.body), size)] or [b""]
+        messages = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+        messages[-1]["more_body"] = False
+        messages.reverse()
+        answer = []
+
+        async def receive():
+            return messages.pop()
+
+        async def send(message):
+            answer.append(message)
+
+        self._runner.run(self._app(scope, receive, send))
+        content = b"".join(message.get("body", b"") for message in answer)
+        return answer[0]["status"], dict(answer[0]["headers"]), content
+
+    def close(self):
+        self._runner.close()
+
+
+@pytest.fixture
+def wire(app, databases):
+    attach(app, databases.unchanged(), TENANT)
+    app.state.snapshots.refresh()
+    made = Wire(app)
+    yield made
+    made.close()
+
+
+def row_of(name):
+    noun = OPERATIONS[name][1].split("/")[2]
+    if "{id}" not in OPERATIONS[name][1]:
+        return ""
+    return shipped_documents()[noun][0]["id"] if noun in NOUNS else EXAMPLE_IDS[noun]
+
+
+def faults(hostile, status, headers, content):
+    """What is wrong with an answer to a hostile request."""
+    if status not in hostile.statuses:
+        yield f"status {status} {content[:300]}"
+        return
+    if headers[b"content-type"].decode() != CONTENT_TYPE:
+        yield "not a problem"
+        return
+    document = json.loads(content)
+    if document["status"] != status or document["request_id"].encode() != headers[b"request-id"]:
+        yield "not this problem"
+    if len(content) > LONGEST_ANSWER:
+        yield f"{len(content)} bytes"
+    if hostile.pointer is not None:
+        pointer = (document["errors"] or [{"pointer": None}])[0]["pointer"]
+        parent = hostile.pointer.rpartition("/")[0]
+        if pointer not in (hostile.pointer, parent) and not (pointer or "").startswith(hostile.pointer):
+            yield f"points at {pointer}"
+    named = hostile.pointer and MARK in hostile.pointer
+    if not hostile.echoes_path and not named and MARK.partition("-")[0].encode() in content:
+        yield "echoes what was sent"
+
+
+@pytest.mark.parametrize(("databases", "name"), CASES, indirect=["databases"])
+def test_every_hostile_request_is_refused(wire, databases, name, record_property):
+    with databases.unchanged().reading() as session:
+        revisions = repository.own_revisions(session)
+    wrong, sent = [], Counter()
+    for hostile in Operation(name, row_of(name)).all():
+        started = time.process_time()
+        status, headers, content = wire.send(hostile)
+        spent = time.process_time() - started
+        sent[status] += 1
+        wrong += [f"{hostile.name}: {fault}" for fault in faults(hostile, status, headers, content)]
+        if spent > SECONDS:
+            wrong.append(f"{hostile.name}: {spent:.2f} s")
+    record_property("corpus", list(sent.items()))
+    assert not wrong, "\n".join([f"{len(wrong)} of {sent.total()}", *wrong[:40]])
+    with databases.unchanged().reading() as session:
+        assert repository.own_revisions(session) == revisions
