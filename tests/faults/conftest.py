@@ -1,0 +1,57 @@
+"""Fault tests: some seconds of them in every run; `make faults` runs all and writes docs/faults.md."""
+
+import os
+import platform
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.faults.harness import LONG
+
+REPORT = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
+HEAD = """# Faults
+
+What was done to the service and what became of its work. Written by `make faults`.
+
+A process has two threads, and a lease of the jobs below lasts one second: so long the work of a process
+that is killed waits. A repeated step had begun when its process or the database went; its effect had not
+been committed.
+
+Callers of served processes send an Idempotency-Key with every write and send it again, to any process, until
+it is answered. A write is lost if it was acknowledged and its row, its event or its answer is not stored; it
+happened twice if any of these is stored once more. "Stored before the retry" are writes whose process was
+killed between commit and answer, so that the retry got the answer that was kept.
+"""
+
+collect_ignore = [] if LONG else ["test_idle.py", "test_schedule.py", "test_upgrade.py"]
+
+_rows = defaultdict(list)
+
+
+@pytest.fixture
+def report():
+    """Adds a row to a table of the report."""
+
+    def add(title, **measured):
+        _rows[title].append(measured)
+        print(title, measured)
+
+    return add
+
+
+def pytest_sessionfinish(exitstatus):
+    if LONG and exitstatus == 0 and _rows:
+        parts = [
+            HEAD,
+            f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores.\n",
+        ]
+        for title, rows in _rows.items():
+            names = list(rows[0])
+            lines = [
+                "| " + " | ".join(name.replace("_", " ") for name in names) + " |",
+                "|---" * len(names) + "|",
+            ]
+            lines += ["| " + " | ".join(str(row[name]) for name in names) + " |" for row in rows]
+            parts.append(f"## {title}\n\n" + "\n".join(lines) + "\n")
+        REPORT.write_text("\n".join(parts))

@@ -1,0 +1,233 @@
+"""kill -9 of served processes under load: what was acknowledged is there, and every write happened once."""
+
+import random
+import signal
+import statistics
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from sqlalchemy import select, update
+
+from service.auth.tables import ApiKeyRow
+from service.background.service import SCHEDULES
+from service.catalog import repository
+from service.kit import leases
+from service.kit.jobs.repository import enqueue
+from service.kit.jobs.schedules import SYSTEM, Nothing
+from service.kit.jobs.tables import DONE, JobRow
+from service.kit.leases import RUNNING
+from tests.applications import bearing
+from tests.faults.harness import LONG, rows, until
+from tests.faults.served import Fleet, Load, events, is_in_use, revisions, site
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
+
+CALLERS = 4
+JOBS_A_KILL = 3
+EXPIRY = SCHEDULES[0].job
+"""The one kind of job that servers work on so far."""
+LONG_STORMS = [("sqlite", 1, 200), ("postgresql", 1, 100), ("postgresql", 2, 100)]
+STORMS = LONG_STORMS if LONG else [("sqlite", 1, 3), ("postgresql", 2, 3)]
+
+
+@pytest.fixture
+def fleet_of(databases_of, tmp_path):
+    """Starts processes on a database of a kind."""
+    makers = []
+
+    def start(kind, processes):
+        makers.append(databases_of(kind))
+        return Fleet(makers[-1].loaded(), tmp_path, processes)
+
+    yield start
+    for maker in makers:
+        maker.dispose()
+
+
+def ask_for_jobs(database, kill):
+    with database.writing() as session:
+        for number in range(JOBS_A_KILL):
+            key = f"kill {kill}, job {number}"
+            enqueue(session, EXPIRY, Nothing(), tenant_id=SYSTEM, effect_key=key)
+
+
+def storm(fleet, kills, chance):
+    """Kill a process at a time, two in five while they start, in the end all; how many were starting."""
+    while_starting = 0
+    last = fleet.places[0]
+    for kill in range(kills - len(fleet.places)):
+        ask_for_jobs(fleet.database, kill)
+        if kill % 5 in (1, 3):
+            time.sleep(chance.uniform(0.0, 1.0))
+        else:
+            fleet.until_ready()
+            time.sleep(chance.uniform(0.0, 0.6))
+            last = chance.choice(fleet.places)
+        while_starting += last.is_starting
+        last.kill()
+        last.start()
+    ask_for_jobs(fleet.database, kills)
+    fleet.until_ready()
+    for place in fleet.places:
+        place.kill()
+    return while_starting
+
+
+def end_leases(database):
+    """Half a minute passes for the jobs of killed processes."""
+    with database.writing() as session:
+        session.execute(update(JobRow).where(JobRow.state == RUNNING).values(due_at=leases.now()))
+
+
+def check_revisions(database):
+    """Every change has a revision of its own, without a gap; those of the shipped rows come before."""
+    revision, changes = revisions(database)
+    assert changes == list(range(changes[0], changes[0] + len(changes)))
+    assert revision == len(changes)
+
+
+def check_keys(fleet, callers):
+    """The newest secret opens until its key is revoked."""
+    path = f"{fleet.places[0].address}/v1/api-keys?page_size=1"
+    with httpx.Client(trust_env=False) as client:
+        for caller in callers:
+            for secret in filter(None, caller.secrets.values()):
+                assert client.get(path, headers=bearing(secret)).status_code == 200
+            for secret in filter(None, caller.revoked):
+                assert client.get(path, headers=bearing(secret)).status_code == 401
+
+
+@pytest.mark.parametrize(("kind", "processes", "kills"), STORMS)
+def test_killed_servers_keep_what_they_acknowledged_and_do_nothing_twice(
+    fleet_of, kind, processes, kills, report
+):
+    chance = random.Random(kills + processes)  # noqa: S311
+    with fleet_of(kind, processes) as fleet:
+        database = fleet.database
+        fleet.until_ready()
+        with Load(fleet, CALLERS) as load:
+            while_starting = storm(fleet, kills, chance)
+            end_leases(database)
+            for place in fleet.places:
+                place.start()
+            fleet.until_ready()
+            load.stop()
+        lost, twice = load.unmatched()
+        assert not lost
+        assert not twice
+        check_revisions(database)
+        stored = events(database)
+        assert f"default: {stored} events, holds" in fleet.command("audit", "verify")
+        check_keys(fleet, load.callers)
+        jobs = select(JobRow.effect_key, JobRow.state).where(JobRow.kind == EXPIRY.name)
+        until(lambda: {row.state for row in rows(database, jobs)} == {DONE})
+        asked = [row for row in rows(database, jobs) if row.effect_key.startswith("kill ")]
+        assert len(asked) == (kills - processes + 1) * JOBS_A_KILL
+        waits = [seconds for place in fleet.places for seconds in place.seconds_to_answer]
+    report(
+        "Served processes killed with `kill -9` under writes",
+        database=kind,
+        processes=processes,
+        kills=kills,
+        while_starting=while_starting,
+        writes_acknowledged=len(load.acknowledged),
+        retried=sum(write.attempts > 1 for write in load.acknowledged),
+        stored_before_the_retry=sum(write.was_replayed for write in load.acknowledged),
+        lost=lost.total(),
+        twice=twice.total(),
+        jobs_done=len(asked),
+        start_to_first_answer_median_s=f"{statistics.median(waits):.2f}",
+        longest_s=f"{max(waits):.2f}",
+    )
+
+
+def create(client, row_id):
+    """A creation under an Idempotency-Key, sent again while another process is at it."""
+    while True:
+        headers = {"Idempotency-Key": row_id}
+        answer = client.post("/v1/sites", json=site(row_id, "at once"), headers=headers)
+        if not is_in_use(answer):
+            return answer
+        time.sleep(0.02)
+
+
+def create_at_once(clients, row_id):
+    """The answers to one creation that is sent by every client at the same moment."""
+    together = threading.Barrier(len(clients))
+
+    def begin(client):
+        together.wait(timeout=10)
+        return create(client, row_id)
+
+    with ThreadPoolExecutor(len(clients)) as pool:
+        return list(pool.map(begin, clients))
+
+
+def until_refused(client, credential):
+    """Seconds until a key works no more."""
+    began = time.monotonic()
+    until(lambda: client.get("/v1/api-keys", headers=bearing(credential)).status_code == 401, 10)
+    return time.monotonic() - began
+
+
+def test_two_processes_agree(fleet_of):
+    """On one Idempotency-Key at the same moment, and on a key that was revoked in one of them."""
+    with fleet_of("postgresql", 2) as fleet:
+        fleet.until_ready()
+        first, second = fleet.clients()
+        with first, second:
+            before = events(fleet.database)
+            for number in range(20):
+                answers = create_at_once((first, second), f"row-{number}")
+                assert [answer.status_code for answer in answers] == [201, 201]
+                assert answers[0].json() == answers[1].json()
+                assert sum("Idempotency-Replayed" in answer.headers for answer in answers) == 1
+            assert revisions(fleet.database)[0] == 20
+            assert events(fleet.database) == before + 20
+
+            made = first.post("/v1/api-keys", json={"name": "made", "scopes": ["api-keys:read"]}).json()
+            until(lambda: second.get("/v1/api-keys", headers=bearing(made["secret"])).status_code == 200, 2)
+            assert first.delete(f"/v1/api-keys/{made['key']['id']}").status_code == 204
+            assert first.get("/v1/api-keys", headers=bearing(made["secret"])).status_code == 401
+            assert until_refused(second, made["secret"]) < 2
+
+
+def test_a_key_revoked_at_the_command_line_works_no_more(fleet_of):
+    with fleet_of("sqlite", 1) as fleet:
+        fleet.until_ready()
+        (client,) = fleet.clients()
+        with client:
+            assert client.get("/v1/api-keys").status_code == 200
+            fleet.command("keys", "revoke", fleet.credential.split("_")[1])
+            assert until_refused(client, fleet.credential) < 2
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_asked_to_stop_a_server_answers_what_it_has_begun(fleet_of, kind):
+    with fleet_of(kind, 1) as fleet, ThreadPoolExecutor(1) as pool:
+        fleet.until_ready()
+        ((place,), (client,)) = fleet.places, fleet.clients()
+        key_id = fleet.credential.split("_")[1]
+        with client:
+            assert "last_used_at" not in client.get(f"/v1/api-keys/{key_id}").json()
+            with fleet.database.writing() as session:
+                repository.locked_state(session)
+                answering = pool.submit(create, client, "in-flight")
+                time.sleep(0.3)
+                asked = time.monotonic()
+                place.process.send_signal(signal.SIGTERM)
+                until(lambda: not place.is_ready(), 1)
+                time.sleep(0.3)
+                assert not place.is_ready()
+                assert not answering.done()
+                assert place.process.poll() is None
+            assert answering.result(timeout=10).status_code == 201
+        place.process.wait(timeout=10)
+        assert time.monotonic() - asked < 10
+        assert place.process.returncode in (0, -signal.SIGTERM)
+        assert revisions(fleet.database)[0] == 1
+        last_use = select(ApiKeyRow.last_used_at).where(ApiKeyRow.id == key_id)
+        assert rows(fleet.database, last_use)[0].last_used_at is not None
