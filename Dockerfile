@@ -1,0 +1,29 @@
+# Built in one stage, run in another: the image holds Python, the pinned requirements and the package.
+FROM python:3.11.14-slim-bookworm AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /source
+RUN python -m venv --without-pip /opt/ironlaw
+COPY requirements.txt ./
+RUN python -m pip --python /opt/ironlaw/bin/python install --require-hashes --requirement requirements.txt
+COPY . .
+RUN python -m pip --python /opt/ironlaw/bin/python install --no-build-isolation --no-deps .
+# What built the package does not run it.
+RUN python -m pip --python /opt/ironlaw/bin/python uninstall --yes \
+    editables hatchling pathspec pluggy trove-classifiers
+
+FROM python:3.11.14-slim-bookworm
+RUN groupadd --gid 10001 ironlaw \
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin ironlaw \
+    && install --directory --owner ironlaw --group ironlaw --mode 0700 /data
+COPY --from=build /opt/ironlaw /opt/ironlaw
+ENV PATH=/opt/ironlaw/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
+    IRONLAW_HOST=0.0.0.0 IRONLAW_PORT=8000 IRONLAW_DATA_DIR=/data
+USER 10001:10001
+WORKDIR /data
+VOLUME /data
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
+    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/livez', timeout=2)"]
+ENTRYPOINT ["ironlaw"]
+CMD ["serve"]
