@@ -1,43 +1,75 @@
 """Every command of the README is run, and every answer it shows is compared with what comes back."""
 
+import contextlib
 import json
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import NamedTuple
 
+import httpx
 import pytest
+import yaml
 
+from service.examples import EXAMPLES as BODIES
+from service.operator import NOTICED_SECONDS
 from service.settings import Settings
+from tests.auth.issuing import Provider, on_loopback
 from tests.serving import IRONLAW, environment, serving
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 ADDRESS = "http://127.0.0.1:8000"
+ISSUER = "https://login.example.com/realms/research"
+DATABASE = "postgresql+psycopg://ironlaw:secret@localhost:5432/ironlaw"
+KEY_ID = "k3v9x2m4c7b1n5q8"
+SERVE = ".venv/bin/ironlaw serve\n"
+WORK = ".venv/bin/ironlaw worker background\n"
 MAKE = {"make run\n", "make test\n"}
 
 
 class Example(NamedTuple):
     command: str
-    shown: dict | None
+    shown: str
+    title: str
 
 
 def examples():
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    assert {language for language, _ in blocks} == {"sh", "json"}
-    for position, (language, text) in enumerate(blocks):
+    """Every command, with the block that follows it unless that is a command too."""
+    blocks = re.findall(r"^(?:#+ ([^\n]*)|```(\w+)\n(.*?)^```)$", README, re.DOTALL | re.MULTILINE)
+    assert {language for _, language, _ in blocks} == {"", "sh", "json", "yaml"}
+    title = ""
+    for position, (heading, language, text) in enumerate(blocks):
+        title = heading or title
         if language == "sh":
-            following = blocks[position + 1] if position + 1 < len(blocks) else ("", "")
-            yield Example(text, json.loads(following[1]) if following[0] == "json" else None)
+            _, following, shown = blocks[position + 1] if position + 1 < len(blocks) else ("", "", "")
+            yield Example(text, shown if following in ("json", "yaml") else "", title)
 
 
 EXAMPLES = list(examples())
-CALLS = [example for example in EXAMPLES if "curl" in example.command]
-SERVED = [example for example in EXAMPLES if "ironlaw serve" in example.command]
 TERMINAL = [example for example in EXAMPLES if "ironlaw estimate" in example.command]
+CONTAINERS = [example for example in EXAMPLES if "docker compose" in example.command]
+BACKUPS = [example for example in EXAMPLES if "ironlaw restore" in example.command]
+ELSEWHERE = [*TERMINAL, *CONTAINERS, *BACKUPS]
+
+
+def chapters():
+    """The commands that start a server, each with what follows up to the next of them."""
+    chapter = []
+    for example in EXAMPLES:
+        if example.command == "make run\n" or example.command.endswith(SERVE):
+            chapter = [example]
+            yield chapter
+        elif example.command not in MAKE and example not in ELSEWHERE:
+            chapter.append(example)
+
+
+CHAPTERS = list(chapters())
 
 
 def contains(answer, shown, at=""):
@@ -58,6 +90,8 @@ def contains(answer, shown, at=""):
                 break
             else:
                 raise AssertionError(f"{at}/{position}: {value} is not answered")
+    elif isinstance(shown, str) and shown.endswith("..."):
+        assert answer.startswith(shown.removesuffix("...")), f"{at}: {answer} is not {shown}"
     elif isinstance(shown, float) or (isinstance(shown, int) and isinstance(answer, float)):
         _, _, decimals = repr(shown).partition(".")
         digits = 0 if isinstance(shown, int) else len(decimals)
@@ -90,11 +124,104 @@ def directory(tmp_path):
     return tmp_path
 
 
+class Reader:
+    """Types the commands of a chapter into one shell, with what is here in place of what is shown."""
+
+    def __init__(self, directory, **replaced):
+        self._directory = directory
+        self._replaced = replaced
+        self._variables = {"no_proxy": "127.0.0.1"}
+
+    def types(self, command):
+        """What a command prints; its variables stay."""
+        for shown, real in self._replaced.items():
+            command = command.replace(shown, real)
+        after = self._directory / "environment"
+        printed = shell(f"set -a\n{command}\nenv -0 >{after}", self._directory, **self._variables)
+        self._variables = dict(pair.split("=", 1) for pair in after.read_text().split("\0") if pair)
+        return printed
+
+    @contextlib.contextmanager
+    def serves(self, command):
+        """The server that a command starts."""
+        self.types(command.removesuffix(SERVE).removesuffix("make run\n"))
+        own = {name: value for name, value in self._variables.items() if name.startswith("IRONLAW_")}
+        with serving(own.pop("IRONLAW_DATA_DIR"), **own) as server:
+            self._replaced[ADDRESS] = server.address
+            self._replaced[ADDRESS.removeprefix("http://")] = server.address.removeprefix("http://")
+            yield
+
+    def follows(self, example):
+        """A command after the server is up, held against what is shown."""
+        if example.command == WORK:
+            self._works()
+            return
+        printed = self.types(example.command)
+        if "keys create" in example.command:
+            time.sleep(NOTICED_SECONDS)
+        if "curl" not in example.command:
+            if example.shown:
+                self._scrapes(example.shown)
+        elif not example.shown:
+            assert printed == ""
+        else:
+            self._answered(json.loads(printed), example)
+
+    def _answered(self, answer, example):
+        shown = json.loads(example.shown)
+        if KEY_ID in example.shown:
+            self._replaced[KEY_ID] = answer["key"]["id"]
+            shown = json.loads(example.shown.replace(KEY_ID, answer["key"]["id"]))
+        contains(answer, shown)
+        if "idempotency-key" in example.command:
+            again = self.types(example.command.replace("curl -s", "curl -si"))
+            assert "idempotency-replayed: true" in again
+            contains(json.loads(again.splitlines()[-1]), shown)
+
+    def _scrapes(self, configuration):
+        """Read the metrics as the configuration of Prometheus says."""
+        (job,) = yaml.safe_load(configuration)["scrape_configs"]
+        credentials = (self._directory / job["authorization"]["credentials_file"]).read_text().strip()
+        ((target,),) = (static["targets"] for static in job["static_configs"])
+        headers = {"Authorization": f"Bearer {credentials}"}
+        url = f"http://{self._replaced[target]}/metrics"
+        answer = httpx.get(url, headers=headers, trust_env=False)
+        assert answer.status_code == 200
+        assert 'ironlaw_requests_total{operation="create_site",status="2xx"}' in answer.text
+
+    def _works(self):
+        process = subprocess.Popen(
+            shlex.split(WORK), cwd=self._directory, env=self._variables, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stderr.readline() == "the schema is current\n"
+        process.terminate()
+        process.communicate(timeout=20)
+        assert process.returncode in (0, -signal.SIGTERM)
+
+
 def test_nothing_is_left_out():
-    run = {example.command for example in (*CALLS, *SERVED, *TERMINAL)}
-    assert {example.command for example in EXAMPLES} == run | MAKE
+    run = {example.command for chapter in CHAPTERS for example in chapter}
+    assert {example.command for example in EXAMPLES} == run | MAKE | {e.command for e in ELSEWHERE}
+    assert all("curl" in e.command or "ironlaw" in e.command for c in CHAPTERS for e in c[1:])
     makefile = (ROOT / "Makefile").read_text()
     assert all(f"\n{command.split()[1]}: " in makefile for command in MAKE)
+
+
+@pytest.fixture
+def here(request):
+    """What stands here for the addresses of a chapter and the token of its caller."""
+    command = request.getfixturevalue("chapter")[0].command
+    with contextlib.ExitStack() as stack:
+        replaced = {}
+        if DATABASE in command:
+            maker = request.getfixturevalue("databases_of")("postgresql")
+            stack.callback(maker.dispose)
+            replaced[DATABASE] = shlex.quote(maker.empty().url.render_as_string(hide_password=False))
+        if ISSUER in command:
+            provider = stack.enter_context(on_loopback(Provider(algorithm="RS256", now=int(time.time()))))
+            replaced[ISSUER] = provider.issuer
+            replaced["$TOKEN"] = provider.token(tenant="default", scope="openid models:read")
+        yield replaced
 
 
 @pytest.mark.skipif(
@@ -102,13 +229,13 @@ def test_nothing_is_left_out():
 )
 @pytest.mark.enable_socket
 @pytest.mark.allow_hosts(["127.0.0.1"])
-def test_calls(directory):
-    with serving(directory / "data") as server:
-        for command, shown in CALLS:
-            assert shown
-            assert ADDRESS in command
-            answer = shell(command.replace(ADDRESS, server.address), directory, no_proxy="127.0.0.1")
-            contains(json.loads(answer), shown)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=[chapter[0].title for chapter in CHAPTERS])
+def test_commands(chapter, directory, here):
+    start, *following = chapter
+    reader = Reader(directory, **here)
+    with reader.serves(start.command):
+        for example in following:
+            reader.follows(example)
 
 
 def test_terminal(directory):
@@ -119,22 +246,50 @@ def test_terminal(directory):
 @pytest.mark.enable_socket
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.parametrize("databases", ["postgresql"], indirect=True)
-def test_postgresql(databases, directory):
-    (example,) = SERVED
-    set_address, migrate, serve = example.command.splitlines()
-    assert set_address.startswith("export IRONLAW_DATABASE_URL=postgresql+psycopg://")
-    assert shlex.split(serve)[1:] == ["serve"]
+def test_backups(databases, directory):
+    """What was written before is there after a restore, and after the move to PostgreSQL; keys still open."""
+    backup, move = (example.command for example in BACKUPS)
+    with serving(directory / "data") as server:
+        written = server.client.post("/v1/offers", json=BODIES["create_offer"])
+        key = server.client.post("/v1/api-keys", json={"name": "kept", "scopes": ["offers:read"]}).json()
+        restored = shell(backup, directory)
+        assert "  offers\n" in restored
+        assert "default: 3 events, holds" in restored
+    assert DATABASE in move
     url = databases.empty().url.render_as_string(hide_password=False)
-    shell(migrate, directory, IRONLAW_DATABASE_URL=url)
-    with serving(directory / "data", IRONLAW_DATABASE_URL=url) as server:
-        assert server.client.get("/v1/models").json()["items"]
-    assert not (directory / "data").exists()
+    moved = shell(move.replace(DATABASE, shlex.quote(url)), directory)
+    assert "default: 3 events, holds" in moved
+    secret = {"IRONLAW_SECRET_KEY_FILE": str(directory / "data" / "secret.key"), "IRONLAW_MODE": "tenant"}
+    for place in ({"data_dir": directory / "restored"}, {"data_dir": "", "IRONLAW_DATABASE_URL": url}):
+        with serving(**place, **secret) as server:
+            headers = {"Authorization": f"Bearer {key['secret']}"}
+            assert server.client.get(written.headers["location"], headers=headers).json() == written.json()
+
+
+def test_containers(directory):
+    """The commands for an engine, which is not here: a stand-in notes what it is told."""
+    engine = directory / "docker"
+    engine.write_text(
+        '#!/bin/sh\necho "${#IRONLAW_DATABASE_PASSWORD} ${#IRONLAW_SECRET_KEY} $*" >>"$CALLS"\n'
+    )
+    engine.chmod(0o700)
+    calls = directory / "calls"
+    path = f"{directory}:{os.environ['PATH']}"
+    shell("".join(example.command for example in CONTAINERS), directory, PATH=path, CALLS=str(calls))
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    told = [line.split() for line in calls.read_text().splitlines()]
+    assert len(told) == 4
+    for password, secret, *words in told:
+        assert (password, secret) == ("64", "64")
+        assert words[0] == "compose"
+        assert services.keys() & set(words)
 
 
 def test_settings_are_listed():
-    for name, field in Settings.model_fields.items():
-        row = next(line for line in README.splitlines() if line.startswith(f"| `IRONLAW_{name.upper()}` |"))
-        assert f"| `{field.default}` |" in row or not str(field.default)
+    rows = dict(re.findall(r"^\| `(IRONLAW_\w+)` \| (.*?) ?\| .+ \|$", README, re.MULTILINE))
+    fields = {f"IRONLAW_{name.upper()}": field.default for name, field in Settings.model_fields.items()}
+    shown = {name: "" if default is None else str(default) for name, default in fields.items()}
+    assert rows == {name: f"`{default}`" if default else "" for name, default in shown.items()}
 
 
 def test_links_lead_somewhere():
