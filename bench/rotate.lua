@@ -7,6 +7,7 @@ end
 local position = 0
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
+wrk.headers["Authorization"] = "Bearer " .. os.getenv("KEY")
 
 request = function()
   position = position % #bodies + 1
