@@ -1,13 +1,11 @@
 """Applications as tests serve them: any host, no limit of requests, a secret that every test knows."""
 
 import json
-import logging
 import sys
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-import structlog
 from fastapi import FastAPI
 from pydantic import BaseModel
 from sqlalchemy import update
@@ -17,6 +15,7 @@ from service.audit.service import Call, Writes
 from service.auth.schemas import ApiKeyInput, TenantInput
 from service.auth.service import Keys, Write, create_tenant
 from service.catalog.face import CatalogFace
+from service.kit import logs
 from service.kit.database import Database
 from service.kit.jobs.kinds import Done, Kind
 from service.kit.jobs.repository import enqueue
@@ -46,7 +45,7 @@ def catalog_face(database: Database, on_change: Callable[[], None] = lambda: Non
 def quiet_logs() -> None:
     """Logs as JSON, without a line for each request."""
     configure_logs(as_json=True, stream=sys.stderr)
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    logs._write_request = dict
 
 
 class Number(BaseModel):

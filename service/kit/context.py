@@ -5,18 +5,17 @@ import os
 import re
 import time
 from collections.abc import Iterable
+from typing import Any
 
-import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.kit.logs import request_ids
+from service.kit.logs import log_request, request_ids
 from service.kit.metrics import REQUESTS_IN_PROGRESS, count_request
 from service.kit.problems import HostNotAllowed, OriginNotAllowed, PayloadTooLarge, Problem
 from service.kit.web import problem_response
 
 log = logging.getLogger(__name__)
-request_log = structlog.get_logger()
 
 ANY_HOST = "*"
 PROBES = ("/livez", "/readyz")
@@ -28,6 +27,7 @@ SECURITY_HEADERS = {
     b"referrer-policy": b"no-referrer",
     b"x-content-type-options": b"nosniff",
 }
+_SECURITY_FIELDS = tuple(SECURITY_HEADERS.items())
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _PORT = re.compile(rb":[0-9]{1,5}$")
 
@@ -84,7 +84,7 @@ class RequestContext:
     async def _serve(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         problem = self._refusal(scope)
         if problem is None:
-            if _length(scope) is None:
+            if not _has_length(scope):
                 receive = self._capped(receive)
             try:
                 await self._app(scope, receive, answer)
@@ -97,18 +97,27 @@ class RequestContext:
             await problem_response(problem, scope)(scope, receive, answer)
 
     def _refusal(self, scope: Scope) -> Problem | None:
-        if self._hosts is not None and not self._answers_for(scope):
+        headers = scope["headers"]
+        given = dict(headers)
+        if self._hosts is not None and not self._answers_for(headers, given.get(b"host")):
             return HostNotAllowed()
-        if scope["method"] not in _SAFE and _is_foreign(scope["headers"]):
+        # A browser says for whose page it writes; in open mode no credentials are needed.
+        origin = given.get(b"origin")
+        if (
+            origin is not None
+            and scope["method"] not in _SAFE
+            and origin.partition(b"://")[2] != given.get(b"host")
+        ):
             return OriginNotAllowed()
-        length = _length(scope)
-        if length is not None and length > self._max_body_bytes:
+        length = given.get(b"content-length", b"")
+        if length.isdigit() and int(length) > self._max_body_bytes:
             return PayloadTooLarge()
         return None
 
-    def _answers_for(self, scope: Scope) -> bool:
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
-        return len(hosts) == 1 and _PORT.sub(b"", hosts[0]).lower() in (self._hosts or ())
+    def _answers_for(self, headers: Iterable[tuple[bytes, bytes]], host: bytes | None) -> bool:
+        if host is None or _PORT.sub(b"", host).lower() not in (self._hosts or ()):
+            return False
+        return sum(name == b"host" for name, _ in headers) == 1
 
     def _capped(self, receive: Receive) -> Receive:
         received = 0
@@ -124,27 +133,18 @@ class RequestContext:
         return capped
 
 
-def _is_foreign(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a browser sends a request for a page of another site; in open mode it needs no credentials."""
-    given = dict(headers)
-    origin = given.get(b"origin")
-    return origin is not None and origin.partition(b"://")[2] != given.get(b"host")
+def _has_length(scope: Scope) -> bool:
+    return any(name == b"content-length" and value.isdigit() for name, value in scope["headers"])
 
 
-def _length(scope: Scope) -> int | None:
-    """The length that the request declares."""
-    length = next((value for name, value in scope["headers"] if name == b"content-length"), None)
-    return int(length) if length is not None and length.isdigit() else None
-
-
-def _dressed(send: Send, state: dict[str, object]) -> Send:
+def _dressed(send: Send, state: dict[str, Any]) -> Send:
     async def dressed(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = message["headers"]
-            given = {name for name, _ in headers}
-            headers.append((b"request-id", str(state["request_id"]).encode()))
+            own = [name for name, _ in headers if name in SECURITY_HEADERS]
+            headers.append((b"request-id", state["request_id"].encode()))
             headers.extend(state.get("headers", ()))
-            headers.extend(field for field in SECURITY_HEADERS.items() if field[0] not in given)
+            headers.extend(_SECURITY_FIELDS if not own else [f for f in _SECURITY_FIELDS if f[0] not in own])
         await send(message)
 
     return dressed
@@ -154,6 +154,10 @@ def _note(scope: Scope, status: int, seconds: float) -> None:
     """Count and log an answer, by operation: paths hold ids, query strings what was asked."""
     operation = getattr(scope.get("route"), "name", "none")
     count_request(operation, status, seconds)
-    request_log.info(
-        "request", operation=operation, method=scope["method"], status=status, seconds=round(seconds, 6)
+    log_request(
+        scope["state"],
+        operation=operation,
+        method=scope["method"],
+        status=status,
+        seconds=round(seconds, 6),
     )

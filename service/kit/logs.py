@@ -4,6 +4,7 @@ Neither bodies nor query strings nor headers are ever logged.
 """
 
 import logging
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -14,6 +15,24 @@ from structlog.typing import EventDict, Processor
 
 request_ids: ContextVar[dict[str, Any] | None] = ContextVar("request_ids", default=None)
 """State of the request being served: its id, and who asks once that is known."""
+
+
+_write_request: Callable[[EventDict], object] = dict
+
+
+def log_request(state: Mapping[str, Any], **outcome: object) -> None:
+    """The one line of a request; written past structlog, which takes twice as long to put it together."""
+    subject = state.get("subject")
+    line: EventDict = {
+        "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "level": "info",
+        "event": "request",
+        "request_id": state["request_id"],
+        **outcome,
+    }
+    if subject is not None:
+        line["tenant_id"], line["subject_id"] = subject.tenant_id, subject.id
+    _write_request(line)
 
 
 def _with_request(logger: object, name: str, event: EventDict) -> EventDict:
@@ -49,6 +68,21 @@ _JSON: list[Processor] = [structlog.processors.format_exc_info, _as_json]
 _PLAIN: list[Processor] = [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
 
 
+def _line_writer(stream: TextIO) -> Callable[[EventDict], object]:
+    write, flush = stream.buffer.write, stream.buffer.flush
+
+    def write_line(line: EventDict) -> None:
+        write(to_json(line, serialize_unknown=True) + b"\n")
+        flush()
+
+    return write_line
+
+
+def _text_writer() -> Callable[[EventDict], object]:
+    log = structlog.get_logger()
+    return lambda line: log.info(line.pop("event"), **line)
+
+
 def configure_logs(*, as_json: bool, stream: TextIO) -> None:
     """Send every log of the process to ``stream``, those of libraries from warnings upwards."""
     text: Any = [*_JSON, _as_text] if as_json else _PLAIN
@@ -60,6 +94,8 @@ def configure_logs(*, as_json: bool, stream: TextIO) -> None:
         ),
         cache_logger_on_first_use=True,
     )
+    global _write_request  # noqa: PLW0603  # one process has one log
+    _write_request = _line_writer(stream) if as_json else _text_writer()
     handler = logging.StreamHandler(stream)
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[*_COMMON, structlog.stdlib.add_logger_name],

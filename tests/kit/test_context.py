@@ -6,11 +6,9 @@ import json
 
 import httpx
 import pytest
-import structlog
 from fastapi import FastAPI, Request
 from prometheus_client import REGISTRY
 
-from service.kit import context
 from service.kit.admission import REFUSALS_PER_MINUTE, Admission, refused
 from service.kit.context import RequestContext
 from service.kit.logs import configure_logs
@@ -155,10 +153,9 @@ def test_every_answer_has_the_headers_of_security(method, url, status):
 
 class TestLog:
     @pytest.fixture
-    def lines(self, monkeypatch):
+    def lines(self):
         stream = io.TextIOWrapper(io.BytesIO(), write_through=True)
         configure_logs(as_json=True, stream=stream)
-        monkeypatch.setattr(context, "request_log", structlog.get_logger())
 
         def read():
             return [json.loads(line) for line in stream.buffer.getvalue().splitlines()]
