@@ -16,9 +16,10 @@ from service.background.service import SCHEDULES
 from service.catalog import repository
 from service.kit import leases
 from service.kit.jobs.repository import enqueue
-from service.kit.jobs.schedules import SYSTEM, Nothing
+from service.kit.jobs.schedules import Nothing
 from service.kit.jobs.tables import DONE, JobRow
 from service.kit.leases import RUNNING
+from service.kit.subjects import SYSTEM_TENANT
 from tests.applications import bearing
 from tests.faults.harness import LONG, rows, until
 from tests.faults.served import Fleet, Load, events, is_in_use, revisions, site
@@ -51,7 +52,7 @@ def ask_for_jobs(database, kill):
     with database.writing() as session:
         for number in range(JOBS_A_KILL):
             key = f"kill {kill}, job {number}"
-            enqueue(session, EXPIRY, Nothing(), tenant_id=SYSTEM, effect_key=key)
+            enqueue(session, EXPIRY, Nothing(), tenant_id=SYSTEM_TENANT, effect_key=key)
 
 
 def storm(fleet, kills, chance):
