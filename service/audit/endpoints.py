@@ -3,7 +3,6 @@
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
-from pydantic_core import to_json
 
 from service.audit import repository
 from service.audit.schemas import AuditEventPage, AuditVerdict
@@ -11,7 +10,7 @@ from service.audit.service import Caller, Writes
 from service.audit.tables import AuditEventRow
 from service.kit.database import Database
 from service.kit.pages import PageQuery, PageTokens
-from service.kit.web import api_router
+from service.kit.web import api_router, json_response
 
 router = api_router("/v1/audit-events", tag="audit-events")
 
@@ -36,23 +35,19 @@ class AuditFace:
             shown = [_shown(row) for row in rows[: query.limit]]
         following = len(rows) > query.limit
         last = self._tokens.encode([str(shown[-1]["sequence"])], filters) if following else None
-        return _json({"items": shown, "next_page_token": last})
+        return json_response({"items": shown, "next_page_token": last})
 
     def verify(self, tenant_id: str) -> Response:
         """Whether a tenant's chain holds."""
         with self._database.reading() as session:
             verdict = self._writes.verify(session, tenant_id)
         answer = {"valid": not verdict.fault, "events": verdict.events, "head_hash": verdict.head_hash}
-        return _json({**answer, "fault": verdict.fault._asdict()} if verdict.fault else answer)
+        return json_response({**answer, "fault": verdict.fault._asdict()} if verdict.fault else answer)
 
 
 def _shown(row: AuditEventRow) -> dict[str, Any]:
     names = [column.key for column in row.__table__.columns if column.key not in _HIDDEN]
     return {name: value for name in names if (value := getattr(row, name)) is not None}
-
-
-def _json(content: object) -> Response:
-    return Response(to_json(content), media_type="application/json")
 
 
 def _face(request: Request) -> AuditFace:

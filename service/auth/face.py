@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request, Response
-from pydantic_core import to_json
 
 from service.audit.service import Call, Writes
 from service.auth import repository, service
@@ -15,6 +14,7 @@ from service.auth.schemas import ApiKeyInput, ApiKeyRotation, KeyId, TenantInput
 from service.auth.service import Keys
 from service.kit.database import Database
 from service.kit.pages import PageQuery, PageTokens
+from service.kit.web import json_response
 from service.questions.base import ResourceId
 
 
@@ -50,7 +50,7 @@ class AuthFace:
             row = repository.key(session, tenant_id, key_id)
             if row is None:
                 raise KeyNotFound
-            return _json(service.shown_key(row))
+            return json_response(service.shown_key(row))
 
     def create_key(self, call: Call, body: ApiKeyInput) -> Response:
         """A new key."""
@@ -87,7 +87,7 @@ class AuthFace:
             row = repository.tenant(session, tenant_id)
             if row is None:
                 raise TenantNotFound
-            return _json(service.shown_tenant(row))
+            return json_response(service.shown_tenant(row))
 
     def create_tenant(self, call: Call, body: TenantInput) -> Response:
         """A new tenant."""
@@ -115,11 +115,7 @@ class AuthFace:
 
     def _page(self, rows: Sequence[dict[str, Any]], limit: int, filters: str) -> Response:
         token = self._tokens.encode([rows[limit - 1]["id"]], filters) if len(rows) > limit else None
-        return _json({"items": rows[:limit], "next_page_token": token})
-
-
-def _json(content: object) -> Response:
-    return Response(to_json(content), media_type="application/json")
+        return json_response({"items": rows[:limit], "next_page_token": token})
 
 
 def _face(request: Request) -> AuthFace:

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request, Response
-from pydantic_core import to_json
 
 from service.audit.service import Call, Caller, Change, WriteCall, Writes
 from service.background.schemas import (
@@ -20,7 +19,7 @@ from service.kit.database import Database, Writer
 from service.kit.jobs import repository
 from service.kit.jobs.tables import JobRow
 from service.kit.pages import PageTokens
-from service.kit.web import api_router
+from service.kit.web import api_router, json_response
 
 router = api_router("/v1/background-jobs", tag="background-jobs")
 
@@ -51,12 +50,12 @@ class JobsFace:
             last = rows[query.limit - 1]
             token = self._tokens.encode([last.created_at.isoformat(), last.id], filters)
         items = [shown_job(row) for row in rows[: query.limit]]
-        return _json({"items": items, "next_page_token": token})
+        return json_response({"items": items, "next_page_token": token})
 
     def get(self, tenant_id: str, job_id: str) -> Response:
         """One job of a tenant."""
         with self._database.reading() as session:
-            return _json(shown_job(repository.get(session, tenant_id, job_id)))
+            return json_response(shown_job(repository.get(session, tenant_id, job_id)))
 
     def change(self, call: Call, job_id: str, do: Callable[[Writer, str, str], JobRow]) -> Response:
         """A job that is told to end, or to run again."""
@@ -68,10 +67,6 @@ class JobsFace:
             return Change(resource=f"background-jobs/{job_id}", body=after, before=before, after=after)
 
         return self._writes.run(call, None, changed)
-
-
-def _json(content: object) -> Response:
-    return Response(to_json(content), media_type="application/json")
 
 
 def _face(request: Request) -> JobsFace:

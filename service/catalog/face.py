@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Request, Response
 from pydantic import MISSING
-from pydantic_core import to_json
 
 from service.audit.service import Call, Change, Writes
 from service.catalog import repository, service
@@ -15,7 +14,7 @@ from service.catalog.rows import Document, Noun
 from service.catalog.shapes import ListQuery, RowCopy
 from service.kit.database import Database, Writer
 from service.kit.pages import PageTokens
-from service.kit.web import LOCATED
+from service.kit.web import LOCATED, json_response
 from service.questions.base import Input, ResourceId
 
 REVISION_HEADER = "Catalog-Revision"
@@ -57,7 +56,7 @@ class CatalogFace:
             rows = rows[:limit]
             last = rows[-1]
             token = self._tokens.encode([last[query.order_by.removeprefix("-")], last["id"]], canonical)
-        return _json({"items": rows, "next_page_token": token}, headers=headers)
+        return json_response({"items": rows, "next_page_token": token}, headers=headers)
 
     def get(self, noun: Noun, tenant_id: str, row_id: str, if_none_match: str) -> Response:
         """One row."""
@@ -66,7 +65,7 @@ class CatalogFace:
         headers = {"ETag": service.etag(row)} | _REVALIDATE
         if _names(if_none_match, headers["ETag"]):
             return Response(status_code=304, headers=headers)
-        return _json(row, headers=headers)
+        return json_response(row, headers=headers)
 
     def create(self, noun: Noun, call: Call, body: Input) -> Response:
         """A new row."""
@@ -148,10 +147,6 @@ def _names(if_none_match: str, etag: str) -> bool:
     """Whether a list of validators holds ``etag``, by weak comparison (RFC 9110, section 13.1.2)."""
     given = (validator.strip().removeprefix("W/") for validator in if_none_match.split(","))
     return any(validator in ("*", etag) for validator in given)
-
-
-def _json(content: object, *, status: int = 200, headers: dict[str, str]) -> Response:
-    return Response(to_json(content), status, headers=headers, media_type="application/json")
 
 
 def _face(request: Request) -> CatalogFace:

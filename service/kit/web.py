@@ -74,6 +74,14 @@ class Written(bytes):
 
 _WRONG_PARAMETER = "A parameter of the request is wrong"
 
+
+def json_response(
+    content: object, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """An answer as JSON, by pydantic's serializer."""
+    return Response(to_json(content), status, headers=dict(headers or {}), media_type="application/json")
+
+
 RouteHandler = Callable[[Request], Awaitable[Response]]
 
 _ERRORS_READ = 2000
