@@ -564,7 +564,9 @@ class TestSchedules:
         until(lambda: len(ran) > 5)
         keys = sorted(row.effect_key.removeprefix("often ") for row in rows(jobs, kind="tick"))
         ticks = [datetime.fromisoformat(key) for key in keys]
-        assert {later - earlier for earlier, later in itertools.pairwise(ticks)} == {schedule.every}
+        # A busy machine comes late to a tick and fires once for those it missed.
+        gaps = [later - earlier for earlier, later in itertools.pairwise(ticks)]
+        assert all(gap > timedelta() and not gap % schedule.every for gap in gaps)
         assert len(ran) == len(set(ran))
         assert len(rows(jobs, kind="schedule.often", tenant_id=SYSTEM_TENANT)) == 1
 
