@@ -12,7 +12,7 @@ SERVICE = ROOT / "service"
 
 ORDER = (
     {"kit", "planning", "protocol"},
-    {"questions"},
+    {"questions", "worker"},
     {"audit"},
     {"auth"},
     {"catalog"},

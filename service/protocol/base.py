@@ -1,0 +1,72 @@
+"""What every message is built from: strict scalars with bounds, and two bases."""
+
+import re
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+PROTOCOL_VERSION = 1
+
+_INT64 = {"format": "int64"}
+_RFC_3339 = (
+    r"2[01][0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+)
+
+
+def _is_rfc_3339(text: object) -> object:
+    if not isinstance(text, str) or not re.fullmatch(_RFC_3339, text):
+        raise PydanticCustomError("datetime_parsing", "Input should be a time such as 2026-11-21T12:00:00Z")
+    return text
+
+
+Instant = Annotated[
+    AwareDatetime,
+    BeforeValidator(_is_rfc_3339),
+    Field(strict=False, json_schema_extra={"maxLength": 32, "pattern": f"^{_RFC_3339}$"}),
+]
+Whole = Annotated[int, Field(ge=0, le=2**53 - 1, json_schema_extra=_INT64)]
+"""Zero or more; above the bound readers in JavaScript lose digits."""
+Positive = Annotated[int, Field(ge=1, le=2**53 - 1, json_schema_extra=_INT64)]
+Token = Annotated[int, Field(ge=1, le=2**53 - 1, json_schema_extra=_INT64)]
+"""A fencing token."""
+NotNegative = Annotated[float, Field(ge=0, le=1e30)]
+AboveZero = Annotated[float, Field(gt=0, le=1e30)]
+Number = Annotated[float, Field(ge=-1e30, le=1e30)]
+Seconds = Annotated[float, Field(ge=0, le=1e9)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}$", max_length=100)]
+Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
+"""128 random bits."""
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", max_length=64)]
+Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", max_length=36)]
+Code = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$", max_length=64)]
+Line = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+"""A line of text, such as a name that a driver gives."""
+Lines = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
+
+
+class Message(BaseModel):
+    """What a node sends, and what is kept of it: strict types, no unknown members, no nulls."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+    )
+
+
+class Reply(BaseModel):
+    """What the service answers to a node: members that a newer service adds are passed over."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+    )

@@ -1,0 +1,114 @@
+"""What a benchmark suite is: data that says what to measure, how long, and what the figure means.
+
+A kind of benchmark names code that the worker has; a suite can choose its parameters, within bounds, and
+nothing else.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from statistics import median
+from typing import Annotated, Literal
+
+from pydantic import MISSING, Field, model_validator
+
+from service.protocol.base import AboveZero, Line, Message, Name, Positive, Seconds
+from service.protocol.nodes import DeviceKind
+from service.protocol.work import Work
+
+
+class Sampling(Message):
+    """When to begin and when to stop."""
+
+    warmup_seconds: Seconds = 3.0
+    """The same work, run before the first sample."""
+    least_samples: Positive = 30
+    least_seconds: Seconds = 0.5
+    """Sum of the samples."""
+    relative_spread: Annotated[float, Field(gt=0, le=1)] = 0.01
+    """Enough once the interquartile range is at most this share of the median."""
+    most_samples: Annotated[int, Field(ge=1, le=20_000, json_schema_extra={"format": "int64"})] = 2000
+    most_seconds: Seconds = 15.0
+    """Stop even if the spread is larger; the result says so."""
+
+
+class Window(Message):
+    """What has been published for a device: a figure outside is looked at, not thrown away."""
+
+    accelerator_id: Name
+    """Id of the catalog."""
+    low: AboveZero | MISSING = MISSING
+    high: AboveZero
+    source: Line
+    is_provisional: bool = False
+    """Whether fewer than two independent sources stand behind it."""
+
+
+class Benchmark(Message):
+    """One benchmark of a suite."""
+
+    name: Name
+    """Such as gemm.bf16 or hbm.copy."""
+    work: Work
+    metric: Literal["flops_per_second", "bytes_per_second", "seconds", "bytes", "watts"]
+    direction: Literal["higher", "lower"]
+    formula: Line
+    """How much work one sample does, in words and symbols."""
+    repeats: Annotated[int, Field(ge=1, le=10, json_schema_extra={"format": "int64"})] = 3
+    """Processes that measure it one after the other."""
+    sampling: Sampling = Sampling()
+    timeout_seconds: Annotated[float, Field(ge=1, le=3600)] = 120.0
+    """After which its process is killed."""
+    windows: Annotated[list[Window], Field(max_length=50)] = []
+
+    def figure(self, samples: Sequence[float], *, inner_iterations: int) -> float:
+        """The figure of samples: seconds of ``inner_iterations`` executions each, or readings in its unit.
+
+        One implementation: the node shows it, the service computes it again from the raw samples.
+        """
+        middle, amount = median(samples), self.work.amount()
+        match self.metric:
+            case "flops_per_second":
+                return amount.flops * inner_iterations / middle
+            case "bytes_per_second":
+                return amount.moved_bytes * inner_iterations / middle
+            case "seconds":
+                return middle / (inner_iterations * amount.parts)
+            case "bytes" | "watts":
+                return middle
+
+
+class Suite(Message):
+    """Benchmarks that one node runs under one lease."""
+
+    id: Name
+    version: Positive
+    title: Line
+    device: DeviceKind
+    benchmarks: Annotated[list[Benchmark], Field(min_length=1, max_length=200)]
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> "Suite":
+        names = [benchmark.name for benchmark in self.benchmarks]
+        if len(names) != len(set(names)):
+            raise ValueError("two benchmarks of one name")
+        return self
+
+    def benchmark(self, name: str) -> Benchmark | None:
+        """The benchmark of a name."""
+        return next((benchmark for benchmark in self.benchmarks if benchmark.name == name), None)
+
+    @property
+    def longest_seconds(self) -> float:
+        """How long the suite takes if every process of it runs into its timeout."""
+        return sum(benchmark.repeats * benchmark.timeout_seconds for benchmark in self.benchmarks)
+
+
+@cache
+def shipped_suites() -> dict[str, Suite]:
+    """The suites that come with the service, by id."""
+    folder = files("service.protocol") / "suites"
+    found = [json.loads(file.read_text("utf-8")) for file in folder.iterdir() if file.name.endswith(".json")]
+    suites = [Suite.model_validate(document) for document in found]
+    return {suite.id: suite for suite in sorted(suites, key=lambda suite: suite.id)}

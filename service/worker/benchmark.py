@@ -1,0 +1,64 @@
+"""What a kind of benchmark has to offer, on any device, so that one loop can sample it."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from service.protocol.nodes import Gap, Software
+from service.protocol.results import Correctness
+from service.protocol.suites import Benchmark
+
+
+class Unsupported(Exception):
+    """The device or its libraries cannot do this benchmark; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """How a benchmark is carried out, for its record."""
+
+    library: str
+    """What ran, such as cublasLt 13.0.2 or own kernel stream_copy."""
+    data: str
+    """Distribution of the input, such as normal(0, 1)."""
+    timer: Literal["cuda_event", "host_clock", "nvml"]
+    algorithm: str | None = None
+    math_mode: str | None = None
+    accumulation: str | None = None
+    working_set_bytes: int = 0
+    flush_bytes: int = 0
+    """Overwritten before each sample, so that nothing of it is cached."""
+    rotated_buffers: int = 1
+    uses_graph: bool = False
+    software: tuple[Software, ...] = ()
+    gaps: tuple[Gap, ...] = field(default=())
+
+
+class Timed(Protocol):
+    """A benchmark whose figure is a time, or work over a time. Input data stand ready on the device."""
+
+    facts: Facts
+
+    def execute(self, iterations: int) -> int:
+        """Nanoseconds that ``iterations`` executions took, by the timer of the facts; flushes come before."""
+        ...
+
+    def check(self) -> Correctness | None:
+        """What was computed, against a reference from the seed; None where nothing is computed."""
+        ...
+
+
+class Read(Protocol):
+    """A benchmark whose figure is read, such as watts or bytes."""
+
+    facts: Facts
+
+    def read(self) -> list[float]:
+        """Readings in the unit of the metric, one for each time that it was measured."""
+        ...
+
+
+Prepared = Timed | Read
+Prepare = Callable[[Benchmark, int, int | None], AbstractContextManager[Prepared]]
+"""Benchmark, seed and index of the accelerator, None without one; raises :class:`Unsupported`."""
