@@ -15,7 +15,7 @@ from fastapi import FastAPI, Request
 from service.kit import bodies, server
 from service.kit.admission import Admission
 from service.kit.context import RequestContext
-from service.kit.web import Written, add_routes, api_router, install_problem_handlers
+from service.kit.web import DirectRoutes, Written, add_routes, api_router, install_problem_handlers
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 
@@ -44,6 +44,7 @@ async def things() -> dict[str, int]:
 @pytest.fixture(scope="module")
 def port():
     app = FastAPI()
+    app.add_middleware(DirectRoutes, routes=app.routes, handlers=app.exception_handlers)
     app.add_middleware(RequestContext, max_body_bytes=2**20, hosts=["*"])
     app.state.admission = Admission(None, requests_per_minute=0)
     install_problem_handlers(app)
