@@ -291,10 +291,9 @@ def _direct(
 
 
 class DirectRoutes:
-    """Middleware that calls the endpoints of direct routes itself.
+    """Middleware that answers for direct routes, past the router and FastAPI's solver of dependencies.
 
-    The router tries one pattern after the other, and it, FastAPI's solver of dependencies and what stands
-    before them take a fifth of the time of a small answer.
+    Those, and the layers before them, take a third of the time of a small answer.
     """
 
     def __init__(
@@ -315,9 +314,10 @@ class DirectRoutes:
         if found is None:
             await self._app(scope, receive, send)
             return
-        scope["route"], answer = found
+        route, answer = found
+        scope["route"] = route
         try:
-            await found[0].admit(scope)
+            await route.admit(scope)
             await answer(scope, receive, send)
         except Exception as error:  # noqa: BLE001  # the handlers say which they know
             handled = ExceptionMiddleware(_raising(error), self._handlers)
