@@ -1,4 +1,4 @@
-"""The one middleware: what every request gets, whatever it asks."""
+"""The middleware around all others: what every request gets, whatever it asks."""
 
 import logging
 import os
