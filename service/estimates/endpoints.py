@@ -61,10 +61,10 @@ _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
 async def _snapshot(request: Request) -> Snapshot:
     store: SnapshotStore = request.app.state.snapshots
     tenant_id = request.scope["state"]["subject"].tenant_id
-    asked = request.headers.get("catalog-revision")
+    asked = next((value for name, value in request.scope["headers"] if name == b"catalog-revision"), None)
     if asked is None:
         return store.current(tenant_id)
-    if not asked.isascii() or not asked.isdigit() or len(asked) > REVISION_DIGITS:
+    if not asked.isdigit() or len(asked) > REVISION_DIGITS:
         detail = "Catalog-Revision must be a whole number"
         raise BadRequest(detail, FieldError("/header/Catalog-Revision", "INTEGER", detail))
     return await store.at_least(tenant_id, int(asked))

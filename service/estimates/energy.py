@@ -43,35 +43,28 @@ def resolve_site(question: UtilityBillQuestion, catalog: Catalog, notes: Notes) 
     if question.site is MISSING:
         return Site()
     given = question.site
-    site, grid_id = Site(given=given), None
+    pue = intensity = onsite = offsite = grid_id = None
     if given.site_id is not MISSING:
         known = lookup(catalog.sites, given.site_id, "/site/site_id")
         notes.cite(known.source, "/site/site_id")
         grid_id = known.grid_id
-        site = site._replace(
-            pue=_reference(known.pue),
-            onsite_water_liters_per_kwh=_reference(known.water_usage_effectiveness_liters_per_kwh),
-        )
+        pue, onsite = _reference(known.pue), _reference(known.water_usage_effectiveness_liters_per_kwh)
     if given.grid_id is not MISSING:
         grid_id = given.grid_id
     if grid_id is not None:
         grid = lookup(catalog.grids, grid_id, "/site/grid_id")
         notes.cite(grid.source, "/site/grid_id")
-        site = site._replace(
-            carbon_intensity_kg_co2e_per_kwh=_reference(grid.carbon_intensity_kg_co2e_per_kwh),
-            offsite_water_liters_per_kwh=_reference(grid.water_liters_per_kwh),
-        )
+        intensity = _reference(grid.carbon_intensity_kg_co2e_per_kwh)
+        offsite = _reference(grid.water_liters_per_kwh)
         if grid.accounting != "generation" and given.carbon_intensity_kg_co2e_per_kwh is MISSING:
             notes.warn("CARBON_ACCOUNTING", "/site/grid_id", _OTHER_ACCOUNTING[grid.accounting])
     if given.pue is not MISSING:
-        site = site._replace(pue=assumed(given.pue))
+        pue = assumed(given.pue)
     if given.carbon_intensity_kg_co2e_per_kwh is not MISSING:
         intensity = assumed(given.carbon_intensity_kg_co2e_per_kwh)
-        site = site._replace(carbon_intensity_kg_co2e_per_kwh=intensity)
     if given.water_usage_effectiveness_liters_per_kwh is not MISSING:
         onsite = assumed(given.water_usage_effectiveness_liters_per_kwh)
-        site = site._replace(onsite_water_liters_per_kwh=onsite)
-    return site
+    return Site(given, pue, intensity, onsite, offsite)
 
 
 class Equipment(NamedTuple):

@@ -21,6 +21,8 @@ from service.kit.problems import (
 
 BODY_SECONDS = 30.0
 """How long a body may take to arrive."""
+IS_WHOLE = "is_whole"
+"""In the state of a request: its body has arrived, and reading it waits for nothing."""
 MOST_VALUES = 100_000
 """Most members and elements of a body. One of three bytes takes some hundred when it is read."""
 WRONG_SHAPE = "The body does not have the shape of this operation"
@@ -45,18 +47,24 @@ def _check_media_type(headers: Iterable[tuple[bytes, bytes]]) -> None:
 async def read_json(scope: Scope, receive: Receive) -> bytes:
     """The body of a request that says it is JSON."""
     _check_media_type(scope["headers"])
-    chunks: list[bytes] = []
+    if scope["state"].get(IS_WHOLE):
+        return await _body(receive)
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise BadRequest("The body ended before it was whole")
-                chunks.append(message.get("body", b""))
-                if not message.get("more_body", False):
-                    return b"".join(chunks)
+            return await _body(receive)
     except TimeoutError:
         raise RequestTimeout(headers={"Connection": "close"}) from None
+
+
+async def _body(receive: Receive) -> bytes:
+    chunks: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequest("The body ended before it was whole")
+        chunks.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(chunks)
 
 
 def check_values(raw: bytes) -> None:

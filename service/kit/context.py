@@ -1,10 +1,10 @@
-"""The one middleware: what every request gets, whatever it asks."""
+"""The middleware around all others: what every request gets, whatever it asks."""
 
 import logging
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -33,16 +33,22 @@ _PORT = re.compile(rb":[0-9]{1,5}$")
 
 
 class _Answer:
-    """Sends an answer and remembers its status; 0 before it begins."""
+    """Sends an answer with the headers that all have, and remembers its status; 0 before it begins."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, state: Mapping[str, Any]) -> None:
         self._send = send
+        self._state = state
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
         """Send a part of the answer."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            headers = message["headers"]
+            own = [name for name, _ in headers if name in SECURITY_HEADERS]
+            headers.append((b"request-id", self._state["request_id"].encode()))
+            headers.extend(self._state.get("headers", ()))
+            headers.extend(_SECURITY_FIELDS if not own else [f for f in _SECURITY_FIELDS if f[0] not in own])
         await self._send(message)
 
 
@@ -69,10 +75,10 @@ class RequestContext:
         request_ids.set(state)
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
+        answer = _Answer(send, state)
         if scope["path"] in PROBES:
-            await self._app(scope, receive, _dressed(send, state))
+            await self._app(scope, receive, answer)
             return
-        answer = _Answer(_dressed(send, state))
         began = time.perf_counter()
         REQUESTS_IN_PROGRESS.inc()
         try:
@@ -81,10 +87,11 @@ class RequestContext:
             REQUESTS_IN_PROGRESS.dec()
             _note(scope, answer.status, time.perf_counter() - began)
 
-    async def _serve(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
-        problem = self._refusal(scope)
+    async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        given = dict(scope["headers"])
+        problem = self._refusal(scope, given)
         if problem is None:
-            if not _has_length(scope):
+            if not given.get(b"content-length", b"").isdigit():
                 receive = self._capped(receive)
             try:
                 await self._app(scope, receive, answer)
@@ -96,10 +103,8 @@ class RequestContext:
         if problem is not None:
             await problem_response(problem, scope)(scope, receive, answer)
 
-    def _refusal(self, scope: Scope) -> Problem | None:
-        headers = scope["headers"]
-        given = dict(headers)
-        if self._hosts is not None and not self._answers_for(headers, given.get(b"host")):
+    def _refusal(self, scope: Scope, given: Mapping[bytes, bytes]) -> Problem | None:
+        if self._hosts is not None and not self._answers_for(scope["headers"]):
             return HostNotAllowed()
         # A browser says for whose page it writes; in open mode no credentials are needed.
         origin = given.get(b"origin")
@@ -114,10 +119,9 @@ class RequestContext:
             return PayloadTooLarge()
         return None
 
-    def _answers_for(self, headers: Iterable[tuple[bytes, bytes]], host: bytes | None) -> bool:
-        if host is None or _PORT.sub(b"", host).lower() not in (self._hosts or ()):
-            return False
-        return sum(name == b"host" for name, _ in headers) == 1
+    def _answers_for(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        named = [_PORT.sub(b"", value).lower() for name, value in headers if name == b"host"]
+        return len(named) == 1 and named[0] in (self._hosts or ())
 
     def _capped(self, receive: Receive) -> Receive:
         received = 0
@@ -131,23 +135,6 @@ class RequestContext:
             return message
 
         return capped
-
-
-def _has_length(scope: Scope) -> bool:
-    return any(name == b"content-length" and value.isdigit() for name, value in scope["headers"])
-
-
-def _dressed(send: Send, state: dict[str, Any]) -> Send:
-    async def dressed(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = message["headers"]
-            own = [name for name, _ in headers if name in SECURITY_HEADERS]
-            headers.append((b"request-id", state["request_id"].encode()))
-            headers.extend(state.get("headers", ()))
-            headers.extend(_SECURITY_FIELDS if not own else [f for f in _SECURITY_FIELDS if f[0] not in own])
-        await send(message)
-
-    return dressed
 
 
 def _note(scope: Scope, status: int, seconds: float) -> None:

@@ -1,19 +1,28 @@
 """The server's protocol, with bounds on what a connection may cost.
 
 uvicorn bounds neither the head of a request nor the time that it takes, reads on behind requests that wait
-for their turn, keeps callers that never read, and loses the body of a request that offers an upgrade.
+for their turn, keeps callers that never read, and loses the body of a request that offers an upgrade. It
+sends the head of an answer in a packet of its own.
 """
 
 import asyncio
 import secrets
 from itertools import chain
 from typing import Any, cast
+from urllib.parse import unquote
 
 import httptools
 from pydantic_core import to_json
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
-from service.kit.bodies import BODY_SECONDS
+from service.kit.bodies import BODY_SECONDS, IS_WHOLE
 from service.kit.context import SECURITY_HEADERS
 from service.kit.problems import (
     CONTENT_TYPE,
@@ -39,9 +48,73 @@ HEAD_SECONDS = 10.0
 SEND_SECONDS = 60.0
 """How long a caller may take to read an answer."""
 
+_WITHOUT_BODY = (204, 304)
+
 
 class _RefusedError(Exception):
     """Stops the parser."""
+
+
+class _Exchange(RequestResponseCycle):
+    """A request and its answer, whose head leaves together with the beginning of its body."""
+
+    _head = b""
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """The application's way out."""
+        if message["type"] == "http.response.start":
+            if self.response_started:
+                raise RuntimeError("An answer begins twice")
+            self._head = self._begin(message["status"], [*self.default_headers, *message.get("headers", ())])
+            return
+        if message["type"] != "http.response.body" or not self.response_started or self.response_complete:
+            raise RuntimeError(f"{message['type']} is not due")
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if not self.disconnected:
+            self._go_on(message.get("body", b""), is_last=not message.get("more_body", False))
+
+    def _begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
+        """The head of an answer."""
+        self.response_started, self.waiting_for_100_continue = True, False
+        if HEADER_RE.search(b"".join([name for name, _ in headers])):
+            raise RuntimeError("The name of a header is wrong")
+        if HEADER_VALUE_RE.search(b"".join([value for _, value in headers])):
+            raise RuntimeError("The value of a header is wrong")
+        lines = [b"%b: %b\r\n" % header for header in headers]
+        given = dict(headers)
+        if b"close" in given.get(b"connection", b"").lower():
+            self.keep_alive = False
+        elif not self.keep_alive:
+            lines.append(b"connection: close\r\n")
+        self.expected_content_length = int(given.get(b"content-length", b"0"))
+        has_body = self.scope["method"] != "HEAD" and status not in _WITHOUT_BODY
+        self.chunked_encoding = has_body and b"content-length" not in given
+        if self.chunked_encoding:
+            lines.append(b"transfer-encoding: chunked\r\n")
+        return b"".join([STATUS_LINE[status], *lines, b"\r\n"])
+
+    def _go_on(self, body: bytes, *, is_last: bool) -> None:
+        """Send a part of the body, behind the head if that waits."""
+        if self.scope["method"] == "HEAD":
+            body, self.expected_content_length = b"", 0
+        elif self.chunked_encoding:
+            body = b"%b%b" % (
+                b"%x\r\n%b\r\n" % (len(body), body) if body else b"",
+                b"0\r\n\r\n" if is_last else b"",
+            )
+        else:
+            self.expected_content_length -= len(body)
+            if self.expected_content_length < 0 or (is_last and self.expected_content_length):
+                raise RuntimeError("The body is not as long as its Content-Length")
+        self.transport.write(self._head + body)
+        self._head = b""
+        if is_last:
+            self.response_complete = True
+            self.message_event.set()
+            if not self.keep_alive:
+                self.transport.close()
+            self.on_response()
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -109,12 +182,42 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The parser's hook: the head of a request is there."""
         self._check_size()
-        if self.parser.get_method() == b"CONNECT":
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        if method == b"CONNECT":
             raise _RefusedError
-        super().on_headers_complete()
+        self.scope["method"] = method.decode()
+        self.scope["http_version"] = version
+        if not self.parser.should_upgrade():
+            self._begin(keep_alive=version != "1.0" and self.parser.should_keep_alive())
         self._in_head = False
         # What comes behind the body must not pass for headers (RFC 9110, 6.5.1).
         self.headers = []
+
+    def _begin(self, *, keep_alive: bool) -> None:
+        """Give a request to the application, behind the earlier ones of this connection."""
+        url = httptools.parse_url(self.url)
+        self.scope["path"] = unquote(url.path.decode())
+        self.scope["raw_path"] = url.path
+        self.scope["query_string"] = url.query or b""
+        earlier = cast(_Exchange | None, self.cycle)
+        self.cycle = _Exchange(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=keep_alive,
+            on_response=self.on_response_complete,
+        )
+        if earlier is None or earlier.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
 
     def on_body(self, body: bytes) -> None:
         """The parser's hook: a part of the body."""
@@ -124,6 +227,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """The parser's hook: the request is there."""
         self._in_message = False
+        self.scope["state"][IS_WHOLE] = True
         if self._arriving is not None:
             self._arriving.cancel()
             self._arriving = None

@@ -10,12 +10,13 @@ import time
 
 import pytest
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import StreamingResponse
 
 from service.kit import bodies, server
 from service.kit.admission import Admission
 from service.kit.context import RequestContext
-from service.kit.web import Written, add_routes, api_router, install_problem_handlers
+from service.kit.web import DirectRoutes, Written, add_routes, api_router, install_problem_handlers
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 
@@ -41,9 +42,20 @@ async def things() -> dict[str, int]:
     return {}
 
 
+@router.get("/parts")
+async def parts() -> StreamingResponse:
+    return StreamingResponse(iter(["one", "", "two"]))
+
+
+@router.get("/split")
+async def split() -> Response:
+    return Response(headers={"X": "a\r\nEvil: b"})
+
+
 @pytest.fixture(scope="module")
 def port():
     app = FastAPI()
+    app.add_middleware(DirectRoutes, routes=app.routes, handlers=app.exception_handlers)
     app.add_middleware(RequestContext, max_body_bytes=2**20, hosts=["*"])
     app.state.admission = Admission(None, requests_per_minute=0)
     install_problem_handlers(app)
@@ -288,6 +300,37 @@ class TestSlowCallers:
                 got += len(data)
         waiting.close()
         assert 0 < got < 16_000_000
+
+
+class TestAnswers:
+    def test_a_small_one_comes_in_one_piece(self, port):
+        got = []
+
+        async def ask():
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(SIZED + BODY)
+            got.append(await reader.read(2**16))
+            writer.close()
+
+        asyncio.run(ask())
+        assert got[0].endswith(b"\r\n\r\n" + BODY.replace(b" ", b""))
+
+    def test_one_in_parts_comes_in_chunks(self, line):
+        line.send(CLOSE.replace(b"/things", b"/things/parts"))
+        answer_head, _, body = line.rest().partition(b"\r\n\r\n")
+        assert b"\r\ntransfer-encoding: chunked" in answer_head
+        assert body == chunk(b"one") + chunk(b"two") + b"0\r\n\r\n"
+
+    @pytest.mark.parametrize("path", [b"/things", b"/things/parts"])
+    def test_that_to_head_has_no_body(self, line, path):
+        line.send(CLOSE.replace(b"/things", path).replace(b"GET", b"HEAD"))
+        got = line.rest()
+        assert statuses(got) == [200]
+        assert got.endswith(b"\r\n\r\n")
+
+    def test_no_header_brings_another(self, line):
+        line.send(CLOSE.replace(b"/things", b"/things/split"))
+        assert b"Evil" not in line.rest()
 
 
 def test_a_body_that_ends_early_is_no_defect(line, caplog):

@@ -17,7 +17,7 @@ from service.kit import bodies
 from service.kit.admission import Admission
 from service.kit.context import RequestContext
 from service.kit.problems import Conflict, FieldError, anchor, pointer, problems_page
-from service.kit.web import add_routes, api_router, install_problem_handlers
+from service.kit.web import DirectRoutes, add_routes, api_router, install_problem_handlers
 
 
 class Colour(StrEnum):
@@ -71,6 +71,7 @@ def count(colour: Annotated[list[Colour], Query()]) -> int:
 
 def application(max_body_bytes):
     app = FastAPI()
+    app.add_middleware(DirectRoutes, routes=app.routes, handlers=app.exception_handlers)
     app.add_middleware(RequestContext, max_body_bytes=max_body_bytes, hosts=["test"])
     app.state.admission = Admission(None, requests_per_minute=0)
     install_problem_handlers(app)
