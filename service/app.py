@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -16,6 +16,7 @@ from fastapi.responses import HTMLResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic_core import to_json
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
 from starlette.staticfiles import StaticFiles
 
 from service import __version__
@@ -43,9 +44,11 @@ from service.kit.keyring import Keyring
 from service.kit.operational import expected_failure, install_database_errors
 from service.kit.pages import PageTokens
 from service.kit.problems import problems_page
-from service.kit.subjects import permission
+from service.kit.subjects import Subject, permission
 from service.kit.web import DirectRoutes, add_routes, install_problem_handlers
 from service.metrics import scrape
+from service.nodes.endpoints import enrolment, leases, nodes, own, tokens
+from service.nodes.face import NodesFace
 from service.openapi import openapi_document
 from service.settings import Settings
 from service.snapshot.service import SnapshotStore
@@ -60,6 +63,11 @@ ROUTERS = (
     sites,
     keys,
     tenants,
+    tokens,
+    enrolment,
+    nodes,
+    own,
+    leases,
     background_jobs,
     audit_events,
 )
@@ -68,6 +76,7 @@ log = logging.getLogger(__name__)
 _READ_METRICS = permission("metrics", "read")
 _POLL_SECONDS = 1.0
 _NOTE_USE_SECONDS = 30.0
+_WRITE_HEARTBEATS_SECONDS = 5.0
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -106,7 +115,19 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.snapshots = SnapshotStore(database)
     state.held_keys = HeldKeys(database, keys)
     authenticate = _authenticator(settings, state.held_keys) if settings.mode == "tenant" else None
-    state.admission = Admission(authenticate, requests_per_minute=settings.requests_per_minute)
+    state.nodes = NodesFace(
+        database,
+        writes=writes,
+        keyring=keyring,
+        tokens=tokens,
+        has_tenant=state.held_keys.has_tenant,
+        missing_results=_all_missing,
+    )
+    state.admission = Admission(
+        authenticate,
+        authenticate_node=state.nodes.authenticate,
+        requests_per_minute=settings.requests_per_minute,
+    )
     refresh = state.snapshots.refresh
     state.catalog = CatalogFace(database, writes=writes, tokens=tokens, on_change=refresh)
     refresh = state.held_keys.refresh
@@ -116,6 +137,12 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.batch_turn = asyncio.Lock()
     state.draining = False
     state.background_threads = settings.background_threads
+
+
+def _all_missing(session: Session, node: Subject, digests: Sequence[str]) -> list[str]:
+    """No results are stored yet, so none that a node has can be known."""
+    del session, node
+    return list(digests)
 
 
 def _authenticator(settings: Settings, keys: HeldKeys) -> Authenticate:
@@ -133,14 +160,17 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     following = [
         asyncio.create_task(_every(_POLL_SECONDS, _refresh, app)),
         asyncio.create_task(_every(_NOTE_USE_SECONDS, _note_use, app)),
+        asyncio.create_task(_every(_WRITE_HEARTBEATS_SECONDS, _write_heartbeats, app)),
     ]
     async with working(app.state.database, app.state.background_threads):
         yield
+    app.state.nodes.waiting.close()
     for task in following:
         task.cancel()
     await asyncio.gather(*following, return_exceptions=True)
     with contextlib.suppress(SQLAlchemyError):
         await asyncio.to_thread(_note_use, app)
+        await asyncio.to_thread(app.state.nodes.write_heartbeats, 1)
 
 
 def _refresh(app: FastAPI) -> None:
@@ -151,6 +181,10 @@ def _refresh(app: FastAPI) -> None:
 
 def _note_use(app: FastAPI) -> None:
     app.state.held_keys.note_use()
+
+
+def _write_heartbeats(app: FastAPI) -> None:
+    app.state.nodes.write_heartbeats()
 
 
 async def _every(seconds: float, do: Callable[[FastAPI], None], app: FastAPI) -> None:

@@ -82,7 +82,6 @@ def key_row(key_id, **times):
     return ApiKeyRow(
         tenant_id="default",
         id=key_id,
-        kind="api_key",
         name="",
         scopes=[],
         digest="",
@@ -128,4 +127,6 @@ def test_schedules():
         "jobs.expire": timedelta(hours=1),
         "idempotency-keys.expire": timedelta(hours=1),
         "api-keys.expire": timedelta(days=1),
+        "enrolment-tokens.expire": timedelta(days=1),
+        "leases.settle": timedelta(minutes=1),
     }

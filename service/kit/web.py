@@ -185,11 +185,16 @@ class JsonRoute(APIRoute):
     _query: Mapping[str, bool]
     stores = True
     """Whether the operations that are not GET change what is stored."""
+    needs: Permission | None = None
+    """What the operations need, where it is not their tag's `read` or `write`."""
+    is_public = False
+    """Whether the body alone says who may do this."""
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **options)
         writes = self.stores and "GET" not in (self.methods or ())
-        self.permission: Permission = permission(str(self.tags[0]), "write" if writes else "read")
+        own = permission(str(self.tags[0]), "write" if writes else "read")
+        self.permission: Permission = self.needs or own
 
     def get_route_handler(self) -> RouteHandler:  # type: ignore[override]
         """FastAPI's hook: what answers a request to this route."""
@@ -214,8 +219,9 @@ class JsonRoute(APIRoute):
 
     async def admit(self, scope: Scope) -> None:
         """Refuse a request that may not be made, or names parameters that there are not."""
-        admission: Admission = scope["app"].state.admission
-        await admission.admit(scope, self.permission)
+        if not self.is_public:
+            admission: Admission = scope["app"].state.admission
+            await admission.admit(scope, self.permission)
         if scope["query_string"]:
             _check_query(scope["query_string"], self._query)
 
@@ -224,6 +230,12 @@ class AskingRoute(JsonRoute):
     """A route that answers and stores nothing, whatever its method."""
 
     stores = False
+
+
+class PublicRoute(JsonRoute):
+    """A route for callers without credentials: its endpoint says who they are, and counts refusals."""
+
+    is_public = True
 
 
 def _query_parameters(dependant: Dependant) -> dict[str, bool]:
@@ -332,7 +344,12 @@ def _raising(error: Exception) -> ASGIApp:
     return raising
 
 
-def api_router(prefix: str, *, tag: str, stores: bool = True) -> APIRouter:
+def route_needing(needs: Permission) -> type[JsonRoute]:
+    """A kind of route whose operations all need one permission."""
+    return type("NeedingRoute", (JsonRoute,), {"needs": needs})
+
+
+def api_router(prefix: str, *, tag: str, route_class: type[JsonRoute] = JsonRoute) -> APIRouter:
     """A router of JSON routes whose operations are called as their functions.
 
     An operation needs the scope ``tag:read``, or ``tag:write`` where it stores something.
@@ -340,7 +357,7 @@ def api_router(prefix: str, *, tag: str, stores: bool = True) -> APIRouter:
     return APIRouter(
         prefix=prefix,
         tags=[tag],
-        route_class=JsonRoute if stores else AskingRoute,
+        route_class=route_class,
         generate_unique_id_function=lambda route: route.name,
     )
 

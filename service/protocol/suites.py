@@ -24,11 +24,13 @@ class Sampling(Message):
     warmup_seconds: Seconds = 3.0
     """The same work, run before the first sample."""
     least_samples: Positive = 30
+    """Take so many at least."""
     least_seconds: Seconds = 0.5
     """Sum of the samples."""
     relative_spread: Annotated[float, Field(gt=0, le=1)] = 0.01
     """Enough once the interquartile range is at most this share of the median."""
     most_samples: Annotated[int, Field(ge=1, le=20_000, json_schema_extra={"format": "int64"})] = 2000
+    """Stop at so many."""
     most_seconds: Seconds = 15.0
     """Stop even if the spread is larger; the result says so."""
 
@@ -39,8 +41,11 @@ class Window(Message):
     accelerator_id: Name
     """Id of the catalog."""
     low: AboveZero | MISSING = MISSING
+    """Lowest figure that is expected."""
     high: AboveZero
+    """Highest figure that is expected."""
     source: Line
+    """Where it is published."""
     is_provisional: bool = False
     """Whether fewer than two independent sources stand behind it."""
 
@@ -51,8 +56,11 @@ class Benchmark(Message):
     name: Name
     """Such as gemm.bf16 or hbm.copy."""
     work: Work
+    """What one execution does."""
     metric: Literal["flops_per_second", "bytes_per_second", "seconds", "bytes", "watts"]
+    """Unit of the figure."""
     direction: Literal["higher", "lower"]
+    """Which of two figures is the better."""
     formula: Line
     """How much work one sample does, in words and symbols."""
     repeats: Annotated[int, Field(ge=1, le=10, json_schema_extra={"format": "int64"})] = 3
@@ -84,8 +92,11 @@ class Suite(Message):
 
     id: Name
     version: Positive
+    """Rises when what is measured changes."""
     title: Line
+    """What the suite measures."""
     device: DeviceKind
+    """What it runs on."""
     benchmarks: Annotated[list[Benchmark], Field(min_length=1, max_length=200)]
 
     @model_validator(mode="after")

@@ -1,8 +1,45 @@
 """What the requests of the contract tests say about their caller, in one place."""
 
+from service.examples import EXAMPLE_IDS, EXAMPLES
+from service.kit.credentials import id_of
 from tests.applications import Callers, bearing
+from tests.contract.test_document import OPERATIONS
+from tests.nodes.fleet import add_run
+
+OF_NODES = {
+    name
+    for name, (_, _, operation) in OPERATIONS.items()
+    if operation["security"] == [{"bearer": ["leases:claim"]}]
+}
+"""Operations that only an enrolled node may call, and only for itself."""
 
 
-def credentials(app):
-    """Headers of a caller who may call every operation of ``app``, whose database is attached."""
-    return bearing(Callers(app, app.state.database).key("*:*", "tenants:*", "metrics:*"))
+def credentials(app, name=""):
+    """Headers of a caller who may call an operation of ``app``, whose database is attached."""
+    callers = Callers(app, app.state.database)
+    if name in OF_NODES:
+        return bearing(callers.node())
+    return bearing(callers.key("*:*", "tenants:*", "metrics:*"))
+
+
+def node_of(headers):
+    """The id of the node that headers are of."""
+    return id_of(headers["Authorization"].partition(" ")[2])
+
+
+def prepare_node(client, headers, base=""):
+    """Have a node send the inventory that the examples name; its id."""
+    node_id = node_of(headers)
+    url = f"{base}/v1/nodes/{node_id}/inventory"
+    sent = client.request("PUT", url, json=EXAMPLES["put_node_inventory"], headers=headers)
+    assert sent.status_code == 200, sent.text
+    return node_id
+
+
+def lease_of(client, headers, database, base=""):
+    """Have a node claim the run whose id the examples name; the id."""
+    prepare_node(client, headers, base)
+    add_run(database, EXAMPLE_IDS["leases"])
+    claimed = client.request("POST", f"{base}/v1/leases:claim", json=EXAMPLES["claim_lease"], headers=headers)
+    assert claimed.status_code == 200, claimed.text
+    return claimed.json()["id"]

@@ -5,13 +5,15 @@ import json
 import pytest
 
 from service.examples import EXAMPLES
+from service.kit.credentials import id_of
 from tests.applications import ask_job, bearing
+from tests.contract.credentials import OF_NODES, lease_of
 from tests.contract.test_document import NOUNS, OPERATIONS
 
 SCOPES = {
     name: scope
     for name, (_, _, operation) in OPERATIONS.items()
-    for (requirement,) in [operation["security"]]
+    for requirement in operation["security"]
     for (scope,) in [requirement["bearer"]]
 }
 OF_THE_OPERATOR = {"tenants"}
@@ -29,7 +31,7 @@ def request(callers, name, credential=None, row=None):
     return callers.client.request(method.upper(), url, json=body, headers=headers)
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", SCOPES)
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 class TestEveryOperation:
     def test_wants_credentials(self, callers, name):
@@ -39,7 +41,7 @@ class TestEveryOperation:
 
     def test_wants_its_scope_and_says_which(self, callers, name):
         resource, _, action = SCOPES[name].partition(":")
-        other = {"read": "write", "write": "read"}[action]
+        other = {"read": "write", "write": "read", "claim": "write"}[action]
         near = [f"{resource}:{other}", f"*:{other}"]
         refused = request(callers, name, callers.key(*near, "approvals:write"))
         assert (refused.status_code, refused.json()["code"]) == (403, "SCOPE_REQUIRED")
@@ -50,10 +52,19 @@ class TestEveryOperation:
         wide = [] if resource in OF_THE_OPERATOR else [f"*:{action}", "*:*"]
         for scope in (f"{resource}:{action}", f"{resource}:*", *wide):
             answer = request(callers, name, callers.key(scope))
-            assert answer.status_code not in (401, 403) or answer.json()["code"] == "SCOPE_NOT_HELD"
+            assert answer.status_code not in (401, 403) or answer.json()["code"] in WITH_THE_SCOPE
+            assert name not in OF_NODES or answer.json()["code"] == "NOT_A_NODE"
 
-    def test_is_closed_to_a_node(self, callers, name):
-        assert request(callers, name, callers.key(kind="node")).status_code == 403
+    def test_is_closed_to_a_node_unless_it_is_for_nodes(self, callers, name):
+        credential = callers.node()
+        answer = request(callers, name, credential, id_of(credential))
+        if name not in OF_NODES:
+            assert (answer.status_code, answer.json()["code"]) == (403, "SCOPE_REQUIRED")
+        else:
+            assert answer.status_code in (200, 404, 409), answer.text
+
+
+WITH_THE_SCOPE = {"SCOPE_NOT_HELD", "NOT_A_NODE"}
 
 
 ON_A_ROW = [name for name, (_, path, _) in OPERATIONS.items() if "{id}" in path]
@@ -65,8 +76,16 @@ def test_the_row_of_another_tenant_is_not_found(callers, name):
     noun = OPERATIONS[name][1].split("/")[2]
     singular = noun.removesuffix("s").replace("-", "_")
     owner, other = callers.key("*:*"), callers.key("*:*", tenant=callers.tenant("other"))
+    if name in OF_NODES:
+        owner, other = callers.node(), callers.node(tenant="other")
+    callers.client.app.state.nodes.waiting.close()
+    database = callers.client.app.state.database
     if singular == "background_job":
-        row = ask_job(callers.client.app.state.database)
+        row = ask_job(database)
+    elif singular == "lease":
+        row = lease_of(callers.client, bearing(owner), database)
+    elif singular == "node":
+        row = id_of(owner if name in OF_NODES else callers.node())
     else:
         made = request(callers, f"create_{singular}", owner)
         assert made.status_code == 201
@@ -81,11 +100,14 @@ def test_the_row_of_another_tenant_is_not_found(callers, name):
     assert request(callers, name, owner, row).status_code < 400 or name.startswith(("retire", "retry"))
 
 
-@pytest.mark.parametrize("noun", [*NOUNS, "api-keys", "audit-events", "background-jobs"])
+@pytest.mark.parametrize(
+    "noun", [*NOUNS, "api-keys", "audit-events", "background-jobs", "enrolment-tokens", "nodes"]
+)
 def test_lists_show_the_rows_of_the_tenant_alone(callers, noun):
     owner, other = callers.key("*:*"), callers.key("*:*", tenant=callers.tenant("other"))
     creating = {f"create_{noun.removesuffix('s').replace('-', '_')}", "create_grid"} & set(OPERATIONS)
     ask_job(callers.client.app.state.database)
+    callers.node()
     for name in creating:
         assert request(callers, name, owner).status_code == 201
     mine, theirs = (
@@ -118,4 +140,12 @@ def test_what_needs_no_credentials_is_a_short_list(callers):
         if isinstance(route, APIRoute)
         if callers.client.request(next(iter(route.methods)), route.path_format).status_code != 401
     }
-    assert free == {"/livez", "/readyz", "/openapi.json", "/docs", "/redoc", "/docs/problems"}
+    assert free == {
+        "/livez",
+        "/readyz",
+        "/openapi.json",
+        "/docs",
+        "/redoc",
+        "/docs/problems",
+        "/v1/nodes:enrol",
+    }

@@ -1,0 +1,325 @@
+"""Every query of nodes and leases."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, and_, delete, exists, func, select, update
+from sqlalchemy.orm import Session, aliased
+
+from service.kit import leases
+from service.kit.database import Reader, Writer, insert_new
+from service.kit.leases import RUNNING, WAITING, Lease, LeaseLost
+from service.nodes.tables import (
+    CURRENT,
+    PENDING,
+    RETIRED,
+    REVOKED,
+    WITHDRAWN,
+    EnrolmentTokenRow,
+    LeaseGrantRow,
+    LeaseRow,
+    NodeCredentialRow,
+    NodeInventoryRow,
+    NodeRow,
+)
+
+if TYPE_CHECKING:
+    from service.nodes.heard import Heard
+
+
+def time(session: Session) -> datetime:
+    """The database's time."""
+    return session.scalars(select(leases.now())).one()
+
+
+def node(session: Session, tenant_id: str, node_id: str) -> NodeRow | None:
+    """A node of a tenant."""
+    return session.scalars(_node(tenant_id, node_id)).one_or_none()
+
+
+def locked_node(session: Writer, tenant_id: str, node_id: str) -> NodeRow | None:
+    """A node of a tenant, locked until the transaction ends; before any of its leases."""
+    return session.scalars(_node(tenant_id, node_id).with_for_update()).one_or_none()
+
+
+def _node(tenant_id: str, node_id: str) -> Any:  # noqa: ANN401
+    return select(NodeRow).where(NodeRow.tenant_id == tenant_id, NodeRow.id == node_id)
+
+
+def claimable(row: NodeRow) -> tuple[ColumnElement[bool], ...]:
+    """Leases that a node may claim now; none while it holds one."""
+    held = aliased(LeaseRow)
+    is_busy = exists().where(held.node_id == row.id, held.state == RUNNING)
+    return (
+        LeaseRow.tenant_id == row.tenant_id,
+        LeaseRow.state == WAITING,
+        LeaseRow.device == row.device,
+        LeaseRow.target_node_id.is_(None) | (LeaseRow.target_node_id == row.id),
+        ~is_busy,
+    )
+
+
+def locked_running_lease(session: Writer, node_id: str) -> LeaseRow | None:
+    """The lease that a node holds, locked until the transaction ends."""
+    held = select(LeaseRow).where(LeaseRow.node_id == node_id, LeaseRow.state == RUNNING)
+    options = {"populate_existing": True}
+    return session.scalars(held.with_for_update(), execution_options=options).one_or_none()
+
+
+def lease(session: Session, tenant_id: str, lease_id: str) -> LeaseRow | None:
+    """A lease of a tenant."""
+    return session.scalars(_lease(tenant_id, lease_id)).one_or_none()
+
+
+def locked_lease(session: Writer, tenant_id: str, lease_id: str) -> LeaseRow | None:
+    """A lease of a tenant, locked until the transaction ends."""
+    return session.scalars(_lease(tenant_id, lease_id).with_for_update()).one_or_none()
+
+
+def _lease(tenant_id: str, lease_id: str) -> Any:  # noqa: ANN401
+    own = select(LeaseRow).where(LeaseRow.tenant_id == tenant_id, LeaseRow.id == lease_id)
+    return own.execution_options(populate_existing=True)
+
+
+def free_leases(session: Writer, *conditions: ColumnElement[bool], limit: int) -> Sequence[LeaseRow]:
+    """Leases that meet ``conditions`` and that nobody else is changing, locked."""
+    found = select(LeaseRow).where(*conditions).order_by(LeaseRow.due_at, LeaseRow.id).limit(limit)
+    options = {"populate_existing": True}
+    return session.scalars(found.with_for_update(skip_locked=True), execution_options=options).all()
+
+
+def locked_targeted(session: Writer, tenant_id: str, node_id: str) -> Sequence[LeaseRow]:
+    """Leases that wait for one node, locked."""
+    own = (LeaseRow.tenant_id == tenant_id, LeaseRow.target_node_id == node_id, LeaseRow.state == WAITING)
+    found = select(LeaseRow).where(*own).order_by(LeaseRow.id).with_for_update()
+    return session.scalars(found, execution_options={"populate_existing": True}).all()
+
+
+def lapsed() -> ColumnElement[bool]:
+    """Whether a lease has ended with nobody saying how."""
+    return and_(LeaseRow.state == RUNNING, LeaseRow.due_at <= leases.now())
+
+
+def close(session: Writer, held: Lease, **values: Any) -> LeaseRow:  # noqa: ANN401
+    """Take a running lease from its holder: under the token that was read, and raising it."""
+    statement = (
+        update(LeaseRow)
+        .where(LeaseRow.id == held.id, LeaseRow.fencing_token == held.token, LeaseRow.state == RUNNING)
+        .values(fencing_token=held.token + 1, **values)
+        .returning(LeaseRow)
+    )
+    row = session.scalars(statement, execution_options={"populate_existing": True}).one_or_none()
+    if row is None:
+        raise LeaseLost(held.id)
+    return row
+
+
+def end_waiting(session: Writer, row: LeaseRow, state: str, **values: Any) -> LeaseRow:  # noqa: ANN401
+    """End a locked lease that waits; the token is raised, so that no earlier holder can mean it."""
+    ended = {"due_at": None, "span_seconds": None, "finished_at": leases.now()}
+    statement = (
+        update(LeaseRow)
+        .where(LeaseRow.id == row.id, LeaseRow.fencing_token == row.fencing_token, LeaseRow.state == WAITING)
+        .values(state=state, fencing_token=row.fencing_token + 1, **ended, **values)
+        .returning(LeaseRow)
+    )
+    return session.scalars(statement, execution_options={"populate_existing": True}).one()
+
+
+def grant(session: Session, held: Lease, tenant_id: str, node_id: str) -> LeaseGrantRow | None:
+    """The grant of a lease to a node under a token."""
+    found = select(LeaseGrantRow).where(
+        LeaseGrantRow.lease_id == held.id,
+        LeaseGrantRow.fencing_token == held.token,
+        LeaseGrantRow.tenant_id == tenant_id,
+        LeaseGrantRow.node_id == node_id,
+    )
+    return session.scalars(found).one_or_none()
+
+
+def was_granted(session: Session, tenant_id: str, node_id: str, lease_id: str) -> bool:
+    """Whether a node ever held a lease."""
+    found = exists().where(
+        LeaseGrantRow.lease_id == lease_id,
+        LeaseGrantRow.tenant_id == tenant_id,
+        LeaseGrantRow.node_id == node_id,
+    )
+    return session.scalar(select(found)) or False
+
+
+def end_grant(session: Writer, held: Lease, outcome: str, state_after: str) -> None:
+    """Remember how a grant ended."""
+    statement = update(LeaseGrantRow).where(
+        LeaseGrantRow.lease_id == held.id,
+        LeaseGrantRow.fencing_token == held.token,
+        LeaseGrantRow.outcome.is_(None),
+    )
+    session.execute(statement.values(outcome=outcome, state_after=state_after, ended_at=leases.now()))
+
+
+def leases_of(session: Session, tenant_id: str, ids: Iterable[str]) -> Sequence[LeaseRow]:
+    """Leases of a tenant by id."""
+    found = select(LeaseRow).where(LeaseRow.tenant_id == tenant_id, LeaseRow.id.in_(list(ids)))
+    return session.scalars(found).all()
+
+
+def node_is_known(session: Session, tenant_id: str, node_id: str, device: str) -> bool:
+    """Whether a tenant has a node, not revoked, that measures ``device``."""
+    row = node(session, tenant_id, node_id)
+    return row is not None and row.state != REVOKED and row.device == device
+
+
+def delete_expired_tokens(session: Writer, before: datetime) -> int:
+    """Delete the enrolment tokens that expired before a time; their number."""
+    old = delete(EnrolmentTokenRow).where(EnrolmentTokenRow.expires_at < before)
+    return len(session.scalars(old.returning(EnrolmentTokenRow.id)).all())
+
+
+def token(session: Session, tenant_id: str, token_id: str) -> EnrolmentTokenRow | None:
+    """An enrolment token of a tenant."""
+    own = (EnrolmentTokenRow.tenant_id == tenant_id, EnrolmentTokenRow.id == token_id)
+    return session.scalars(select(EnrolmentTokenRow).where(*own)).one_or_none()
+
+
+def tokens_after(session: Reader, tenant_id: str, after: str, limit: int) -> Sequence[EnrolmentTokenRow]:
+    """Enrolment tokens of a tenant behind the id ``after``, in order of id."""
+    own = (EnrolmentTokenRow.tenant_id == tenant_id, EnrolmentTokenRow.id > after)
+    found = select(EnrolmentTokenRow).where(*own).order_by(EnrolmentTokenRow.id).limit(limit)
+    return session.scalars(found).all()
+
+
+def presented_token(session: Writer, token_id: str) -> EnrolmentTokenRow | None:
+    """The enrolment token that somebody presents, of whichever tenant; locked."""
+    found = select(EnrolmentTokenRow).where(EnrolmentTokenRow.id == token_id).with_for_update()
+    return session.scalars(found, execution_options={"populate_existing": True}).one_or_none()
+
+
+def use_token(session: Writer, token_id: str, digest: str, installation_id: str) -> bool:
+    """Use an enrolment token, if it is right, unused and not expired: one conditional statement."""
+    statement = (
+        update(EnrolmentTokenRow)
+        .where(
+            EnrolmentTokenRow.id == token_id,
+            EnrolmentTokenRow.digest == digest,
+            EnrolmentTokenRow.used_at.is_(None),
+            EnrolmentTokenRow.expires_at > leases.now(),
+        )
+        .values(used_at=leases.now(), installation_id=installation_id)
+        .returning(EnrolmentTokenRow.id)
+    )
+    return session.execute(statement).first() is not None
+
+
+def add_node(session: Writer, **values: object) -> bool:
+    """Insert a node, unless its installation has one that is not revoked."""
+    return insert_new(session, NodeRow, **values)
+
+
+def locked_installation(session: Writer, tenant_id: str, installation_id: str) -> NodeRow | None:
+    """The node of an installation that is not revoked, locked."""
+    own = (
+        NodeRow.tenant_id == tenant_id,
+        NodeRow.installation_id == installation_id,
+        NodeRow.state != REVOKED,
+    )
+    found = select(NodeRow).where(*own).with_for_update()
+    return session.scalars(found, execution_options={"populate_existing": True}).one_or_none()
+
+
+def presenting(session: Session, node_id: str) -> NodeRow | None:
+    """The node that a credential names, of whichever tenant."""
+    return session.scalars(select(NodeRow).where(NodeRow.id == node_id)).one_or_none()
+
+
+def credentials(session: Session, node_id: str) -> Sequence[NodeCredentialRow]:
+    """Every generation of a node's credential, the newest first."""
+    found = select(NodeCredentialRow).where(NodeCredentialRow.node_id == node_id)
+    ordered = found.order_by(NodeCredentialRow.generation.desc())
+    return session.scalars(ordered, execution_options={"populate_existing": True}).all()
+
+
+def current_credential(session: Session, node_id: str) -> NodeCredentialRow | None:
+    """The credential that a node uses."""
+    own = (NodeCredentialRow.node_id == node_id, NodeCredentialRow.state == CURRENT)
+    return session.scalars(select(NodeCredentialRow).where(*own)).one_or_none()
+
+
+def withdraw_credentials(session: Writer, node_id: str) -> None:
+    """Let no earlier credential of a node work, or say anything, any more."""
+    statement = update(NodeCredentialRow).where(
+        NodeCredentialRow.node_id == node_id, NodeCredentialRow.state.in_((PENDING, CURRENT, RETIRED))
+    )
+    session.execute(statement.values(state=WITHDRAWN, ended_at=leases.now()))
+
+
+def inventory(session: Session, node_id: str, content_sha256: str) -> NodeInventoryRow | None:
+    """An inventory of a node by its digest."""
+    return session.get(NodeInventoryRow, (node_id, content_sha256))
+
+
+def add_inventory(session: Writer, row: NodeRow, content_sha256: str, document: Mapping[str, Any]) -> bool:
+    """Keep an inventory; whether it is new."""
+    return insert_new(
+        session,
+        NodeInventoryRow,
+        tenant_id=row.tenant_id,
+        node_id=row.id,
+        content_sha256=content_sha256,
+        inventory=document,
+        created_at=leases.now(),
+    )
+
+
+def note_heard(session: Writer, heard: Mapping[str, "Heard"]) -> None:
+    """Write down when nodes were last heard of, and what they said."""
+    for node_id, one in sorted(heard.items()):
+        earlier = NodeRow.last_seen_at.is_(None) | (NodeRow.last_seen_at < one.at)
+        own = update(NodeRow).where(NodeRow.id == node_id, NodeRow.tenant_id == one.tenant_id, earlier)
+        session.execute(own.values(last_seen_at=one.at, **one.said))
+
+
+def nodes_after(
+    session: Reader,
+    tenant_id: str,
+    after: str,
+    *,
+    states: Sequence[str],
+    devices: Sequence[str],
+    limit: int,
+) -> Sequence[NodeRow]:
+    """Nodes of a tenant behind the id ``after``, in order of id."""
+    found = select(NodeRow).where(NodeRow.tenant_id == tenant_id, NodeRow.id > after)
+    if states:
+        found = found.where(NodeRow.state.in_(states))
+    if devices:
+        found = found.where(NodeRow.device.in_(devices))
+    return session.scalars(found.order_by(NodeRow.id).limit(limit)).all()
+
+
+def running_leases(session: Session, node_ids: Iterable[str]) -> dict[str, LeaseRow]:
+    """The leases that nodes hold, by node."""
+    found = select(LeaseRow).where(LeaseRow.node_id.in_(list(node_ids)), LeaseRow.state == RUNNING)
+    return {str(row.node_id): row for row in session.scalars(found)}
+
+
+def offers(session: Reader) -> Sequence[tuple[str, str, str | None, int]]:
+    """How much may be claimed now, by tenant, device and target."""
+    kinds = (LeaseRow.tenant_id, LeaseRow.device, LeaseRow.target_node_id)
+    due = (LeaseRow.state.in_((WAITING, RUNNING)), LeaseRow.due_at <= leases.now())
+    found = session.execute(select(*kinds, func.count()).where(*due).group_by(*kinds))
+    return [(tenant, device, target, count) for tenant, device, target, count in found]
+
+
+def node_counts(session: Reader) -> Sequence[tuple[str, str, int]]:
+    """How many nodes there are, by device and state."""
+    kinds = (NodeRow.device, NodeRow.state)
+    counted = session.execute(select(*kinds, func.count()).group_by(*kinds))
+    return [(device, state, count) for device, state, count in counted]
+
+
+def lease_counts(session: Reader) -> Sequence[tuple[str, str, int]]:
+    """How many leases there are, by device and state."""
+    kinds = (LeaseRow.device, LeaseRow.state)
+    counted = session.execute(select(*kinds, func.count()).group_by(*kinds))
+    return [(device, state, count) for device, state, count in counted]
