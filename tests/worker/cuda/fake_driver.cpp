@@ -32,6 +32,12 @@ extern "C" {
 // For the tests: kernels by name, how long things take, what was called.
 void fake_kernel(const char* name, Run run, int arguments) { kernels[name] = {name, run, arguments}; }
 void fake_fact(const char* name, const char* value) { facts[name] = value; }
+void fake_reset() {
+    facts.clear();
+    journal.clear();
+    memory = 1ull << 30;
+}
+void fake_advance(double microseconds) { now_us += microseconds; }
 void fake_memory(u64 bytes) { memory = bytes; }
 int fake_alive() { return (int)alive.size(); }
 void fake_forget() { journal.clear(); }
@@ -45,6 +51,12 @@ static double microseconds(const std::string& name, double otherwise) {
 }
 
 int cuInit(unsigned) { return facts.count("cuInit") ? std::atoi(facts["cuInit"].c_str()) : 0; }
+// NVRTC asks for a table of the driver's; one of no entries has nothing for it.
+int cuGetExportTable(const void** table, const void*) {
+    static const u64 none[8] = {sizeof(u64)};
+    *table = none;
+    return 0;
+}
 int cuDriverGetVersion(int* version) { *version = 13000; return 0; }
 int cuDeviceGetByPCIBusId(int* device, const char* bus) {
     if (std::string(bus) != "00000000:17:00.0") return 101;
@@ -84,14 +96,14 @@ int cuStreamEndCapture(void* stream, void** graph) {
     *graph = captured;
     return 0;
 }
-int cuGraphInstantiate(void** runnable, void* graph, u64) { *runnable = graph; return 0; }
+int cuGraphInstantiateWithFlags(void** runnable, void* graph, u64) { *runnable = graph; return 0; }
 int cuGraphUpload(void*, void*) { return 0; }
 int cuGraphDestroy(void* graph) { alive.erase(graph); return 0; }
 int cuGraphExecDestroy(void*) { return 0; }
 int cuEventCreate(void** event, unsigned) { *event = new Event; alive.insert(*event); return 0; }
 int cuEventDestroy(void* event) { alive.erase(event); return 0; }
 int cuEventRecord(void* event, void*) { ((Event*)event)->at = now_us; note("record"); return 0; }
-int cuEventSynchronize(void*) { return 0; }
+int cuEventSynchronize(void*) { return facts.count("sync_event") ? std::atoi(facts["sync_event"].c_str()) : 0; }
 int cuEventElapsedTime(float* ms, void* start, void* stop) {
     *ms = (float)((((Event*)stop)->at - ((Event*)start)->at) / 1000);
     return 0;
@@ -163,7 +175,9 @@ int cuGraphLaunch(Graph* graph, void*) {
     return 0;
 }
 int cuGetProcAddress(const char* symbol, void** function, int, u64, int* status) {
-    *function = dlsym(RTLD_DEFAULT, symbol);
+    // Not among everybody's symbols: those of a library that brings its own C++ would be mixed with ours.
+    static void* own = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    *function = dlsym(own, symbol);
     if (status) *status = *function ? 0 : 1;
     return *function ? 0 : 500;
 }

@@ -65,7 +65,13 @@ static void over_grid(void (*kernel)(A...), unsigned blocks, unsigned threads, c
         }
 }
 
+template <class... A>
+constexpr int arity(void (*)(A...)) {
+    return sizeof...(A);
+}
+
 #define EXPORT(name)                                                                             \
     extern "C" void run_##name(unsigned blocks, unsigned threads, const unsigned long long* arguments) { \
         over_grid(name, blocks, threads, arguments);                                             \
-    }
+    }                                                                                            \
+    extern "C" int arity_##name() { return arity(name); }
