@@ -87,10 +87,10 @@ class Device:
     def allocate(self, size: int) -> int:
         """Address of ``size`` bytes, freed with the device; :class:`Unsupported` if there is no room."""
         free = self.free_bytes()
-        try:
-            pointer = done(self.driver.cuMemAlloc(size))
-        except CudaError as error:
-            raise Unsupported(f"{error}: {size} bytes asked for, {free} free") from None
+        status, pointer = self.driver.cuMemAlloc(size)
+        if status == self.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            raise Unsupported(f"{status.name}: {size} bytes asked for, {free} free")
+        done((status,))
         self._stack.callback(self.driver.cuMemFree, pointer)
         return int(pointer)
 

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -118,6 +119,7 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
         load, facts = None, Facts(library="NVML energy counter", data="none", timer="nvml")
         if work.load != "idle":
             device = stack.enter_context(devices.opened(index))
+            facts = replace(facts, software=device.software())
             if work.load != "context":
                 load, of_load = _load(device, work, seed, stack)
                 facts = Facts(

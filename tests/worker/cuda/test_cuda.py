@@ -305,6 +305,19 @@ def test_what_a_scope_allocates_is_freed_with_it(driver):
         assert found.free_bytes() == before
 
 
+def test_only_a_lack_of_memory_is_unsupported(driver):
+    with device.opened(0) as found:
+        driver.fact("alloc", 700)
+        with pytest.raises(CudaError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
+            found.allocate(MIB)
+        driver.fact("alloc", 0)
+        driver.memory(MIB)
+        with pytest.raises(
+            Unsupported, match="CUDA_ERROR_OUT_OF_MEMORY: 2097152 bytes asked for, 1048576 free"
+        ):
+            found.allocate(2 * MIB)
+
+
 def test_events_count_in_nanoseconds(driver):
     with device.opened(0) as found:
         launch = found.launcher(found.kernel("empty.cu", "empty"), 1)
