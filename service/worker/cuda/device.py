@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
+from pydantic import MISSING
 
 from service.protocol.nodes import Software
 from service.worker import nvml
@@ -170,6 +171,8 @@ class Device:
     def to_device(self, address: int, array: np.ndarray[Any, Any]) -> None:
         """Copy an array, and wait for it."""
         done(self.driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
+        # The call returns once pageable memory is staged; the streams of this class wait for no other.
+        done(self.driver.cuCtxSynchronize())
 
     def to_host(self, array: np.ndarray[Any, Any], address: int) -> None:
         """Wait for what is queued, then copy into an array."""
@@ -208,8 +211,11 @@ def loaded_driver() -> Any:  # noqa: ANN401
 def number_of(driver: Any, index: int) -> Any:  # noqa: ANN401
     """The driver's number of an accelerator of the inventory: it counts in an order of its own."""
     with nvml.opened() as bindings:
-        info = bindings.nvmlDeviceGetPciInfo(nvml.device(bindings, index))
-        bus_id = nvml.text(info.busId)
+        handle = nvml.device(bindings, index)
+        mode = nvml.Answers(bindings, "").ask("mig_mode", lambda: bindings.nvmlDeviceGetMigMode(handle))
+        if mode is not MISSING and mode[0]:
+            raise Unsupported(f"accelerator {index} is divided (MIG), and its power is that of all parts")
+        bus_id = nvml.text(bindings.nvmlDeviceGetPciInfo(handle).busId)
     try:
         return done(driver.cuDeviceGetByPCIBusId(bus_id.encode()))
     except CudaError as error:

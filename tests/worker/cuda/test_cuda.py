@@ -249,6 +249,15 @@ def test_an_accelerator_that_is_hidden_from_cuda_is_unsupported(driver, fake_nvm
         pass
 
 
+def test_a_divided_accelerator_is_unsupported(driver, fake_nvml):
+    fake_nvml.answers["nvmlDeviceGetMigMode"] = [1, 1]
+    with pytest.raises(Unsupported, match="MIG"), prepared("stream", **WORK["stream"]):
+        pass
+    fake_nvml.answers["nvmlDeviceGetMigMode"] = [0, 1]
+    with prepared("stream", **WORK["stream"]) as timed:
+        assert timed.check().passed
+
+
 def test_a_driver_that_does_not_start_is_unsupported(driver):
     driver.fact("cuInit", 100)
     with pytest.raises(Unsupported, match="CUDA_ERROR_NO_DEVICE"), prepared("stream", **WORK["stream"]):
