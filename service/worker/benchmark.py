@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from service.protocol.nodes import Gap, Software
 from service.protocol.results import Correctness
@@ -37,6 +37,7 @@ class Facts:
     gaps: tuple[Gap, ...] = field(default=())
 
 
+@runtime_checkable
 class Timed(Protocol):
     """A benchmark whose figure is a time, or work over a time. Input data stand ready on the device."""
 
