@@ -96,8 +96,13 @@ class Agent:
         heart.start()
         self._uploader.start()
         self._uploader.wake()
-        while not self._stopping.is_set():
-            self._turn(heart)
+        try:
+            while not self._stopping.is_set():
+                self._turn(heart)
+        finally:
+            self._gate.ended.set()
+            heart.beat_now()
+            self._uploader.wake()
         if self._unsaved and not self._save():
             _logger.error("%d results are lost: there was no room for them", len(self._unsaved))
 

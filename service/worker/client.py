@@ -90,7 +90,7 @@ class Client:
         url = httpx.URL(self.address)
         self._client = httpx.Client(
             base_url=self.address,
-            verify=_trusted(ca_file) if url.scheme == "https" else False,
+            verify=_trusted(ca_file),
             # A proxy of the environment is for what lies beyond this host.
             trust_env=not is_loopback(url.host),
             follow_redirects=False,

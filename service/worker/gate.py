@@ -17,6 +17,9 @@ class Gate:
 
     def __init__(self, board: Board) -> None:
         self.stopping = threading.Event()
+        """Whether the worker was asked to stop."""
+        self.ended = threading.Event()
+        """Whether nothing is to be sent any more."""
         self._board = board
         self._open = threading.Event()
         self._open.set()

@@ -40,8 +40,8 @@ class Heart(threading.Thread):
         """What the service said last: active, draining or quarantined."""
 
     def run(self) -> None:
-        """Beat until the process ends."""
-        while True:
+        """Beat until the worker ends."""
+        while not self._shared.gate.ended.is_set():
             self._due.clear()
             try:
                 seconds = self._beat()

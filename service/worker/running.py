@@ -175,18 +175,14 @@ def _failed(task: Task, begun: _Begun, status: Literal["failed", "timeout"], fai
     told = task.model_dump(exclude={"benchmark"}) | {"benchmark": task.benchmark}
     return Result(
         result_id=uuid7(),
-        started_at=_instant(begun.at),
-        finished_at=_instant(ended.at),
+        started_at=begun.at,
+        finished_at=ended.at,
         started_monotonic_seconds=begun.monotonic_seconds,
         finished_monotonic_seconds=ended.monotonic_seconds,
         status=status,
         failure=failure,
         **told,
     )
-
-
-def _instant(at: datetime) -> Any:  # noqa: ANN401  # messages take the text of a time
-    return at.isoformat().replace("+00:00", "Z")
 
 
 def inventory(device: DeviceKind, children: Children, interrupt: Interrupt) -> Inventory:

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 
 from service.worker.client import Refused, Unanswered, Unauthorized
 from service.worker.retrying import Backoff
@@ -28,15 +27,11 @@ class Uploader(threading.Thread):
         self._settled = threading.Condition()
 
     def run(self) -> None:
-        """Upload until the process ends."""
-        while True:
+        """Upload until the worker ends."""
+        while not self._gate.ended.is_set():
             self._wake.wait(LOOK_SECONDS)
             self._wake.clear()
-            try:
-                self._pass()
-            except Exception:  # whatever it was, results must go on
-                _logger.exception("the uploader failed, and goes on")
-                self._pause(0.0)
+            self._pass()
 
     def wake(self) -> None:
         """There is something to upload."""
@@ -48,10 +43,11 @@ class Uploader(threading.Thread):
             self._settled.wait(seconds)
 
     def _pass(self) -> None:
-        """Try each waiting result once, or more often where the service does not answer."""
+        """Try each waiting result once, oldest first; stop where the service is not reached."""
         for entry in self._spool.waiting():
             while not self._gate.wait_open(LOOK_SECONDS):
-                pass
+                if self._gate.ended.is_set():
+                    return
             try:
                 self._upload(entry)
             except Unauthorized as error:
@@ -60,9 +56,11 @@ class Uploader(threading.Thread):
             except Unanswered as error:
                 _logger.warning("result %s waits: %s", entry.result_id, error)
                 self._pause(error.retry_after_seconds)
-                self._wake.set()
-                if not error.is_reached:  # begin with the oldest again
+                if not error.is_reached:
                     return
+            except Exception:  # whatever it was, the other results go on
+                _logger.exception("result %s waits", entry.result_id)
+                self._pause(0.0)
             else:
                 self._backoff.succeeded()
 
@@ -88,4 +86,5 @@ class Uploader(threading.Thread):
             self._settled.notify_all()
 
     def _pause(self, retry_after_seconds: float) -> None:
-        time.sleep(self._backoff.wait_seconds(retry_after_seconds))
+        self._wake.set()
+        self._gate.ended.wait(self._backoff.wait_seconds(retry_after_seconds))

@@ -56,15 +56,7 @@ def task(**changed):
     return Task(**{**told, **changed})
 
 
-def measured(task, **changed):
-    """What a process that measures hands back."""
-    said = {
-        "status": "ok",
-        "measurement": Measurement(
-            library="numpy", data="normal(0, 1)", timer="host_clock", warmup_seconds=0.1, warmup_iterations=3,
-            samples_ns=[1000, 1100, 1200], stop_reason="sample_limit",
-        ),
-    }  # fmt: skip
+def record(task, **outcome):
     return Result(
         result_id=uuid7(),
         started_at="2026-11-21T12:00:00Z",
@@ -72,15 +64,18 @@ def measured(task, **changed):
         started_monotonic_seconds=1.0,
         finished_monotonic_seconds=2.0,
         **{name: getattr(task, name) for name in task.model_fields_set},
-        **{**said, **changed},
+        **outcome,
     )
 
 
-def failed(task, **changed):
-    said = {"reason": "BENCHMARK_ERROR", **changed}
-    made = measured(task).model_dump(exclude={"measurement"})
-    return Result.model_validate_json(
-        Result.model_construct(**made)
-        .model_copy(update={"status": "failed", "failure": Failure(**said)})
-        .model_dump_json()
-    )
+def measured(task):
+    """What a process that measures hands back."""
+    measurement = Measurement(
+        library="numpy", data="normal(0, 1)", timer="host_clock", warmup_seconds=0.1, warmup_iterations=3,
+        samples_ns=[1000, 1100, 1200], stop_reason="sample_limit",
+    )  # fmt: skip
+    return record(task, status="ok", measurement=measurement)
+
+
+def failed(task, status="failed", reason="BENCHMARK_ERROR"):
+    return record(task, status=status, failure=Failure(reason=reason))
