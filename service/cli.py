@@ -6,27 +6,32 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.settings import Settings
+from service import operator_cli
+from service.worker.cli import app as worker
+from service.worker.errors import WorkerError
 
 if TYPE_CHECKING:
-    from service.operator import Operator
+    from service.settings import Settings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-worker = typer.Typer(no_args_is_help=True)
-app.add_typer(worker, name="worker", help="Work for the service.")
+app.add_typer(operator_cli.app)
+app.add_typer(worker, name="worker")
 
 START_SECONDS = 30.0
 ACCEPTS_PER_TURN = 16
 GRACEFUL_SECONDS = 10
 """What requests under way get to finish once the service is told to stop."""
+
+
+NEEDS_SERVER = "this command needs the server, which is not installed: pip install 'ironlaw[server]'"
 
 
 class Operation(StrEnum):
@@ -43,6 +48,12 @@ def root() -> None:
     """Capacity planning for machine learning."""
 
 
+def _settings() -> "Settings":
+    from service.settings import Settings  # noqa: PLC0415  # needs the extra `server`
+
+    return Settings()
+
+
 @app.command()
 def serve(
     *,
@@ -57,7 +68,7 @@ def serve(
     from service.kit.server import BoundedProtocol  # noqa: PLC0415
     from service.storage import prepare  # noqa: PLC0415
 
-    settings = Settings()
+    settings = _settings()
     is_v6 = ":" in settings.host
     family = socket.AF_INET6 if is_v6 else socket.AF_INET
     # A port that is taken is told before the database is touched.
@@ -149,112 +160,13 @@ def _is_ready(client: Any) -> bool:  # noqa: ANN401
         return False
 
 
-keys_app = typer.Typer(no_args_is_help=True, help="API keys, with access to the database.")
-tenants_app = typer.Typer(no_args_is_help=True, help="Tenants, with access to the database.")
-audit_app = typer.Typer(no_args_is_help=True, help="The record of every stored write.")
-app.add_typer(keys_app, name="keys")
-app.add_typer(tenants_app, name="tenants")
-app.add_typer(audit_app, name="audit")
-
-
-@keys_app.command("create")
-def create_key(
-    *,
-    name: Annotated[str, typer.Option(help="What the key is for.")] = "created at the command line",
-    tenant: Annotated[str, typer.Option(help="Tenant that the key acts for.")] = "default",
-    scope: Annotated[list[str] | None, typer.Option(help="Scope, such as models:read; repeatable.")] = None,
-    admin: Annotated[bool, typer.Option(help="Every scope, those of the operator included.")] = False,
-    if_none: Annotated[bool, typer.Option(help="Do nothing where there is a key already.")] = False,
-) -> None:
-    """Create a key and print it; it is shown this once."""
-    from service.operator import Operator  # noqa: PLC0415
-
-    operator = Operator(Settings())
-    if if_none and operator.has_keys():
-        typer.echo("there is a key already", err=True)
-        return
-    typer.echo(operator.create_key(name, tenant, scope or [], admin=admin))
-
-
-@keys_app.command("revoke")
-def revoke_key(
-    key_id: Annotated[str, typer.Argument(help="Id of the key: the middle part of it.")],
-    *,
-    tenant: Annotated[str, typer.Option(help="Tenant of the key.")] = "default",
-) -> None:
-    """Revoke a key: it stops working within two seconds, everywhere."""
-    from service.operator import Operator  # noqa: PLC0415
-
-    Operator(Settings()).revoke_key(key_id, tenant)
-    typer.echo(f"revoked {key_id}")
-
-
-@tenants_app.command("create")
-def create_tenant(
-    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
-    *,
-    name: Annotated[str, typer.Option(help="Name of the tenant.")],
-) -> None:
-    """Create a tenant; a key made for it is the way in."""
-    from service.operator import Operator  # noqa: PLC0415
-
-    Operator(Settings()).create_tenant(tenant_id, name)
-    typer.echo(f"created {tenant_id}")
-
-
-@tenants_app.command("export")
-def export_tenant(
-    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
-    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")],
-) -> None:
-    """Write every row of a tenant to one file, a line of JSON each, for its owner alone."""
-    from service.operator import Operator  # noqa: PLC0415
-
-    Operator(Settings()).export_tenant(tenant_id, file)
-    typer.echo(f"exported {tenant_id}")
-
-
-@tenants_app.command("redact")
-def redact_tenant(
-    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
-    *,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete; there is no way back.")] = False,
-) -> None:
-    """Disable a tenant and delete everything of it but its audit chain, which then names nobody."""
-    from service.operator import Operator  # noqa: PLC0415
-
-    if not yes:
-        raise typer.BadParameter("this deletes for good; say so with --yes")
-    Operator(Settings()).redact_tenant(tenant_id)
-    typer.echo(f"redacted {tenant_id}")
-
-
-@audit_app.command("verify")
-def verify_audit() -> None:
-    """Read the chain of every tenant; fails where an event was changed, dropped or reordered."""
-    from service.operator import Operator  # noqa: PLC0415
-
-    raise typer.Exit(_report_audit(Operator(Settings())))
-
-
-def _report_audit(operator: "Operator") -> int:
-    """Say for each tenant whether its chain holds; the exit status."""
-    faults = 0
-    for verdict in operator.verify_audit():
-        state = "holds" if verdict.fault is None else f"BREAKS at event {verdict.fault.sequence}"
-        why = "" if verdict.fault is None else f": {verdict.fault.code}, {verdict.fault.detail}"
-        typer.echo(f"{verdict.tenant_id}: {verdict.events} events, {state}{why}, head {verdict.head_hash}")
-        faults += verdict.fault is not None
-    return min(faults, 1)
-
-
 @app.command()
 def migrate() -> None:
     """Bring the schema and the shipped catalog of the database up to date."""
     from service.kit.database import Database  # noqa: PLC0415
     from service.storage import migrate  # noqa: PLC0415
 
-    typer.echo(migrate(Database(Settings().database)))
+    typer.echo(migrate(Database(_settings().database)))
 
 
 @worker.command()
@@ -264,40 +176,12 @@ def background() -> None:
     from service.kit.database import Database  # noqa: PLC0415
     from service.storage import prepare  # noqa: PLC0415
 
-    settings = Settings()
+    settings = _settings()
     if not settings.background_threads:
         raise typer.BadParameter("IRONLAW_BACKGROUND_THREADS is 0: there is nothing to work with")
     database = Database(settings.database)
     typer.echo(prepare(database), err=True)
     work(database, settings.background_threads)
-
-
-@app.command()
-def backup(file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")]) -> None:
-    """Write a consistent copy of the database to one file, while the service runs."""
-    from service.backup import back_up  # noqa: PLC0415
-    from service.kit.database import Database  # noqa: PLC0415
-
-    _list_contents(back_up(Database(Settings().database), file))
-
-
-@app.command()
-def restore(file: Annotated[Path, typer.Argument(help="A file of `ironlaw backup`, of any engine.")]) -> None:
-    """Fill an empty database from a backup, and bring it up to date."""
-    from service.backup import restore, restored  # noqa: PLC0415
-    from service.kit.database import Database  # noqa: PLC0415
-    from service.operator import Operator  # noqa: PLC0415
-
-    settings = Settings()
-    database = Database(settings.database)
-    _list_contents(restore(database, file))
-    typer.echo(restored(database))
-    raise typer.Exit(_report_audit(Operator(settings)))
-
-
-def _list_contents(contents: Iterable[Any]) -> None:
-    for content in contents:
-        typer.echo(f"{content.row_count:>12,}  {content.table_name}")
 
 
 @app.command()
@@ -364,7 +248,7 @@ def _catalog() -> Any:  # noqa: ANN401
     from service.snapshot.service import SnapshotStore, shipped_snapshot  # noqa: PLC0415
     from service.storage import check  # noqa: PLC0415
 
-    settings = Settings()
+    settings = _settings()
     if not settings.database_url and not (settings.data_dir / "ironlaw.db").exists():
         return shipped_snapshot()
     database = Database(settings.database)
@@ -379,49 +263,26 @@ def openapi() -> None:
     """Print the OpenAPI document."""
     from service.app import create_app  # noqa: PLC0415
 
-    document = create_app(Settings()).openapi()
+    document = create_app(_settings()).openapi()
     typer.echo(json.dumps(document, indent=2))
 
 
 def _what_to_mend(error: Exception) -> str | None:
-    """What an operator can mend, in one line; None for a defect of ours."""
-    from pydantic import ValidationError  # noqa: PLC0415
-    from sqlalchemy.exc import ArgumentError, OperationalError  # noqa: PLC0415
-
-    from service.auth.errors import SecretMismatch  # noqa: PLC0415
-    from service.backup import BackupRefused  # noqa: PLC0415
-    from service.kit.problems import Problem  # noqa: PLC0415
-    from service.storage import SchemaMismatch  # noqa: PLC0415
-
-    if isinstance(error, Problem):
-        return "; ".join([error.detail, *(field.detail for field in error.errors)])
-    if isinstance(error, ValidationError) and error.title in (
-        Settings.__name__,
-        "ApiKeyInput",
-        "TenantInput",
-    ):
-        return "; ".join(_fault(error.title, item) for item in error.errors())
-    if isinstance(error, OperationalError):
-        return f"the database does not answer: {str(error.orig).splitlines()[0]}"
-    if isinstance(error, ArgumentError):
-        return "IRONLAW_DATABASE_URL is not the address of a database"
-    if isinstance(error, SchemaMismatch | SecretMismatch | BackupRefused | OSError):
+    """What can be mended where the command was given, in one line; None for a defect of ours."""
+    if isinstance(error, WorkerError | OSError):
         return str(error)
-    return None
-
-
-def _fault(shape: str, item: Any) -> str:  # noqa: ANN401
-    """One thing that is wrong with a setting or an argument, without its value."""
-    place = ".".join(str(part) for part in item["loc"])
-    if shape == Settings.__name__ and place:
-        place = f"IRONLAW_{place.upper()}"
-    return f"{place}: {item['msg']}" if place else str(item["msg"])
+    return operator_cli.what_to_mend(error) if find_spec("sqlalchemy") else None
 
 
 def main() -> None:
     """Entry point of the ``ironlaw`` command."""
     try:
         app()
+    except ModuleNotFoundError as error:
+        if (error.name or "service").partition(".")[0] == "service":
+            raise
+        typer.echo(f"ironlaw: {NEEDS_SERVER}", err=True)
+        sys.exit(2)
     except Exception as error:
         message = _what_to_mend(error)
         if message is None:

@@ -34,6 +34,7 @@ ORDER = (
         "metrics",
         "openapi",
         "operator",
+        "operator_cli",
         "settings",
         "storage",
         "tables",

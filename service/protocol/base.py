@@ -1,6 +1,7 @@
 """What every message is built from: strict scalars with bounds, and two bases."""
 
 import re
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
@@ -15,10 +16,10 @@ _RFC_3339 = (
 )
 
 
-def _is_rfc_3339(text: object) -> object:
-    if not isinstance(text, str) or not re.fullmatch(_RFC_3339, text):
-        raise PydanticCustomError("datetime_parsing", "Input should be a time such as 2026-11-21T12:00:00Z")
-    return text
+def _is_rfc_3339(value: object) -> object:
+    if isinstance(value, datetime) or (isinstance(value, str) and re.fullmatch(_RFC_3339, value)):
+        return value
+    raise PydanticCustomError("datetime_parsing", "Input should be a time such as 2026-11-21T12:00:00Z")
 
 
 Instant = Annotated[

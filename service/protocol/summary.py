@@ -75,7 +75,8 @@ def _median_interval(count: int) -> tuple[int, int]:
     samples below the median is binomial. With fewer than six samples it is the whole range.
     """
     if count > _EXACT_LIMIT:
-        below = int((count - _NORMAL_QUANTILE * count**0.5) / 2)
+        # Half a sample for continuity: without it the interval would be less sure than it says.
+        below = int((count - 1 - _NORMAL_QUANTILE * count**0.5) / 2)
     else:
         tail, below = 0, -1
         while (tail + comb(count, below + 1)) * 2 <= (1 - CONFIDENCE) * 2**count:

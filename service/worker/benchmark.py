@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from service.protocol.nodes import Gap, Software
 from service.protocol.results import Correctness
@@ -31,10 +31,13 @@ class Facts:
     """Overwritten before each sample, so that nothing of it is cached."""
     rotated_buffers: int = 1
     uses_graph: bool = False
+    threads: int | None = None
+    """Threads of the host that do the work, where it is the host that works."""
     software: tuple[Software, ...] = ()
     gaps: tuple[Gap, ...] = field(default=())
 
 
+@runtime_checkable
 class Timed(Protocol):
     """A benchmark whose figure is a time, or work over a time. Input data stand ready on the device."""
 

@@ -1,0 +1,169 @@
+"""Commands of the operator: keys, tenants, audit, backups, with access to the database."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from service.operator import Operator
+
+keys_app = typer.Typer(no_args_is_help=True, help="API keys, with access to the database.")
+tenants_app = typer.Typer(no_args_is_help=True, help="Tenants, with access to the database.")
+audit_app = typer.Typer(no_args_is_help=True, help="The record of every stored write.")
+app = typer.Typer()
+app.add_typer(keys_app, name="keys")
+app.add_typer(tenants_app, name="tenants")
+app.add_typer(audit_app, name="audit")
+
+
+def _operator() -> "Operator":
+    from service.operator import Operator  # noqa: PLC0415  # needs the extra `server`
+    from service.settings import Settings  # noqa: PLC0415
+
+    return Operator(Settings())
+
+
+@keys_app.command("create")
+def create_key(
+    *,
+    name: Annotated[str, typer.Option(help="What the key is for.")] = "created at the command line",
+    tenant: Annotated[str, typer.Option(help="Tenant that the key acts for.")] = "default",
+    scope: Annotated[list[str] | None, typer.Option(help="Scope, such as models:read; repeatable.")] = None,
+    admin: Annotated[bool, typer.Option(help="Every scope, those of the operator included.")] = False,
+    if_none: Annotated[bool, typer.Option(help="Do nothing where there is a key already.")] = False,
+) -> None:
+    """Create a key and print it; it is shown this once."""
+    operator = _operator()
+    if if_none and operator.has_keys():
+        typer.echo("there is a key already", err=True)
+        return
+    typer.echo(operator.create_key(name, tenant, scope or [], admin=admin))
+
+
+@keys_app.command("revoke")
+def revoke_key(
+    key_id: Annotated[str, typer.Argument(help="Id of the key: the middle part of it.")],
+    *,
+    tenant: Annotated[str, typer.Option(help="Tenant of the key.")] = "default",
+) -> None:
+    """Revoke a key: it stops working within two seconds, everywhere."""
+    _operator().revoke_key(key_id, tenant)
+    typer.echo(f"revoked {key_id}")
+
+
+@tenants_app.command("create")
+def create_tenant(
+    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
+    *,
+    name: Annotated[str, typer.Option(help="Name of the tenant.")],
+) -> None:
+    """Create a tenant; a key made for it is the way in."""
+    _operator().create_tenant(tenant_id, name)
+    typer.echo(f"created {tenant_id}")
+
+
+@tenants_app.command("export")
+def export_tenant(
+    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")],
+) -> None:
+    """Write every row of a tenant to one file, a line of JSON each, for its owner alone."""
+    _operator().export_tenant(tenant_id, file)
+    typer.echo(f"exported {tenant_id}")
+
+
+@tenants_app.command("redact")
+def redact_tenant(
+    tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; there is no way back.")] = False,
+) -> None:
+    """Disable a tenant and delete everything of it but its audit chain, which then names nobody."""
+    if not yes:
+        raise typer.BadParameter("this deletes for good; say so with --yes")
+    _operator().redact_tenant(tenant_id)
+    typer.echo(f"redacted {tenant_id}")
+
+
+@audit_app.command("verify")
+def verify_audit() -> None:
+    """Read the chain of every tenant; fails where an event was changed, dropped or reordered."""
+    raise typer.Exit(_report_audit(_operator()))
+
+
+def _report_audit(operator: "Operator") -> int:
+    """Say for each tenant whether its chain holds; the exit status."""
+    faults = 0
+    for verdict in operator.verify_audit():
+        state = "holds" if verdict.fault is None else f"BREAKS at event {verdict.fault.sequence}"
+        why = "" if verdict.fault is None else f": {verdict.fault.code}, {verdict.fault.detail}"
+        typer.echo(f"{verdict.tenant_id}: {verdict.events} events, {state}{why}, head {verdict.head_hash}")
+        faults += verdict.fault is not None
+    return min(faults, 1)
+
+
+@app.command()
+def backup(file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")]) -> None:
+    """Write a consistent copy of the database to one file, while the service runs."""
+    from service.backup import back_up  # noqa: PLC0415
+    from service.kit.database import Database  # noqa: PLC0415
+    from service.settings import Settings  # noqa: PLC0415
+
+    _list_contents(back_up(Database(Settings().database), file))
+
+
+@app.command()
+def restore(file: Annotated[Path, typer.Argument(help="A file of `ironlaw backup`, of any engine.")]) -> None:
+    """Fill an empty database from a backup, and bring it up to date."""
+    from service.backup import restore, restored  # noqa: PLC0415
+    from service.kit.database import Database  # noqa: PLC0415
+    from service.settings import Settings  # noqa: PLC0415
+
+    database = Database(Settings().database)
+    _list_contents(restore(database, file))
+    typer.echo(restored(database))
+    raise typer.Exit(_report_audit(_operator()))
+
+
+def _list_contents(contents: Iterable[Any]) -> None:
+    for content in contents:
+        typer.echo(f"{content.row_count:>12,}  {content.table_name}")
+
+
+def what_to_mend(error: Exception) -> str | None:
+    """What an operator can mend, in one line; None for a defect of ours."""
+    from pydantic import ValidationError  # noqa: PLC0415
+    from sqlalchemy.exc import ArgumentError, OperationalError  # noqa: PLC0415
+
+    from service.auth.errors import SecretMismatch  # noqa: PLC0415
+    from service.backup import BackupRefused  # noqa: PLC0415
+    from service.kit.problems import Problem  # noqa: PLC0415
+    from service.settings import Settings  # noqa: PLC0415
+    from service.storage import SchemaMismatch  # noqa: PLC0415
+
+    if isinstance(error, Problem):
+        return "; ".join([error.detail, *(field.detail for field in error.errors)])
+    if isinstance(error, ValidationError) and error.title in (
+        Settings.__name__,
+        "ApiKeyInput",
+        "TenantInput",
+    ):
+        variable = "IRONLAW_" if error.title == Settings.__name__ else ""
+        return "; ".join(_fault(variable, item) for item in error.errors())
+    if isinstance(error, OperationalError):
+        return f"the database does not answer: {str(error.orig).splitlines()[0]}"
+    if isinstance(error, ArgumentError):
+        return "IRONLAW_DATABASE_URL is not the address of a database"
+    if isinstance(error, SchemaMismatch | SecretMismatch | BackupRefused):
+        return str(error)
+    return None
+
+
+def _fault(variable: str, item: Any) -> str:  # noqa: ANN401
+    """One thing that is wrong with a setting or an argument, without its value."""
+    place = ".".join(str(part) for part in item["loc"])
+    if variable and place:
+        place = f"{variable}{place.upper()}"
+    return f"{place}: {item['msg']}" if place else str(item["msg"])

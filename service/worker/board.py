@@ -1,0 +1,128 @@
+"""How a worker stands right now, for the terminal, for renewals and for heartbeats."""
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pydantic import MISSING
+
+from service.protocol.leases import Progress, Step
+from service.protocol.results import Result
+from service.protocol.suites import Suite
+from service.worker.figures import figure_text
+
+Activity = Literal["idle", "measuring", "draining"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One benchmark of the suite that runs."""
+
+    name: str
+    metric: str
+    repeats: int
+    state: Literal["waiting", "running", "done", "failed", "skipped"] = "waiting"
+    ended: int = 0
+    figures: tuple[float, ...] = ()
+    """One of each repeat that was measured, in the unit of the metric."""
+    detail: str = ""
+
+    @property
+    def text(self) -> str:
+        """The figure, or why there is none."""
+        return figure_text(self.figures, self.metric) if self.figures else self.detail
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is shown."""
+
+    node: str = ""
+    service: str = "not asked yet"
+    activity: Activity = "idle"
+    spool: str = ""
+    suite: str = ""
+    attempt: int = 0
+    began_at: float = 0.0
+    """On the monotonic clock."""
+    lines: tuple[Line, ...] = field(default=())
+    notice: str = ""
+    """What somebody has to do."""
+
+
+class Board:
+    """The one place that every thread of a worker writes to."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._view = View()
+
+    @property
+    def view(self) -> View:
+        """How things stand."""
+        return self._view
+
+    def say(self, **members: str) -> None:
+        """Change what is said of node, service, spool or what somebody has to do."""
+        with self._lock:
+            self._view = replace(self._view, **members)  # type: ignore[arg-type]  # names of texts
+
+    def set_activity(self, activity: Activity) -> None:
+        """Say what the worker does."""
+        with self._lock:
+            self._view = replace(self._view, activity=activity)
+
+    def begin(self, suite: Suite, attempt: int) -> None:
+        """A suite begins."""
+        lines = tuple(
+            Line(benchmark.name, benchmark.metric, benchmark.repeats) for benchmark in suite.benchmarks
+        )
+        with self._lock:
+            self._view = replace(
+                self._view,
+                suite=f"{suite.id} {suite.version}: {suite.title}",
+                attempt=attempt,
+                began_at=time.monotonic(),
+                lines=lines,
+            )
+
+    def running(self, name: str) -> None:
+        """A benchmark begins its next repeat."""
+        self._change(name, state="running")
+
+    def ended(self, result: Result, *, is_last: bool) -> None:
+        """A repeat has ended."""
+        (line,) = (line for line in self._view.lines if line.name == result.benchmark.name)
+        figures, detail = line.figures, line.detail
+        measurement, failure = result.measurement, result.failure
+        if measurement is not MISSING:
+            figure = result.benchmark.figure(
+                measurement.values, inner_iterations=measurement.inner_iterations
+            )
+            figures = (*figures, figure)
+        elif failure is not MISSING:
+            why = failure.reason.lower().replace("_", " ")
+            detail = f"{why}: {failure.detail}" if failure.detail else why
+        state = "running"
+        if is_last:
+            state = "done" if figures else "skipped" if result.status == "unsupported" else "failed"
+        self._change(line.name, state=state, ended=line.ended + 1, figures=figures, detail=detail)
+
+    def _change(self, name: str, **members: object) -> None:
+        with self._lock:
+            lines = tuple(
+                replace(line, **members) if line.name == name else line  # type: ignore[arg-type]
+                for line in self._view.lines
+            )
+            self._view = replace(self._view, lines=lines)
+
+    @property
+    def progress(self) -> Progress:
+        """How far the suite is, for the service."""
+        return Progress(steps=[_step(line) for line in self._view.lines])
+
+
+def _step(line: Line) -> Step:
+    step = Step(benchmark=line.name, state=line.state, repeat=line.ended)
+    return step.model_copy(update={"detail": line.text[:500]}) if line.text else step

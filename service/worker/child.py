@@ -1,0 +1,67 @@
+"""A process that measures: reads a task, writes its result, and does not outlive the worker.
+
+It is started anew for every repeat, so that neither caches, clocks nor a broken context go from one to the
+next, and so that a call into a driver that hangs can be killed.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import BinaryIO
+
+from service.worker.task import Task
+
+_PR_SET_PDEATHSIG = 1
+"""Of prctl(2)."""
+
+
+def measure_task(given: bytes, _: list[str]) -> bytes:
+    """A task as JSON in, its record as JSON out."""
+    # Libraries of the device take seconds to import, or fail: the worker does not.
+    from service.worker.measure import measure  # noqa: PLC0415
+
+    return measure(Task.model_validate_json(given)).to_json()
+
+
+def list_devices(_: bytes, words: list[str]) -> bytes:
+    """A kind of device in the words, the inventory of this host as JSON out."""
+    from service.worker.inventory import take_inventory  # noqa: PLC0415
+
+    return take_inventory(words[0]).model_dump_json().encode()
+
+
+Job = Callable[[bytes, list[str]], bytes]
+JOBS: Mapping[str, Job] = {"measure": measure_task, "inventory": list_devices}
+
+
+def main(words: list[str], jobs: Mapping[str, Job] = JOBS) -> None:
+    """Do the job that ``JOB PARENT [WORD...]`` names, on standard input, for as long as the parent lives."""
+    job, parent, *rest = words
+    _die_with(int(parent))
+    with _own_output() as answer:
+        answer.write(jobs[job](sys.stdin.buffer.read(), rest))
+
+
+def _die_with(parent: int) -> None:
+    """Let the kernel kill this process when the worker ends in whatever way.
+
+    The kernel watches the thread that started this process, which is the worker's main thread.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+    if os.getppid() != parent:  # it ended before the kernel was asked
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _own_output() -> BinaryIO:
+    """Standard output for the answer alone: what libraries print goes to standard error."""
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    return os.fdopen(answer, "wb")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,39 @@
+"""Times that lie apart: how long something takes, and what time it is for the service."""
+
+import time
+from collections import deque
+from datetime import datetime
+from typing import NamedTuple
+
+_REMEMBERED = 8
+
+
+def ticks() -> float:
+    """Seconds of a clock that nobody sets, and that goes on while the host is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class _Reading(NamedTuple):
+    round_trip_seconds: float
+    offset_seconds: float
+
+
+class Offset:
+    """The service's clock less this host's, from answers that name their time (Cristian, 1989).
+
+    The service read its clock at some moment of the round trip; the estimate is its middle, so half of the
+    round trip bounds the error. The quickest of the last answers counts.
+    """
+
+    def __init__(self) -> None:
+        self._readings: deque[_Reading] = deque(maxlen=_REMEMBERED)
+
+    def note(self, server_time: datetime, sent_at: float, answered_at: float) -> None:
+        """An answer to a request, with both Unix times of this host."""
+        middle = (sent_at + answered_at) / 2
+        self._readings.append(_Reading(answered_at - sent_at, server_time.timestamp() - middle))
+
+    @property
+    def seconds(self) -> float | None:
+        """The estimate, in seconds; None before the first answer."""
+        return min(self._readings).offset_seconds if self._readings else None

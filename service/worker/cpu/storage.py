@@ -1,0 +1,203 @@
+"""A file written and flushed to its device, or read from the device and not from the page cache."""
+
+import errno
+import hashlib
+import mmap
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.protocol.results import Correctness
+from service.protocol.suites import Benchmark
+from service.protocol.work import Storage
+from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.cpu.host_timed import NUMPY, correctness, generator
+from service.worker.host import file_system
+
+PATTERN_BYTES = 2**26
+"""Random bytes that a longer file repeats."""
+DIRECT_ALIGNMENT = 4096
+FOLDER = "/var/tmp"  # noqa: S108  # made unguessable and private by tempfile
+"""On a device by convention, where /tmp is often in memory (Filesystem Hierarchy Standard, 5.15)."""
+IN_MEMORY = ("tmpfs", "ramfs")
+PROBES = 16
+
+
+@contextmanager
+def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+    """A file of random bytes in a temporary folder: ``TMPDIR`` where it is set, otherwise ``/var/tmp``.
+
+    Raises :class:`Unsupported` where the folder is in memory, has no room, or its page cache cannot be
+    passed by. Caches of the device, and of a host below a virtual machine, are not passed by.
+    """
+    del accelerator_index
+    work = benchmark.work
+    assert isinstance(work, Storage)  # noqa: S101  # the registry chose by kind
+    block = min(work.block_bytes, work.file_bytes)
+    if block > PATTERN_BYTES:
+        raise Unsupported(f"blocks of {block} bytes, and at most {PATTERN_BYTES} can be done")
+    pattern = generator(benchmark, seed).bytes(min(work.file_bytes, PATTERN_BYTES - PATTERN_BYTES % block))
+    with _temporary() as folder:
+        kind = _file_system(Path(folder), work.file_bytes)
+        file = _File(Path(folder) / "data", work.file_bytes, block, pattern)
+        if work.direction == "write":
+            yield StoredTimed(_facts(f"write and fsync on {kind}", pattern, work), file, file.write)
+        else:
+            file.write()
+            method, read = file.past_the_cache()
+            yield StoredTimed(_facts(f"{method} on {kind}", pattern, work), file, read)
+
+
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    at = os.environ.get("TMPDIR") or FOLDER
+    try:
+        return tempfile.TemporaryDirectory(prefix="ironlaw-", dir=at)
+    except OSError as error:
+        raise Unsupported(f"no file can be kept in {at}: {error.strerror}") from error
+
+
+def _file_system(folder: Path, file_bytes: int) -> str:
+    kind = file_system(folder)
+    if kind in IN_MEMORY:
+        raise Unsupported(f"the temporary folder is in memory ({kind}); name one on a device with TMPDIR")
+    room = os.statvfs(folder)
+    if room.f_bavail * room.f_frsize < 2 * file_bytes:
+        raise Unsupported(f"a file of {file_bytes} bytes, and not twice the room in the temporary folder")
+    return kind or "an unknown file system"
+
+
+def _facts(algorithm: str, pattern: bytes, work: Storage) -> Facts:
+    repeated = f", repeated every {len(pattern)}" if len(pattern) < work.file_bytes else ""
+    return Facts(
+        library=f"own loop over blocks of {work.block_bytes} bytes",
+        algorithm=algorithm,
+        data=f"random bytes{repeated}",
+        timer="host_clock",
+        working_set_bytes=work.file_bytes,
+        threads=1,
+        software=(NUMPY,),
+    )
+
+
+@dataclass(slots=True)
+class StoredTimed:
+    """One direction of a file, by the host's clock."""
+
+    facts: Facts
+    file: "_File"
+    transfer: Callable[[], int]
+
+    def execute(self, iterations: int) -> int:
+        """Nanoseconds of ``iterations`` transfers; what empties file or cache before each is not in them."""
+        return sum(self.transfer() for _ in range(iterations))
+
+    def check(self) -> Correctness:
+        """The digest of what is read from the device, against that of the bytes from the seed."""
+        found, wanted = self.file.digest(), self.file.wanted_digest()
+        return correctness("digest of the file read back", float(found != wanted), 0.0, found)
+
+
+class _File:
+    """A file of known bytes."""
+
+    def __init__(self, path: Path, size: int, block: int, pattern: bytes) -> None:
+        self.path, self.size, self.block, self.pattern = path, size, block, memoryview(pattern)
+
+    def write(self) -> int:
+        """Nanoseconds to write every block and to flush them; the old file is gone before."""
+        self.path.unlink(missing_ok=True)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            start = time.perf_counter_ns()
+            for block in self._blocks():
+                _write_all(descriptor, block)
+            os.fsync(descriptor)
+            return time.perf_counter_ns() - start
+        finally:
+            os.close(descriptor)
+
+    def past_the_cache(self) -> tuple[str, Callable[[], int]]:
+        """How the file can be read from its device, and what does it: nanoseconds each time."""
+        direct = getattr(os, "O_DIRECT", None)
+        if direct and self.block % DIRECT_ALIGNMENT == 0 and self._reads_directly(direct):
+            return "O_DIRECT", lambda: self._read(direct)
+        self._drop()
+        if self._is_cached() is False:
+            return "posix_fadvise DONTNEED", self._read_dropped
+        raise Unsupported("neither O_DIRECT nor posix_fadvise passes the page cache by")
+
+    def digest(self) -> str:
+        """SHA-256 of the file, as the device has it where the cache lets go of it."""
+        self._drop()
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def wanted_digest(self) -> str:
+        """SHA-256 of what was to be written."""
+        digest = hashlib.sha256()
+        for block in self._blocks():
+            digest.update(block)
+        return digest.hexdigest()
+
+    def _blocks(self) -> Iterator[memoryview]:
+        for start in range(0, self.size, self.block):
+            at = start % len(self.pattern)
+            yield self.pattern[at : at + min(self.block, self.size - start)]
+
+    def _read(self, flags: int) -> int:
+        descriptor = os.open(self.path, os.O_RDONLY | flags)
+        # Anonymous memory begins on a page, as direct reads demand.
+        with mmap.mmap(-1, self.block) as buffer:
+            try:
+                start = time.perf_counter_ns()
+                left = self.size
+                while left and (count := os.readv(descriptor, [buffer])):
+                    left -= count
+                took = time.perf_counter_ns() - start
+            finally:
+                os.close(descriptor)
+        if left:
+            raise OSError(errno.EIO, "the file ended early")
+        return took
+
+    def _read_dropped(self) -> int:
+        self._drop()
+        return self._read(0)
+
+    def _reads_directly(self, direct: int) -> bool:
+        """Whether a direct read works and leaves nothing in the page cache, as a fall-back would."""
+        self._drop()
+        try:
+            self._read(direct)
+        except OSError:
+            return False
+        return self._is_cached() is not True
+
+    def _drop(self) -> None:
+        if hasattr(os, "posix_fadvise"):
+            with self.path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def _is_cached(self) -> bool | None:
+        """Whether any of some bytes of the file are in the page cache; None where the system cannot say."""
+        if not hasattr(os, "RWF_NOWAIT"):
+            return None
+        with self.path.open("rb") as file:
+            for probe in range(PROBES):
+                try:
+                    os.preadv(file.fileno(), [bytearray(1)], self.size * probe // PROBES, os.RWF_NOWAIT)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    return None
+                return True
+        return False
+
+
+def _write_all(descriptor: int, block: memoryview) -> None:
+    while block:
+        block = block[os.write(descriptor, block) :]

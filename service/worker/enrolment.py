@@ -1,0 +1,90 @@
+"""How a host becomes a node: its single-use token for a credential of its own."""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from service import __version__
+from service.protocol.base import Name
+from service.protocol.nodes import DeviceKind, Enrolment
+from service.worker.client import Client, Refused, Unanswered, Unauthorized
+from service.worker.credential import Credentials
+from service.worker.errors import WorkerError
+from service.worker.home import HeldLease, Home, Installation, Node
+from service.worker.ids import hex_128
+
+_NAME: TypeAdapter[str] = TypeAdapter(Name)
+
+
+def enrol(
+    home: Home,
+    address: str,
+    token: str,
+    *,
+    device: DeviceKind,
+    name: str | None,
+    ca_file: Path | None,
+    again: bool,
+    transport: httpx.BaseTransport | None = None,
+) -> Node:
+    """Join a service, and keep the credential before anybody is told.
+
+    The installation id is on the disk before it is sent: repeated after a lost answer, it is the same node.
+
+    Raises:
+        WorkerError: this host is enrolled already, or the service says no.
+    """
+    if home.load(Node) is not None and not again:
+        raise WorkerError("this host is enrolled already; for a new node: ironlaw worker enrol --again")
+    installation = home.load(Installation)
+    if installation is None:
+        installation = Installation(installation_id=hex_128())
+        home.keep(installation)
+    enrolment = _enrolment(token, installation, device, name)
+    client = Client(address, ca_file=ca_file, transport=transport)
+    try:
+        enrolled = client.enrol(enrolment)
+    except Unauthorized as error:
+        raise WorkerError(f"the enrolment token is not taken: {error}") from None
+    except Refused as error:
+        raise WorkerError(f"the service refuses: {error}") from None
+    except Unanswered as error:
+        raise WorkerError(f"{error}; the same command again does no harm") from None
+    finally:
+        client.close()
+    node = Node(node_id=enrolled.node_id, service=client.address, device=device)
+    Credentials.store(home.credential, enrolled.credential)
+    home.keep(node)
+    home.forget(HeldLease)
+    home.forget(Installation)
+    return node
+
+
+def _enrolment(token: str, installation: Installation, device: DeviceKind, name: str | None) -> Enrolment:
+    optional: dict[str, Any] = {}
+    chosen = _name(name)
+    if chosen is not None:
+        optional["name"] = chosen
+    try:
+        return Enrolment(
+            token=token,
+            installation_id=installation.installation_id,
+            device=device,
+            worker_version=__version__,
+            **optional,
+        )
+    except ValidationError:
+        raise WorkerError("the enrolment token is none: it is one line of letters and digits") from None
+
+
+def _name(name: str | None) -> str | None:
+    """The name that was chosen, or that of the host where it can be one."""
+    try:
+        return _NAME.validate_python(name if name is not None else socket.gethostname().lower())
+    except ValidationError:
+        if name is None:
+            return None
+        raise WorkerError("the name of a node is of a-z, 0-9, dot, dash and underscore") from None

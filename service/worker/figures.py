@@ -1,0 +1,46 @@
+"""Figures as people write them."""
+
+from collections.abc import Sequence
+from statistics import median
+
+_UNITS = {
+    "flops_per_second": "FLOP/s",
+    "bytes_per_second": "B/s",
+    "seconds": "s",
+    "bytes": "B",
+    "watts": "W",
+}
+_PREFIXES = (
+    (1e15, "P"),
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+    (1e-3, "m"),
+    (1e-6, "u"),
+)
+_SMALLEST = (1e-9, "n")
+
+
+def unit_text(value: float, metric: str) -> str:
+    """A value with the prefix that fits it: 812.3 TFLOP/s, 5.12 us. Prefixes are decimal."""
+    size, prefix = next(
+        ((size, prefix) for size, prefix in _PREFIXES if abs(value) >= size),
+        _SMALLEST if value else (1.0, ""),
+    )
+    return f"{value / size:.4g} {prefix}{_UNITS[metric]}"
+
+
+def figure_text(figures: Sequence[float], metric: str) -> str:
+    """The median of repeats, and how far apart they lie."""
+    middle = median(figures)
+    text = unit_text(middle, metric)
+    if len(figures) == 1 or not middle:
+        return text
+    return f"{text}, repeats within {spread(figures):.1%}"
+
+
+def spread(figures: Sequence[float]) -> float:
+    """Largest less smallest figure, as a share of their median."""
+    return (max(figures) - min(figures)) / median(figures)

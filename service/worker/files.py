@@ -1,0 +1,88 @@
+"""Files that survive a power failure, and that are for their owner alone."""
+
+import os
+import stat
+from pathlib import Path
+
+from service.worker.errors import WorkerError
+
+UNFINISHED = ".part"
+_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
+_OTHERS = 0o077
+
+
+def private_folder(path: Path) -> Path:
+    """The folder, made if it is not there.
+
+    Raises:
+        WorkerError: it belongs to another user, or others may enter it.
+    """
+    path.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+    _check(path, is_kind=stat.S_ISDIR(path.lstat().st_mode))
+    return path
+
+
+def read_private(path: Path) -> bytes:
+    """The content of a file that only its owner can open.
+
+    Raises:
+        WorkerError: it belongs to another user, is a link, or others may open it.
+    """
+    _check(path, is_kind=stat.S_ISREG(path.lstat().st_mode))
+    return path.read_bytes()
+
+
+def _check(path: Path, *, is_kind: bool) -> None:
+    found = path.lstat()
+    if not is_kind:
+        raise WorkerError(f"{path} is a link, or something else that does not belong there")
+    if found.st_uid != os.geteuid():
+        raise WorkerError(f"{path} belongs to another user: run the worker as that user, or move it away")
+    if found.st_mode & _OTHERS:
+        raise WorkerError(f"{path} is open to others: chmod go= {path}, and enrol again if they had time")
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file so that after a crash it is there whole, as it was before, or not at all.
+
+    Once this returns, the file outlives a loss of power.
+
+    Raises:
+        OSError: the disk is full or fails; nothing of this attempt is left.
+    """
+    unfinished = path.with_name(f".{path.name}{UNFINISHED}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(unfinished, flags, _PRIVATE_FILE), "wb") as file:  # noqa: PTH123
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def move(path: Path, folder: Path) -> Path:
+    """Move a file to another folder of the same file system, for good once this returns."""
+    target = folder / path.name
+    path.rename(target)
+    sync_folder(folder)
+    sync_folder(path.parent)
+    return target
+
+
+def remove(path: Path) -> None:
+    """Remove a file, for good once this returns."""
+    path.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

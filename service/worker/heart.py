@@ -1,0 +1,118 @@
+"""Says that the node is alive, and does what the service asks for in return."""
+
+import logging
+import random
+import threading
+
+from service import __version__
+from service.protocol.canonical import digest
+from service.protocol.nodes import Heartbeat, HeartbeatAnswer, Inventory
+from service.worker.board import Activity
+from service.worker.client import Refused, Unanswered, Unauthorized
+from service.worker.retrying import Backoff
+from service.worker.shared import Shared
+from service.worker.uploader import Uploader
+
+HOLD_SECONDS = 300.0
+"""How often a node whose credential is refused asks again."""
+SHORTEST_SECONDS = 1.0
+_MOST_WAIT_SECONDS = 30.0
+_AT_ONCE = 1000
+"""Digests that fit one heartbeat."""
+_logger = logging.getLogger(__name__)
+
+
+class Heart(threading.Thread):
+    """Beats as often as the service asks for, in a thread of its own."""
+
+    def __init__(
+        self, shared: Shared, uploader: Uploader, inventory: Inventory, *, boot_id_sha256: str
+    ) -> None:
+        super().__init__(name="heart", daemon=True)
+        self._shared = shared
+        self._uploader = uploader
+        self._boot_id_sha256 = boot_id_sha256
+        self._due = threading.Event()
+        self._backoff = Backoff(most_seconds=_MOST_WAIT_SECONDS)
+        self._offered: list[str] | None = None
+        self.inventory = inventory
+        self.state = "active"
+        """What the service said last: active, draining or quarantined."""
+
+    def run(self) -> None:
+        """Beat until the worker ends."""
+        while not self._shared.gate.ended.is_set():
+            self._due.clear()
+            try:
+                seconds = self._beat()
+            except Exception:  # whatever it was, the node is alive
+                _logger.exception("the heartbeat failed, and goes on")
+                seconds = self._backoff.wait_seconds()
+            self._due.wait(seconds)
+
+    def beat_now(self) -> None:
+        """Say at once what has changed."""
+        self._due.set()
+
+    def _beat(self) -> float:
+        """One heartbeat; how long to wait for the next."""
+        try:
+            answer = self._shared.client.heartbeat(self._shared.node.node_id, self._message())
+            self._shared.gate.open()
+            self._do(answer)
+        except Unauthorized as error:
+            self._shared.gate.shut(str(error))
+            return HOLD_SECONDS + random.uniform(0.0, HOLD_SECONDS / 10)  # noqa: S311  # spreads load
+        except (Unanswered, Refused) as error:
+            _logger.warning("no heartbeat: %s", error)
+            self._shared.board.say(service=str(error))
+            self._offered = None  # after a reconnect the service may be another one
+            return self._backoff.wait_seconds(error.retry_after_seconds)
+        self._backoff.succeeded()
+        if self._offered:
+            return 0.0
+        return max(answer.heartbeat_seconds, SHORTEST_SECONDS) * random.uniform(0.9, 1.0)  # noqa: S311
+
+    def _message(self) -> Heartbeat:
+        if self._offered is None:
+            self._offered = self._shared.spool.acknowledged()
+        state = self._shared.spool.state()
+        self._shared.board.say(
+            spool=_spool_text(state.waiting_count, state.rejected_count, is_full=state.is_full)
+        )
+        return Heartbeat(
+            boot_id_sha256=self._boot_id_sha256,
+            worker_version=__version__,
+            inventory_sha256=digest(self.inventory),
+            activity=self._activity(),
+            spool=state,
+            acknowledged=self._offered[:_AT_ONCE],
+        )
+
+    def _activity(self) -> Activity:
+        activity = self._shared.board.view.activity
+        return "draining" if activity == "measuring" and self.state == "draining" else activity
+
+    def _do(self, answer: HeartbeatAnswer) -> None:
+        """What the service asks for."""
+        self._offered = (self._offered or [])[_AT_ONCE:]
+        if answer.state != self.state:
+            _logger.warning("the service says that this node is %s", answer.state)
+        self.state = answer.state
+        self._shared.board.say(service=f"{self._shared.client.address}: {answer.state}")
+        if answer.missing:
+            count = self._shared.spool.bring_back(answer.missing)
+            _logger.warning("the service misses %d results that it had acknowledged: sent again", count)
+            self._uploader.wake()
+        if answer.send_inventory:
+            self._shared.client.send_inventory(self._shared.node.node_id, self.inventory)
+        if answer.rotate and self._shared.credentials.is_settled:
+            self._shared.client.rotate(self._shared.node.node_id)
+            _logger.info("the credential is rotated")
+            self._due.set()  # the next heartbeat is the first use of the new one
+
+
+def _spool_text(waiting: int, rejected: int, *, is_full: bool) -> str:
+    text = f"{waiting} waiting"
+    text += f", {rejected} rejected" if rejected else ""
+    return f"{text}, FULL: nothing new is measured" if is_full else text

@@ -1,0 +1,92 @@
+"""Holds on to a lease while its suite runs, and says when it is lost."""
+
+import logging
+import threading
+
+from service.protocol.leases import Lease, Renewal
+from service.worker.client import Refused, Unanswered, Unauthorized
+from service.worker.clock import ticks
+from service.worker.interrupt import Interrupt
+from service.worker.retrying import Backoff
+from service.worker.shared import Shared
+
+STALE_LEASE, LEASE_EXPIRED, CANCELLED = "STALE_LEASE", "LEASE_EXPIRED", "CANCELLED"
+LOST = frozenset({STALE_LEASE, LEASE_EXPIRED})
+_GONE = frozenset({404, 409})
+_MOST_WAIT_SECONDS = 10.0
+_LOOK_SECONDS = 5.0
+_logger = logging.getLogger(__name__)
+
+
+class Hold:
+    """One lease, renewed in time by a thread of its own.
+
+    What is left of the lease counts from when the request was sent that granted or renewed it, on a clock
+    that nobody sets: the service counts from a later moment. A second thread watches that clock, because a
+    request may hang.
+    """
+
+    def __init__(self, shared: Shared, lease: Lease, sent_at: float, interrupt: Interrupt) -> None:
+        self.lease = lease
+        self._shared = shared
+        self._interrupt = interrupt
+        self._changed = threading.Condition()
+        self._ends_at = sent_at + lease.lease_seconds
+        self._renew_at = sent_at + lease.renew_seconds
+        self._is_over = False
+        self.lost: str | None = None
+        """Why the lease is not held any more; None while it is."""
+        for work in (self._renew_in_time, self._watch):
+            threading.Thread(target=work, name=work.__name__.strip("_"), daemon=True).start()
+
+    def let_go(self) -> None:
+        """Renew no more."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+
+    def _lose(self, reason: str) -> None:
+        self.lost = self.lost or reason
+        self._interrupt.set(reason)
+        self.let_go()
+
+    def _wait_until(self, at: float) -> bool:
+        """Wait for a moment; whether the lease is still to be held then."""
+        with self._changed:
+            while not self._is_over and (left := at - ticks()) > 0:
+                self._changed.wait(min(left, _LOOK_SECONDS))  # the time of a suspended host is not waited for
+            return not self._is_over
+
+    def _watch(self) -> None:
+        while self._wait_until(self._ends_at):
+            if ticks() >= self._ends_at:
+                _logger.error("the lease has expired: the service was not reached in time")
+                self._lose(LEASE_EXPIRED)
+
+    def _renew_in_time(self) -> None:
+        backoff = Backoff(most_seconds=_MOST_WAIT_SECONDS)
+        while self._wait_until(self._renew_at):
+            try:
+                self._renew()
+            except Refused as error:
+                if error.status in _GONE:
+                    _logger.error("the lease is lost: %s", error)  # noqa: TRY400  # what was said is enough
+                    self._lose(STALE_LEASE)
+                _logger.warning("the lease was not renewed: %s", error)
+                self._renew_at = ticks() + backoff.wait_seconds(error.retry_after_seconds)
+            except Unauthorized as error:
+                self._shared.gate.shut(str(error))
+                self._renew_at = ticks() + backoff.wait_seconds()
+            except Unanswered as error:
+                _logger.warning("the lease was not renewed: %s", error)
+                self._renew_at = ticks() + backoff.wait_seconds(error.retry_after_seconds)
+            else:
+                backoff.succeeded()
+
+    def _renew(self) -> None:
+        renewal = Renewal(fencing_token=self.lease.fencing_token, progress=self._shared.board.progress)
+        answer, sent_at = self._shared.client.renew(self.lease.id, renewal)
+        self._ends_at = sent_at + answer.lease_seconds
+        self._renew_at = sent_at + self.lease.renew_seconds
+        if answer.cancel:
+            self._interrupt.set(CANCELLED)

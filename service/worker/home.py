@@ -1,0 +1,135 @@
+"""The folder of a worker: who it is, what it holds, and the lock that keeps others from measuring.
+
+Everything in it is for its owner alone, and each file is written so that a crash leaves it whole.
+"""
+
+import fcntl
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from service.protocol.base import Hex, Line, Message, Name, Token
+from service.protocol.nodes import DeviceKind
+from service.worker.errors import WorkerError
+from service.worker.files import private_folder, read_private, remove, write
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+M = TypeVar("M", bound=Message)
+
+
+class Installation(Message):
+    """Made before the first attempt to enrol, so that a lost answer costs nothing."""
+
+    installation_id: Hex
+
+
+class Node(Message):
+    """Who this host is for its service."""
+
+    node_id: Name
+    service: Line
+    """Address of the service: the credential goes nowhere else."""
+    device: DeviceKind
+
+
+class HeldLease(Message):
+    """The lease that this host holds, so that a worker that starts anew can give it back."""
+
+    id: Name
+    fencing_token: Token
+
+
+class ClaimRequest(Message):
+    """The request under which the next lease is claimed, so that a lost answer costs nothing."""
+
+    request_id: Hex
+
+
+class Home:
+    """The folder of one worker."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder, unless it is there.
+
+        Raises:
+            WorkerError: it is open to others.
+        """
+        self.folder = private_folder(folder.expanduser())
+        self.credential = self.folder / "credential.json"
+        self.spool = self.folder / "spool"
+
+    def load(self, shape: type[M]) -> M | None:
+        """What is kept in the file of a shape; None if there is none.
+
+        Raises:
+            WorkerError: the file is open to others, or not what this version writes.
+        """
+        path = self._path(shape)
+        try:
+            return shape.model_validate_json(read_private(path))
+        except FileNotFoundError:
+            return None
+        except ValidationError:
+            raise WorkerError(f"{path} cannot be understood: move it away") from None
+
+    def keep(self, message: Message) -> None:
+        """Write the file of a shape."""
+        write(self._path(type(message)), message.model_dump_json().encode())
+
+    def forget(self, shape: type[Message]) -> None:
+        """Remove the file of a shape."""
+        remove(self._path(shape))
+
+    def _path(self, shape: type[Message]) -> Path:
+        return self.folder / f"{shape.__name__.lower()}.json"
+
+
+def boot_id_sha256() -> str:
+    """Digest of the id of this boot of the host."""
+    return hashlib.sha256(BOOT_ID.read_bytes().strip()).hexdigest()
+
+
+def lock_host(path: Path) -> int:
+    """The lock of the host, held until every process that has this descriptor has ended.
+
+    Child processes inherit it: one that hangs in a driver after its worker was killed keeps the next worker
+    from measuring beside it.
+
+    Raises:
+        WorkerError: another worker holds it, or it is no file.
+    """
+    descriptor = _opened(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise WorkerError(f"another worker of this host holds {path}: two would disturb each other") from None
+    return descriptor
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a worker of this host runs."""
+    try:
+        os.close(lock_host(path))
+    except WorkerError:
+        return True
+    return False
+
+
+def _opened(path: Path) -> int:
+    """The file, made readable for everybody if it is not there; reading is enough to lock it."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+        os.fchmod(descriptor, 0o644)
+    except FileExistsError:
+        descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise WorkerError(f"{path} is no plain file")
+    return descriptor

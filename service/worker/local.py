@@ -1,0 +1,133 @@
+"""Measures a suite on this machine without a service: the same processes and tasks as under a lease."""
+
+import json
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pydantic import MISSING
+
+from service.protocol.canonical import digest
+from service.protocol.nodes import Inventory
+from service.protocol.results import Result
+from service.protocol.suites import Benchmark, Suite
+from service.protocol.summary import summarize
+from service.worker.board import Board
+from service.worker.errors import WorkerError
+from service.worker.files import write
+from service.worker.home import boot_id_sha256
+from service.worker.ids import hex_128
+from service.worker.interrupt import Interrupt
+from service.worker.process import Children
+from service.worker.running import Run, inventory, run_suite
+
+NODE = "local"
+_SEED_BITS = 32
+
+
+def measure_here(
+    suite: Suite,
+    folder: Path,
+    children: Children,
+    interrupt: Interrupt,
+    board: Board,
+    *,
+    seed: int | None,
+    accelerator_index: int,
+) -> dict[str, Any]:
+    """Run a suite, and write its records and ``summary.json`` to a folder.
+
+    Args:
+        suite: what to run.
+        folder: takes ``records/BENCHMARK-REPEAT.json`` and the summary; it must not hold one yet.
+        children: who starts processes.
+        interrupt: ends it; what was measured until then is summarized.
+        board: told of every step.
+        seed: input data come from it; a random one if it is None.
+        accelerator_index: which device, where there are any.
+
+    Returns:
+        The summary: inventory, and for each benchmark its figure with the unit in the name of the metric.
+
+    Raises:
+        WorkerError: the folder holds a summary, or the devices cannot be listed.
+        Interrupted: something said so; the summary is written.
+    """
+    if (folder / "summary.json").exists():
+        raise WorkerError(f"{folder} holds the results of another run: name another folder")
+    records = folder / "records"
+    records.mkdir(parents=True, exist_ok=True)
+    began = datetime.now(UTC)
+    listed = inventory(suite.device, children, interrupt)
+    run = Run(
+        run_id=f"local-{began:%Y%m%dt%H%M%S}",
+        suite=suite,
+        seed=secrets.randbits(_SEED_BITS) if seed is None else seed,
+        fencing_token=1,
+        attempt=1,
+        nonce=hex_128(),
+        node_id=NODE,
+        boot_id_sha256=boot_id_sha256(),
+        inventory_sha256=digest(listed),
+        accelerator_index=accelerator_index if listed.accelerators else None,
+    )
+    results: list[Result] = []
+
+    def keep(result: Result) -> None:
+        write(records / f"{result.benchmark.name}-{result.repeat}.json", result.to_json())
+        results.append(result)
+
+    try:
+        run_suite(run, children, interrupt, board, keep)
+    finally:
+        summary = _summary(run, began, listed, results)
+        write(folder / "summary.json", json.dumps(summary, indent=2).encode())
+    return summary
+
+
+def _summary(run: Run, began: datetime, listed: Inventory, results: list[Result]) -> dict[str, Any]:
+    benchmarks = [
+        _entry(benchmark, [result for result in results if result.benchmark == benchmark])
+        for benchmark in run.suite.benchmarks
+    ]
+    return {
+        "suite_id": run.suite.id,
+        "suite_version": run.suite.version,
+        "run_id": run.run_id,
+        "seed": run.seed,
+        "began_at": f"{began:%Y-%m-%dT%H:%M:%SZ}",
+        "seconds": round((datetime.now(UTC) - began).total_seconds(), 3),
+        "inventory": listed.model_dump(mode="json"),
+        "benchmarks": benchmarks,
+    }
+
+
+def _entry(benchmark: Benchmark, results: list[Result]) -> dict[str, Any]:
+    """One benchmark: figures of its repeats, statistics of their samples, and what went wrong."""
+    entry: dict[str, Any] = {
+        "name": benchmark.name,
+        "metric": benchmark.metric,
+        "direction": benchmark.direction,
+        "formula": benchmark.formula,
+        "work": benchmark.work.model_dump(mode="json"),
+        "repeats": [_repeat(benchmark, result) for result in results],
+    }
+    figures = [repeat["figure"] for repeat in entry["repeats"] if "figure" in repeat]
+    if figures:
+        entry |= {"figure": median(figures), "lowest": min(figures), "highest": max(figures)}
+    return entry
+
+
+def _repeat(benchmark: Benchmark, result: Result) -> dict[str, Any]:
+    measurement, failure = result.measurement, result.failure
+    said: dict[str, Any] = {"repeat": result.repeat, "status": result.status}
+    if measurement is not MISSING:
+        values = measurement.values
+        figure = benchmark.figure(values, inner_iterations=measurement.inner_iterations)
+        said |= {"figure": figure, "stop_reason": measurement.stop_reason}
+        said["samples"] = summarize(values)._asdict()
+    if failure is not MISSING:
+        said |= {"reason": failure.reason, "detail": failure.detail}
+    return said

@@ -1,0 +1,140 @@
+"""The worker's side of a child process: starts it, bounds it in time and output, kills all of it."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from service.worker.interrupt import Interrupt
+from service.worker.redaction import last_lines
+
+MOST_ERROR_CHARACTERS = 4000
+_PIECE_BYTES = 65_536
+_ENDING_SECONDS = 10.0
+"""For a process to go once it was killed or has closed its output; one inside a driver may not."""
+_OWN_VARIABLES = ("IRONLAW_ENROLMENT_TOKEN",)
+"""What a child is not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a child process ended."""
+
+    output: bytes
+    error_output: str
+    """The end of it, at most 4,000 characters, without credentials."""
+    exit_code: int | None
+    """Minus the number of a signal; None if it could not even be killed."""
+    is_timeout: bool = False
+    is_too_long: bool = False
+
+
+class Children:
+    """Starts child processes, one at a time, from the main thread: the kernel ties them to that."""
+
+    def __init__(self, *, kept_open: Sequence[int] = (), module: str = "service.worker.child") -> None:
+        """Children run ``module`` and keep the descriptors ``kept_open`` open, such as that of a lock."""
+        self._module = module
+        self._kept_open = tuple(kept_open)
+        self._stuck: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a process that was killed is still there, and may hold the device."""
+        return self._stuck is not None and self._stuck.poll() is None
+
+    def run(
+        self, words: Sequence[str], given: bytes, interrupt: Interrupt, *, seconds: float, most_bytes: int
+    ) -> Ended:
+        """Run one process on ``given``.
+
+        Args:
+            words: its command line; the id of this process comes after the first word.
+            given: its standard input.
+            interrupt: kills it once it is set.
+            seconds: after which it is killed.
+            most_bytes: of its output, beyond which it is killed.
+
+        Raises:
+            Interrupted: it was killed because something says so.
+        """
+        command = [sys.executable, "-P", "-m", self._module, words[0], str(os.getpid()), *words[1:]]
+        process = subprocess.Popen(  # noqa: S603  # fixed words; what is measured comes as data
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES},
+            start_new_session=True,
+            pass_fds=self._kept_open,
+        )
+        assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018
+        output = _Reader(process.stdout, most_bytes, interrupt)
+        errors = _Reader(process.stderr, None, interrupt)
+        writer = threading.Thread(target=_write, args=(process.stdin, given), daemon=True)
+        for thread in (output, errors, writer):
+            thread.start()
+        is_ended = False
+        try:
+            is_ended = interrupt.wait(seconds, lambda: output.is_ended)
+            # One that has answered may take a moment to go.
+            exit_code = self._end(process, after_seconds=_ENDING_SECONDS if is_ended else 0.0)
+        except BaseException:
+            self._end(process, after_seconds=0.0)
+            raise
+        errors.join(_ENDING_SECONDS)
+        return Ended(
+            output=bytes(output.content),
+            error_output=last_lines(bytes(errors.content), MOST_ERROR_CHARACTERS),
+            exit_code=exit_code,
+            is_timeout=not is_ended,
+            is_too_long=output.is_too_long,
+        )
+
+    def _end(self, process: subprocess.Popen[bytes], *, after_seconds: float) -> int | None:
+        """Kill a process and every process that it started; its exit status, None while it lives on."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if after_seconds:
+                process.wait(after_seconds)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        try:
+            return process.wait(_ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._stuck = process
+            return None
+
+
+class _Reader(threading.Thread):
+    """Reads a pipe to its end: all of it up to a limit, or the last of it."""
+
+    def __init__(self, pipe: IO[bytes], most_bytes: int | None, interrupt: Interrupt) -> None:
+        super().__init__(daemon=True)
+        self._pipe = pipe
+        self._most_bytes = most_bytes
+        self._interrupt = interrupt
+        self.content = bytearray()
+        self.is_ended = False
+        self.is_too_long = False
+
+    def run(self) -> None:
+        with self._pipe as pipe:
+            while piece := os.read(pipe.fileno(), _PIECE_BYTES):
+                self.content += piece
+                if self._most_bytes is None:
+                    del self.content[: -4 * MOST_ERROR_CHARACTERS]
+                elif len(self.content) > self._most_bytes:
+                    self.is_too_long = True
+                    break
+        self.is_ended = True
+        self._interrupt.wake()
+
+
+def _write(pipe: IO[bytes], given: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError), pipe:
+        pipe.write(given)

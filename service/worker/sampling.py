@@ -1,0 +1,153 @@
+"""When a benchmark is warm, how long a sample is, and when there are enough of them.
+
+Warm-up goes by time and not by count, because a cold device scores higher (Bekman, Machine Learning
+Engineering, MAMF finder). Sampling ends once the interquartile range is a small share of the median
+(torch.utils.benchmark, adaptive_autorange). No sample is thrown away for its value.
+"""
+
+import time
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from statistics import quantiles
+from typing import Literal
+
+from service.protocol.suites import Sampling
+from service.worker.benchmark import Timed
+
+Clock = Callable[[], int]
+StopReason = Literal["spread", "time_limit", "sample_limit"]
+
+LEAST_SAMPLE_NS = 100_000
+RESOLUTIONS = 200
+"""Steps of the timer in a sample, so that reading it adds at most 0.5%."""
+CUDA_EVENT_NS = 500
+"""Resolution of event times: about half a microsecond (CUDA Runtime API, cudaEventElapsedTime)."""
+MOST_ITERATIONS = 10**7
+_MARGIN = 1.25
+_NS = 10**9
+
+
+class TooShort(Exception):
+    """The timer cannot tell the work from nothing, however often it is repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """What ran before the first sample, and how many executions a sample gets."""
+
+    inner_iterations: int
+    iterations: int
+    seconds: float
+    first_call_seconds: float
+    """By the host's clock: loading, compiling and flushing are in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Nanoseconds of each sample in the order taken, those that do not count by reason, and why it ended."""
+
+    samples_ns: list[int]
+    discarded: dict[str, int]
+    stop_reason: StopReason
+
+
+def resolution_ns(timer: str, clock: Clock = time.perf_counter_ns) -> int:
+    """Smallest step of a timer in nanoseconds: measured for the host's clock, documented for events."""
+    if timer == "cuda_event":
+        return CUDA_EVENT_NS
+
+    def step() -> int:
+        start = clock()
+        while not (passed := clock() - start):
+            pass
+        return passed
+
+    return min(step() for _ in range(10))
+
+
+def least_sample_ns(sampling: Sampling, timer_ns: int) -> int:
+    """How long a sample has to be, in nanoseconds.
+
+    At least 100 us and 200 steps of the timer, and long enough that the most samples together last the
+    least time that is asked for.
+    """
+    return max(
+        LEAST_SAMPLE_NS, RESOLUTIONS * timer_ns, ceil(sampling.least_seconds * _NS / sampling.most_samples)
+    )
+
+
+def warm_up(
+    timed: Timed, sampling: Sampling, *, timer_ns: int, clock: Clock = time.perf_counter_ns
+) -> Warmup:
+    """Execute the same work until its time is spent and a sample of it is long enough.
+
+    At least two calls: the first one may be long only because it is the first. Raises :class:`TooShort`.
+    """
+    least = _MARGIN * least_sample_ns(sampling, timer_ns)
+    start = clock()
+    timed.execute(1)
+    first = clock() - start
+    inner, iterations = 1, 1
+    while True:
+        took = timed.execute(inner)
+        iterations += inner
+        if took < least:
+            inner = _more(inner, took, least)
+        elif clock() - start >= sampling.warmup_seconds * _NS:
+            return Warmup(inner, iterations, (clock() - start) / _NS, first / _NS)
+
+
+def _more(inner: int, took: int, least: float) -> int:
+    if inner >= MOST_ITERATIONS:
+        raise TooShort(f"{inner} executions take {took} ns")
+    wanted = ceil(inner * _MARGIN * least / took) if took > 0 else 10 * inner
+    return min(max(wanted, inner + 1), 10 * inner, MOST_ITERATIONS)
+
+
+def take(
+    timed: Timed, sampling: Sampling, inner_iterations: int, *, clock: Clock = time.perf_counter_ns
+) -> Samples:
+    """Take samples until the stopping rule is met; the first does not count, a time of 0 is none.
+
+    ``most_seconds`` is by the host's clock and takes in the flushes between samples; one sample is always
+    taken, however long it is. Raises :class:`TooShort` where no sample has a time.
+    """
+    samples: list[int] = []
+    ordered: list[int] = []
+    discarded = Counter({"first": 1})
+    total = 0
+    start = clock()
+    timed.execute(inner_iterations)
+    while True:
+        took = timed.execute(inner_iterations)
+        if took > 0:
+            samples.append(took)
+            total += took
+            insort(ordered, took)
+        else:
+            discarded["no-time"] += 1
+        reason = _stops(ordered, sum_ns=total, elapsed_ns=clock() - start, sampling=sampling)
+        if reason and samples:
+            return Samples(samples, dict(discarded), reason)
+        if reason:
+            raise TooShort(f"{inner_iterations} executions take no time")
+
+
+def _stops(ordered: Sequence[int], *, sum_ns: int, elapsed_ns: int, sampling: Sampling) -> StopReason | None:
+    enough = len(ordered) >= sampling.least_samples and sum_ns >= sampling.least_seconds * _NS
+    if enough and relative_spread(ordered) <= sampling.relative_spread:
+        return "spread"
+    if len(ordered) >= sampling.most_samples:
+        return "sample_limit"
+    return "time_limit" if elapsed_ns >= sampling.most_seconds * _NS else None
+
+
+def relative_spread(samples: Sequence[int]) -> float:
+    """Interquartile range as a share of the median; 0 of a single sample."""
+    if len(samples) == 1:
+        return 0.0
+    q1, middle, q3 = quantiles(samples, n=4, method="inclusive")
+    return (q3 - q1) / middle

@@ -1,0 +1,150 @@
+"""Results on disk until the service has acknowledged them; a crash or a full disk loses none.
+
+A file is named by the id of its result and the digest of its bytes. It is moved and never changed:
+``waiting`` -> ``acknowledged``, or ``rejected`` where the service will not have it. What a crash left
+half-written, or what no longer has its digest, goes to ``incomplete`` for somebody to look at.
+"""
+
+import shutil
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from service.protocol.nodes import SpoolState
+from service.protocol.results import content_sha256
+from service.worker.files import UNFINISHED, move, private_folder, remove, sync_folder, write
+
+KEPT_SECONDS = 7 * 86_400.0
+"""How long a result is kept after it was acknowledged, for a service restored from an older backup."""
+
+
+class Entry(NamedTuple):
+    """One result in the spool."""
+
+    path: Path
+    result_id: str
+    content_sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> "Entry":
+        """The entry that a file name stands for."""
+        result_id, digest, _ = path.name.split(".")
+        return cls(path, result_id, digest)
+
+
+class Spool:
+    """The results of one worker; safe to use from several threads."""
+
+    def __init__(self, folder: Path, *, most_bytes: int, least_free_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._least_free_bytes = least_free_bytes
+        self._is_refused = False
+        self._folder = private_folder(folder)
+        self._waiting = private_folder(folder / "waiting")
+        self._acknowledged = private_folder(folder / "acknowledged")
+        self._rejected = private_folder(folder / "rejected")
+        self._incomplete = private_folder(folder / "incomplete")
+        sync_folder(folder)
+
+    def recover(self) -> int:
+        """Set aside what a crash left half-written; how many files that were."""
+        left = list(self._waiting.glob(f".*{UNFINISHED}"))
+        for path in left:
+            move(path, self._incomplete)
+        return len(left)
+
+    def add(self, result_id: str, content: bytes) -> Entry:
+        """Keep a result; once this returns, it outlives a loss of power.
+
+        Raises:
+            OSError: there is no room; the caller still holds the result and must try again.
+        """
+        digest = content_sha256(content)
+        path = self._waiting / f"{result_id}.{digest}.json"
+        try:
+            write(path, content)
+        except OSError:
+            self._is_refused = True
+            raise
+        self._is_refused = False
+        return Entry(path, result_id, digest)
+
+    def waiting(self) -> list[Entry]:
+        """What is to be uploaded, oldest first: ids of results begin with their time."""
+        return self._entries(self._waiting)
+
+    def read(self, entry: Entry) -> bytes | None:
+        """The bytes of a result; None if the disk has changed them, or they are gone."""
+        try:
+            content = entry.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        if content_sha256(content) == entry.content_sha256:
+            return content
+        move(entry.path, self._incomplete)
+        return None
+
+    def acknowledge(self, entry: Entry) -> None:
+        """The service has the result."""
+        moved = move(entry.path, self._acknowledged)
+        moved.touch()  # its age counts from here
+
+    def reject(self, entry: Entry, why: str) -> None:
+        """The service will not have the result: keep it, with what the service said."""
+        write(self._rejected / f"{entry.path.name}.reason.txt", why.encode())
+        move(entry.path, self._rejected)
+
+    def state_of(self, result_id: str) -> str | None:
+        """Name of the folder that a result lies in; None if it is nowhere."""
+        for folder in (self._waiting, self._acknowledged, self._rejected):
+            if any(folder.glob(f"{result_id}.*.json")):
+                return folder.name
+        return None
+
+    def acknowledged(self) -> list[str]:
+        """Digests of the results that were acknowledged in the last seven days, newest first."""
+        return [entry.content_sha256 for entry in reversed(self._entries(self._acknowledged))]
+
+    def bring_back(self, digests: list[str]) -> int:
+        """Let acknowledged results that the service does not have wait again; how many there were."""
+        wanted = set(digests)
+        found = [entry for entry in self._entries(self._acknowledged) if entry.content_sha256 in wanted]
+        for entry in found:
+            move(entry.path, self._waiting)
+        return len(found)
+
+    def prune(self) -> None:
+        """Forget what was acknowledged long ago, and the oldest of it where it takes more than its room."""
+        oldest, room = time.time() - KEPT_SECONDS, self._most_bytes
+        for entry in reversed(self._entries(self._acknowledged)):
+            found = entry.path.stat()
+            room -= found.st_size
+            if found.st_mtime < oldest or room < 0:
+                remove(entry.path)
+
+    def state(self) -> SpoolState:
+        """How much there is, and whether more has room."""
+        waiting, rejected = self._entries(self._waiting), self._entries(self._rejected)
+        waiting_bytes = _bytes_in(self._waiting)
+        held_bytes = waiting_bytes + _bytes_in(self._rejected) + _bytes_in(self._incomplete)
+        free_bytes = shutil.disk_usage(self._folder).free
+        return SpoolState(
+            waiting_count=len(waiting),
+            waiting_bytes=waiting_bytes,
+            rejected_count=len(rejected),
+            free_bytes=free_bytes,
+            is_full=self._is_refused or held_bytes >= self._most_bytes or free_bytes < self._least_free_bytes,
+        )
+
+    def _entries(self, folder: Path) -> list[Entry]:
+        return [Entry.of(path) for path in sorted(folder.glob("[!.]*.json"))]
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for path in folder.iterdir():
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:  # moved by another thread
+            continue
+    return total

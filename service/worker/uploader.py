@@ -1,0 +1,90 @@
+"""Hands results over, oldest first, for as long as it takes; it knows nothing of leases."""
+
+import logging
+import threading
+
+from service.worker.client import Refused, Unanswered, Unauthorized
+from service.worker.retrying import Backoff
+from service.worker.shared import Shared
+from service.worker.spool import Entry
+
+LOOK_SECONDS = 30.0
+_NEVER = frozenset({413, 422})
+"""The service will not have this result, however often it is sent."""
+_logger = logging.getLogger(__name__)
+
+
+class Uploader(threading.Thread):
+    """Uploads what waits in the spool. A result leaves it only with a receipt for exactly its bytes."""
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(name="uploader", daemon=True)
+        self._client = shared.client
+        self._spool = shared.spool
+        self._gate = shared.gate
+        self._backoff = Backoff()
+        self._wake = threading.Event()
+        self._settled = threading.Condition()
+
+    def run(self) -> None:
+        """Upload until the worker ends."""
+        while not self._gate.ended.is_set():
+            self._wake.wait(LOOK_SECONDS)
+            self._wake.clear()
+            self._pass()
+
+    def wake(self) -> None:
+        """There is something to upload."""
+        self._wake.set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a result was settled, or the time is over."""
+        with self._settled:
+            self._settled.wait(seconds)
+
+    def _pass(self) -> None:
+        """Try each waiting result once, oldest first; stop where the service is not reached."""
+        for entry in self._spool.waiting():
+            while not self._gate.wait_open(LOOK_SECONDS):
+                if self._gate.ended.is_set():
+                    return
+            try:
+                self._upload(entry)
+            except Unauthorized as error:
+                self._gate.shut(str(error))
+                self._wake.set()
+            except Unanswered as error:
+                _logger.warning("result %s waits: %s", entry.result_id, error)
+                self._pause(error.retry_after_seconds)
+                if not error.is_reached:
+                    return
+            except Exception:  # whatever it was, the other results go on
+                _logger.exception("result %s waits", entry.result_id)
+                self._pause(0.0)
+            else:
+                self._backoff.succeeded()
+
+    def _upload(self, entry: Entry) -> None:
+        content = self._spool.read(entry)
+        if content is None:
+            _logger.error("result %s is damaged on the disk, and set aside", entry.result_id)
+            return
+        try:
+            receipt = self._client.upload(entry.result_id, content)
+        except Refused as error:
+            if error.status not in _NEVER:
+                raise Unanswered(str(error), error.retry_after_seconds) from None
+            self._spool.reject(entry, str(error))
+            _logger.error("result %s is rejected, and kept: %s", entry.result_id, error)  # noqa: TRY400
+        else:
+            if (receipt.result_id, receipt.content_sha256) != (entry.result_id, entry.content_sha256):
+                raise Unanswered("the receipt is for another result")
+            self._spool.acknowledge(entry)
+            if receipt.lease != "current":
+                _logger.warning("result %s came after its lease had ended: it is kept", entry.result_id)
+        with self._settled:
+            self._settled.notify_all()
+
+    def _pause(self, retry_after_seconds: float) -> None:
+        self._wake.set()
+        self._gate.ended.wait(self._backoff.wait_seconds(retry_after_seconds))

@@ -1,0 +1,358 @@
+"""The commands of a worker, as a user gives them, with and without the server."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from service.worker.cli import app
+from service.worker.home import lock_host
+from tests.serving import IRONLAW, environment, run
+from tests.worker.base import BASE, ROOT, link_base, server_modules
+from tests.worker.fake import NODE_ID, FakeService, secret
+from tests.worker.loopback import serving
+from tests.worker.records import suite
+
+LOOPBACK = pytest.mark.allow_hosts(["127.0.0.1"])
+TOKEN = "right"  # noqa: S105
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Settings of a worker of this test's own."""
+    return {
+        "data_dir": tmp_path / "data",
+        "IRONLAW_WORKER_DIR": str(tmp_path / "worker"),
+        "IRONLAW_WORKER_LOCK_FILE": str(tmp_path / "lock"),
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def until(condition, seconds=15.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.02)
+
+
+BLOCKED = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {modules}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+sys.argv = ["ironlaw", *{words}]
+from service.cli import main
+main()
+"""
+
+
+def without_server(*words, **variables):
+    script = BLOCKED.format(modules=set(server_modules()), words=words)
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables}
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+class TestWithoutServer:
+    def test_what_is_blocked_is_what_only_the_server_needs(self):
+        blocked = set(server_modules())
+        assert {"fastapi", "sqlalchemy", "pydantic_settings", "uvicorn", "psycopg", "alembic"} <= blocked
+        assert not blocked & {"httpx", "numpy", "pydantic", "rich", "typer"}
+
+    @pytest.mark.parametrize("words", [["--help"], ["worker", "--help"], ["worker", "run", "--help"]])
+    def test_help(self, words):
+        done = without_server(*words)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "worker" in done.stdout
+
+    def test_a_worker_that_is_not_enrolled_says_so(self, tmp_path):
+        done = without_server("worker", "run", IRONLAW_WORKER_DIR=str(tmp_path / "worker"))
+        assert done.returncode == 1
+        assert done.stderr == "ironlaw: this host is not enrolled: ironlaw worker enrol\n"
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "serve",
+            "migrate",
+            "openapi",
+            "estimate /dev/null",
+            "keys create --admin",
+            "tenants create x --name x",
+            "audit verify",
+            "backup x",
+            "restore x",
+            "worker background",
+        ],
+    )
+    def test_commands_of_the_server_say_how_to_install_it(self, words, tmp_path):
+        done = without_server(*words.split(), IRONLAW_DATA_DIR=str(tmp_path))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("\n") == 1
+        assert "ironlaw[server]" in done.stderr
+
+
+@pytest.mark.enable_socket
+@LOOPBACK
+def test_a_worker_works_where_only_the_package_is_installed(tmp_path):
+    """In a new environment that holds the package and its own requirements, nothing of the extras."""
+    folder = tmp_path / "a host"
+    venv.create(folder, with_pip=False, symlinks=True)
+    (packages,) = folder.glob("lib/*/site-packages")
+    link_base(packages)
+    assert len(BASE) < 30
+    command = [folder / "bin" / "python", "-c", "from service.cli import main; main()"]
+    own = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "IRONLAW_WORKER_LOCK_FILE": str(tmp_path / "lock"),
+    }
+
+    def ironlaw(*words, **variables):
+        return subprocess.run(
+            [*command, *words],
+            env={**own, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    assert "ironlaw[server]" in ironlaw("serve").stderr
+    fake = FakeService(suite(benchmarks=1, repeats=1))
+    fake.waiting = 1
+    with serving(fake) as address:
+        enrolled = ironlaw("worker", "enrol", "--service", address, IRONLAW_ENROLMENT_TOKEN=TOKEN)
+        assert enrolled.returncode == 0, enrolled.stderr
+        worker = subprocess.Popen([*command, "worker", "run"], env=own, stderr=subprocess.PIPE, text=True)
+        try:
+            until(lambda: fake.completions)
+        finally:
+            worker.terminate()
+            _, said = worker.communicate(timeout=20)
+    assert worker.returncode == 0
+    assert "Traceback" not in said
+    (stored,) = fake.results.values()
+    assert stored[1].node_id == NODE_ID
+
+
+@pytest.mark.enable_socket
+@LOOPBACK
+class TestEnrol:
+    @pytest.mark.parametrize("way", ["file", "standard input", "variable"])
+    def test_the_token_comes_from_anywhere_but_the_command_line(self, own, tmp_path, way):
+        fake = FakeService()
+        (tmp_path / "token").write_text(f"{TOKEN}\n")
+        with serving(fake) as address:
+            words = ["worker", "enrol", "--service", address, "--device", "cpu", "--name", "rack-1"]
+            given = {
+                "file": {"words": ["--token-file", str(tmp_path / "token")]},
+                "standard input": {"words": ["--token-file", "-"], "given": f"{TOKEN}\n"},
+                "variable": {"words": [], "IRONLAW_ENROLMENT_TOKEN": TOKEN},
+            }[way]
+            out, errors, status = run(*words, *given.pop("words"), **own, **given)
+        assert (errors, status) == ("", 0)
+        assert NODE_ID in out
+        assert (fake.enrolment.name, fake.enrolment.device) == ("rack-1", "cpu")
+        folder = tmp_path / "worker"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert secret(1) in (folder / "credential.json").read_text()
+        assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in folder.iterdir())
+        assert TOKEN not in "".join(path.read_text() for path in folder.iterdir())
+
+    def test_no_option_takes_a_secret(self):
+        options = {
+            name for command in get_command(app).commands.values() for p in command.params for name in p.opts
+        }
+        assert "--service" in options
+        assert not [name for name in options if re.search("secret|credential|password|token$", name)]
+
+    def test_after_a_lost_answer_it_is_the_same_node(self, own):
+        fake = FakeService()
+        ids = []
+
+        def lost(request):
+            ids.append(json.loads(request.content)["installation_id"])
+            raise ConnectionResetError
+
+        fake.faults["nodes:enrol"] = [lost]
+        with serving(fake) as address:
+            words = ["worker", "enrol", "--service", address, "--device", "cpu"]
+            _, errors, status = run(*words, **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)
+            assert status == 1
+            assert errors.startswith("ironlaw: http://127.0.0.1")
+            assert "does no harm" in errors
+            assert run(*words, **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)[2] == 0
+        assert fake.enrolment.installation_id == ids[0]
+
+    def test_once_enrolled_only_again(self, own):
+        fake = FakeService()
+        with serving(fake) as address:
+            words = ["worker", "enrol", "--service", address, "--device", "cpu"]
+            assert run(*words, **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)[2] == 0
+            first = fake.enrolment.installation_id
+            _, errors, status = run(*words, **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)
+            assert (status, "--again" in errors) == (1, True)
+            assert run(*words, "--again", **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)[2] == 0
+        assert fake.enrolment.installation_id != first
+
+    @pytest.mark.parametrize(
+        ("token", "said"),
+        [
+            ("wrong", "the enrolment token is not taken"),
+            ("a b", "the enrolment token is none"),
+            ("", "there is no enrolment token"),
+        ],
+    )
+    def test_what_is_wrong_is_said_without_the_token(self, own, token, said):
+        with serving(FakeService()) as address:
+            words = ["worker", "enrol", "--service", address, "--device", "cpu"]
+            _, errors, status = run(*words, **own, IRONLAW_ENROLMENT_TOKEN=token)
+        assert status in (1, 2)
+        assert said in errors
+        assert "Traceback" not in errors
+        assert "wrong" not in errors
+
+    @pytest.mark.parametrize(
+        "address", ["http://ironlaw.example", "https://user:pass@ironlaw.example", "nonsense"]
+    )
+    def test_a_token_goes_by_https_or_nowhere(self, own, address):
+        words = ["worker", "enrol", "--service", address, "--device", "cpu"]
+        _, errors, status = run(*words, **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)
+        assert status == 1
+        assert "https" in errors
+        assert "pass@" not in errors
+
+
+@pytest.mark.enable_socket
+@LOOPBACK
+class TestRun:
+    @pytest.fixture(autouse=True)
+    def enrolled(self, own):
+        fake = FakeService(suite(benchmarks=1, repeats=1))
+        with serving(fake) as address:
+            words = ["worker", "enrol", "--service", address, "--device", "cpu"]
+            assert run(*words, **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)[2] == 0
+            yield fake
+
+    def test_two_workers_of_a_host_do_not_both_run(self, own):
+        descriptor = lock_host(Path(own["IRONLAW_WORKER_LOCK_FILE"]))
+        try:
+            _, errors, status = run("worker", "run", **own)
+            assert status == 1
+            assert "another worker of this host" in errors
+            out, _, _ = run("worker", "status", **own)
+            assert "worker    runs" in out
+        finally:
+            os.close(descriptor)
+        out, _, status = run("worker", "status", **own)
+        assert status == 0
+        assert f"node      {NODE_ID} of http://127.0.0.1" in out
+        assert "worker    does not run" in out
+
+    def test_a_credential_that_others_may_read_is_refused(self, own):
+        (Path(own["IRONLAW_WORKER_DIR"]) / "credential.json").chmod(0o644)
+        _, errors, status = run("worker", "run", **own)
+        assert status == 1
+        assert "open to others" in errors
+        assert secret(1) not in errors
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_it_stops_when_asked_and_neither_log_nor_command_line_holds_a_secret(self, own, enrolled, number):
+        with worker(own) as process:
+            until(lambda: enrolled.heartbeats and enrolled.request_ids)
+            arguments = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            process.send_signal(number)
+            _, said = process.communicate(timeout=15)
+        assert process.returncode == 0
+        assert secret(1).encode() not in arguments
+        assert secret(1) not in said
+        assert "Traceback" not in said
+
+
+@contextlib.contextmanager
+def worker(own):
+    process = subprocess.Popen(
+        [IRONLAW, "worker", "run"],
+        env=environment(**own),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+class TestMeasure:
+    @pytest.fixture
+    def asked(self, tmp_path):
+        made = suite(benchmarks=1, repeats=2)
+        document = json.loads(made.model_dump_json())
+        document["benchmarks"][0]["sampling"] |= {
+            "warmup_seconds": 0.01, "least_samples": 5, "least_seconds": 0.01, "most_seconds": 0.2
+        }  # fmt: skip
+        path = tmp_path / "suite.json"
+        path.write_text(json.dumps(document))
+        return path
+
+    def test_records_a_table_and_a_summary(self, own, asked, tmp_path):
+        _, errors, status = run(
+            "worker", "measure", "--suite", asked, "--out", tmp_path / "out", "--seed", 7, **own
+        )
+        assert status == 0, errors
+        summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+        assert (summary["suite_id"], summary["seed"]) == ("tiny", 7)
+        (benchmark,) = summary["benchmarks"]
+        assert benchmark["lowest"] <= benchmark["figure"] <= benchmark["highest"]
+        assert [repeat["status"] for repeat in benchmark["repeats"]] == ["ok", "ok"]
+        records = sorted(path.name for path in (tmp_path / "out" / "records").iterdir())
+        assert records == ["gemm.0-1.json", "gemm.0-2.json"]
+        assert re.search(r"gemm\.0 +2/2 +done +[\d.]+ [MG]FLOP/s, repeats within", errors)
+        again = run("worker", "measure", "--suite", asked, "--out", tmp_path / "out", **own)
+        assert again[2] == 1
+        assert "name another folder" in again[1]
+
+    def test_a_suite_that_there_is_not(self, own, tmp_path):
+        _, errors, status = run("worker", "measure", "--suite", "none", "--out", tmp_path / "out", **own)
+        assert status == 2
+        assert "cpu-first" in errors
+        (tmp_path / "suite.json").write_text('{"id": "x"}')
+        _, errors, status = run(
+            "worker", "measure", "--suite", tmp_path / "suite.json", "--out", tmp_path / "out", **own
+        )
+        assert status == 1
+        assert "holds no suite" in errors
+
+
+def test_settings_are_listed():
+    rows = dict(re.findall(r"^\| `(IRONLAW_WORKER_\w+)` \| (.*?) ?\| .+ \|$", README, re.MULTILINE))
+    shown = {}
+    for command in get_command(app).commands.values():
+        for parameter in command.params:
+            if parameter.envvar:
+                shown[parameter.envvar] = "" if parameter.default is None else f"`{parameter.default}`"
+    assert rows == shown
