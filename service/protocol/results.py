@@ -59,6 +59,8 @@ class Telemetry(Message):
     sample_count: Whole = 0
     sm_clock_hz: Spread | MISSING = MISSING
     memory_clock_hz: Spread | MISSING = MISSING
+    cpu_clock_hz: Spread | MISSING = MISSING
+    """Of the processors that the worker may use, on a node without accelerators."""
     temperature_celsius: Spread | MISSING = MISSING
     memory_temperature_celsius: Spread | MISSING = MISSING
     power_watts: Spread | MISSING = MISSING
@@ -126,6 +128,8 @@ class Measurement(Message):
     """Overwritten before each sample, so that nothing of it is cached."""
     rotated_buffers: Positive = 1
     uses_graph: bool = False
+    threads: Positive | MISSING = MISSING
+    """Threads of the host that did the work, where it is the host that works."""
     first_call_seconds: Seconds | MISSING = MISSING
     correctness: Correctness | MISSING = MISSING
     telemetry: Telemetry | MISSING = MISSING

@@ -31,6 +31,8 @@ class Facts:
     """Overwritten before each sample, so that nothing of it is cached."""
     rotated_buffers: int = 1
     uses_graph: bool = False
+    threads: int | None = None
+    """Threads of the host that do the work, where it is the host that works."""
     software: tuple[Software, ...] = ()
     gaps: tuple[Gap, ...] = field(default=())
 
