@@ -10,7 +10,14 @@ from sqlalchemy.orm import Session, aliased
 from service.kit import leases
 from service.kit.database import Writer
 from service.kit.leases import RUNNING, WAITING, Lease, LeaseLost
-from service.nodes.tables import REVOKED, EnrolmentTokenRow, LeaseGrantRow, LeaseRow, NodeRow
+from service.nodes.tables import (
+    REVOKED,
+    EnrolmentTokenRow,
+    LeaseGrantRow,
+    LeaseRow,
+    NodeInventoryRow,
+    NodeRow,
+)
 
 
 def time(session: Session) -> datetime:
@@ -153,6 +160,16 @@ def node_is_known(session: Session, tenant_id: str, node_id: str, device: str) -
     """Whether a tenant has a node, not revoked, that measures ``device``."""
     row = node(session, tenant_id, node_id)
     return row is not None and row.state != REVOKED and row.device == device
+
+
+def inventory(session: Session, tenant_id: str, node_id: str, content_sha256: str) -> NodeInventoryRow | None:
+    """An inventory of a node, by its digest."""
+    found = select(NodeInventoryRow).where(
+        NodeInventoryRow.tenant_id == tenant_id,
+        NodeInventoryRow.node_id == node_id,
+        NodeInventoryRow.content_sha256 == content_sha256,
+    )
+    return session.scalars(found).one_or_none()
 
 
 def delete_expired_tokens(session: Writer, before: datetime) -> int:
