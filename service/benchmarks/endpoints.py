@@ -19,7 +19,8 @@ from service.benchmarks.schemas import (
     StoredBenchmarkResult,
     SuitePage,
 )
-from service.kit.web import LOCATED, api_router
+from service.kit.subjects import permission
+from service.kit.web import LOCATED, api_router, route_needing
 from service.protocol.leases import Completed, Completion
 from service.protocol.results import Receipt, Result
 from service.protocol.suites import Suite
@@ -27,8 +28,12 @@ from service.protocol.suites import Suite
 suites = api_router("/v1/benchmark-suites", tag="benchmark-suites")
 runs = api_router("/v1/benchmark-runs", tag="benchmark-runs")
 results = api_router("/v1/benchmark-results", tag="benchmark-results")
-reporting = api_router("/v1/benchmark-results", tag="benchmark-results", action="report")
-leases = api_router("/v1/leases", tag="leases", action="claim")
+reporting = api_router(
+    "/v1/benchmark-results",
+    tag="benchmark-results",
+    route_class=route_needing(permission("benchmark-results", "report")),
+)
+leases = api_router("/v1/leases", tag="leases", route_class=route_needing(permission("leases", "claim")))
 
 _TABLE = {"type": "string", "format": "binary"}
 EXPORTED: dict[int | str, dict[str, Any]] = {

@@ -187,14 +187,14 @@ class JsonRoute(APIRoute):
     _query: Mapping[str, bool]
     stores = True
     """Whether the operations that are not GET change what is stored."""
-    action = ""
-    """What its operations do, where it is neither to read nor to write."""
+    needs: Permission | None = None
+    """What the operations need, where it is not their tag's `read` or `write`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **options)
         writes = self.stores and "GET" not in (self.methods or ())
-        action = self.action or ("write" if writes else "read")
-        self.permission: Permission = permission(str(self.tags[0]), action)
+        own = permission(str(self.tags[0]), "write" if writes else "read")
+        self.permission: Permission = self.needs or own
 
     def get_route_handler(self) -> RouteHandler:  # type: ignore[override]
         """FastAPI's hook: what answers a request to this route."""
@@ -303,16 +303,20 @@ RawBody = Annotated[bytes, Depends(_raw_body)]
 """The body as it was sent, for an endpoint that keeps it or checks its digest."""
 
 
-def api_router(prefix: str, *, tag: str, stores: bool = True, action: str = "") -> APIRouter:
+def route_needing(needs: Permission) -> type[JsonRoute]:
+    """A kind of route whose operations all need one permission."""
+    return type("NeedingRoute", (JsonRoute,), {"needs": needs})
+
+
+def api_router(prefix: str, *, tag: str, route_class: type[JsonRoute] = JsonRoute) -> APIRouter:
     """A router of JSON routes whose operations are called as their functions.
 
-    An operation needs the scope ``tag:read``, or ``tag:write`` where it stores something; or ``tag:action``.
+    An operation needs the scope ``tag:read``, or ``tag:write`` where it stores something.
     """
-    route = JsonRoute if stores else AskingRoute
     return APIRouter(
         prefix=prefix,
         tags=[tag],
-        route_class=type(route.__name__, (route,), {"action": action}) if action else route,
+        route_class=route_class,
         generate_unique_id_function=lambda route: route.name,
     )
 

@@ -17,7 +17,8 @@ from service.kit import bodies
 from service.kit.admission import Admission
 from service.kit.context import RequestContext
 from service.kit.problems import Conflict, FieldError, anchor, pointer, problems_page
-from service.kit.web import RawBody, add_routes, api_router, install_problem_handlers
+from service.kit.subjects import permission
+from service.kit.web import RawBody, add_routes, api_router, install_problem_handlers, route_needing
 
 
 class Colour(StrEnum):
@@ -122,8 +123,9 @@ def test_an_endpoint_can_have_the_body_as_it_was_sent(small):
     assert kept.json() == [1, 0, len(sent)]
 
 
-def test_an_action_is_what_its_operations_need():
-    reporting = api_router("/drawings", tag="drawings", action="report")
+def test_a_route_can_need_another_permission():
+    needing = route_needing(permission("drawings", "report"))
+    reporting = api_router("/drawings", tag="drawings", route_class=needing)
 
     @reporting.put("/{number}")
     def report(number: int) -> int:
