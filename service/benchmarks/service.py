@@ -212,12 +212,14 @@ def _check_origin(node: Subject, result: Result) -> None:
 
 def _check_run(run: BenchmarkRunRow, result: Result) -> None:
     suite = Suite.model_validate(run.suite)
+    benchmark = suite.benchmark(result.benchmark.name)
     asked = {
         "suite_id": suite.id,
         "suite_version": suite.version,
         "device": suite.device,
         "seed": run.seed,
-        "benchmark": suite.benchmark(result.benchmark.name),
+        "benchmark": benchmark,
+        "repeat": min(result.repeat, benchmark.repeats) if benchmark else result.repeat,
     }
     errors = [
         FieldError(f"/{name}", "NOT_AS_ASKED", "is not that of the run")

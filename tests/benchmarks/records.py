@@ -23,6 +23,7 @@ SUITE = Suite.model_validate_json(
                     "metric": "flops_per_second",
                     "direction": "higher",
                     "formula": "2 m n k",
+                    "repeats": 10,
                 },
                 {
                     "name": "stream.copy",
@@ -30,6 +31,7 @@ SUITE = Suite.model_validate_json(
                     "metric": "bytes_per_second",
                     "direction": "higher",
                     "formula": "2 arrays",
+                    "repeats": 10,
                 },
                 {
                     "name": "power.idle",

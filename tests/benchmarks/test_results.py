@@ -238,6 +238,7 @@ class TestRefused:
             ({"seed": 1}, ["/seed"]),
             ({"suite_version": 1, "device": "cuda"}, ["/suite_version", "/device"]),
             ({"suite_id": "another"}, ["/suite_id"]),
+            ({"repeat": 11}, ["/repeat"]),
         ],
     )
     def test_what_the_run_did_not_ask_for(self, nodes, lease, members, pointers):
