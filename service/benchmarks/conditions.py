@@ -92,13 +92,13 @@ _ACCELERATOR_IDENTITY = (
 _HOST_IDENTITY = ("cpu_model", "architecture", "cpu_count")
 
 
-def hardware(inventory: Inventory, accelerator_index: int | None) -> Hardware | None:
+def hardware(inventory: Inventory, result: Result) -> Hardware | None:
     """What a result was measured on; None where the inventory does not say."""
-    if accelerator_index is None:
-        host = inventory.host
+    host = inventory.host
+    if result.device == "cpu":
         return None if host.cpu_model is MISSING else _identified(host.cpu_model, host, _HOST_IDENTITY)
     for accelerator in inventory.accelerators:
-        if accelerator.index == accelerator_index:
+        if accelerator.index == result.accelerator_index:
             return _identified(accelerator.name, accelerator, _ACCELERATOR_IDENTITY)
     return None
 

@@ -104,8 +104,10 @@ class BenchmarksFace:
         if result.result_id != result_id:
             detail = "is not the id of the address"
             raise NotAsAsked("", FieldError("/result_id", "ANOTHER_RESULT", detail))
+        # Computed before the transaction: an embedded database has one writer.
+        values = service.read(node, result, content)
         with self._database.writing() as session:
-            receipt = service.keep(session, node, result, content)
+            receipt = service.keep(session, node, result, values)
         return json_response(receipt.model_dump(mode="json"))
 
     def complete(self, node: Subject, lease_id: str, completion: Completion) -> Response:

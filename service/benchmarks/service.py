@@ -182,32 +182,63 @@ def _figure(repeats: Sequence[BenchmarkResultRow]) -> dict[str, Any]:
     return shown if figure.relative_spread is None else {**shown, "relative_spread": figure.relative_spread}
 
 
-def keep(session: Writer, node: Subject, result: Result, content: bytes) -> Receipt:
-    """Store a result as it was sent, once, and say under which lease it was measured.
-
-    Whatever became of the lease, the result is kept; only what does not fit its address, its node or its
-    run is refused.
-    """
-    _check_origin(node, result)
-    run = repository.run(session, node.tenant_id, result.run_id)
-    if run is not None:
-        _check_run(run, result)
+def read(node: Subject, result: Result, content: bytes) -> dict[str, Any]:
+    """What a record says, to be stored; refused if it is of another node, or contradicts itself."""
+    if result.node_id != node.id:
+        raise NotAsAsked("", FieldError("/node_id", "ANOTHER_NODE", "is not the node that sends the record"))
     if not fits_metric(result):
         kind = "readings" if result.benchmark.metric in READ_METRICS else "samples_ns"
         detail = f"the figure of this metric is computed from {kind}"
         raise NotAsAsked("", FieldError("/measurement", "SAMPLES_OF_ANOTHER_KIND", detail))
-    values = _values(session, node, result, content)
-    row = repository.keep_result(session, {n: value for n, value in values.items() if value is not None})
+    samples = measured(result)
+    copied = ("run_id", "attempt", "fencing_token", "repeat", "suite_id", "suite_version", "device")
+    return {
+        **{name: getattr(result, name) for name in (*copied, "status", "started_at", "finished_at")},
+        "tenant_id": node.tenant_id,
+        "id": result.result_id,
+        "content_sha256": content_sha256(content),
+        "content": content.decode(),
+        "benchmark": result.benchmark.name,
+        "node_id": node.id,
+        "work_sha256": digest(result.benchmark.work),
+        "metric": result.benchmark.metric,
+        "direction": result.benchmark.direction,
+        "reason": None if result.failure is MISSING else result.failure.reason,
+        "figure": samples and samples.figure,
+        "summary": samples and samples.summary._asdict(),
+        "conditions": conditions(result),
+    }
+
+
+def keep(session: Writer, node: Subject, result: Result, values: Mapping[str, Any]) -> Receipt:
+    """Store what was read of a result, once, and say under which lease it was measured.
+
+    Whatever became of the lease, the result is kept; only what its run did not ask for is refused.
+    """
+    run = repository.run(session, node.tenant_id, result.run_id)
+    if run is not None:
+        _check_run(run, result)
+    part = _hardware(session, node, result)
+    found = {
+        **values,
+        "lease": nodes.lease_at_receipt(
+            session,
+            tenant_id=node.tenant_id,
+            node_id=node.id,
+            run_id=result.run_id,
+            fencing_token=result.fencing_token,
+            nonce=result.nonce,
+        ),
+        "hardware": part and part.name,
+        "hardware_sha256": part and part.sha256,
+        "received_at": leases.now(),
+    }
+    row = repository.keep_result(session, {n: value for n, value in found.items() if value is not None})
     if row.content_sha256 != values["content_sha256"]:
         raise ResultDiffers
     return Receipt.model_validate(
         {"result_id": row.id, "content_sha256": row.content_sha256, "lease": row.lease}
     )
-
-
-def _check_origin(node: Subject, result: Result) -> None:
-    if result.node_id != node.id:
-        raise NotAsAsked("", FieldError("/node_id", "ANOTHER_NODE", "is not the node that sends the record"))
 
 
 def _check_run(run: BenchmarkRunRow, result: Result) -> None:
@@ -230,52 +261,9 @@ def _check_run(run: BenchmarkRunRow, result: Result) -> None:
         raise NotAsAsked("", *errors)
 
 
-def _values(session: Writer, node: Subject, result: Result, content: bytes) -> dict[str, Any]:
-    samples, part = measured(result), _hardware(session, node, result)
-    return {
-        "tenant_id": node.tenant_id,
-        "id": result.result_id,
-        "content_sha256": content_sha256(content),
-        "content": content.decode(),
-        "run_id": result.run_id,
-        "attempt": result.attempt,
-        "fencing_token": result.fencing_token,
-        "benchmark": result.benchmark.name,
-        "repeat": result.repeat,
-        "lease": nodes.lease_at_receipt(
-            session,
-            tenant_id=node.tenant_id,
-            node_id=node.id,
-            run_id=result.run_id,
-            fencing_token=result.fencing_token,
-            nonce=result.nonce,
-        ),
-        "node_id": node.id,
-        "suite_id": result.suite_id,
-        "suite_version": result.suite_version,
-        "device": result.device,
-        "hardware": part and part.name,
-        "hardware_sha256": part and part.sha256,
-        "work_sha256": digest(result.benchmark.work),
-        "metric": result.benchmark.metric,
-        "direction": result.benchmark.direction,
-        "status": result.status,
-        "reason": None if result.failure is MISSING else result.failure.reason,
-        "figure": samples and samples.figure,
-        "summary": samples and samples.summary._asdict(),
-        "conditions": conditions(result),
-        "started_at": result.started_at,
-        "finished_at": result.finished_at,
-        "received_at": leases.now(),
-    }
-
-
 def _hardware(session: Writer, node: Subject, result: Result) -> Hardware | None:
     inventory = nodes.inventory(session, node.tenant_id, node.id, result.inventory_sha256)
-    if inventory is None:
-        return None
-    index = result.accelerator_index
-    return hardware(inventory, None if index is MISSING else index)
+    return None if inventory is None else hardware(inventory, result)
 
 
 def complete(session: Writer, node: Subject, lease_id: str, completion: Completion) -> Completed:
@@ -292,19 +280,15 @@ def complete(session: Writer, node: Subject, lease_id: str, completion: Completi
     return nodes.complete(session, node, lease_id, completion)
 
 
-def missing_digests(session: Session, tenant_id: str, digests: Sequence[str]) -> list[str]:
+def missing_results(session: Session, node: Subject, digests: Sequence[str]) -> list[str]:
     """Of the digests of results that a node has had acknowledged, those that are not stored."""
-    stored = repository.stored(session, tenant_id, digests)
+    stored = repository.stored(session, node.tenant_id, digests) if digests else {}
     return [digest for digest in digests if digest not in stored]
 
 
 def shown_result(row: BenchmarkResultRow) -> dict[str, Any]:
     """A result as callers see it, without the record."""
-    is_counted = row.lease == "current" and row.status == "ok" and row.conflicts_with is None
-    members = {
-        name: is_counted if name == "is_counted" else getattr(row, name)
-        for name in BenchmarkResult.model_fields
-    }
+    members = {name: getattr(row, name) for name in BenchmarkResult.model_fields}
     return {name: value for name, value in members.items() if value is not None}
 
 

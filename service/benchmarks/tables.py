@@ -86,3 +86,8 @@ class BenchmarkResultRow(Base):
     started_at: Mapped[datetime] = mapped_column(UtcDateTime)
     finished_at: Mapped[datetime] = mapped_column(UtcDateTime)
     received_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether figures are computed from it."""
+        return self.lease == "current" and self.status == "ok" and self.conflicts_with is None

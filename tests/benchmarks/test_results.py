@@ -155,9 +155,10 @@ class TestSentAgain:
         start = threading.Barrier(len(results))
 
         def keep(result):
+            values = service.read(nodes.subjects["a"], result, result.to_json())
             start.wait()
             with nodes.database.writing() as session:
-                return service.keep(session, nodes.subjects["a"], result, result.to_json())
+                return service.keep(session, nodes.subjects["a"], result, values)
 
         with ThreadPoolExecutor(len(results)) as pool:
             return list(pool.map(keep, results))
@@ -328,8 +329,10 @@ class TestCompletion:
         result = nodes.reported(1, "a", lease)
         stored = sha256(result.to_json()).hexdigest()
         with nodes.database.reading() as session:
-            assert service.missing_digests(session, "default", ["f" * 64, stored]) == ["f" * 64]
-            assert service.missing_digests(session, "other", [stored]) == [stored]
+            asked = ["f" * 64, stored]
+            assert service.missing_results(session, nodes.subjects["a"], asked) == ["f" * 64]
+            assert service.missing_results(session, nodes.subjects["other"], asked) == asked
+            assert service.missing_results(session, nodes.subjects["a"], []) == []
 
 
 class TestListed:
