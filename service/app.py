@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from typing import Any
 
@@ -16,7 +16,6 @@ from fastapi.responses import HTMLResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic_core import to_json
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import Session
 from starlette.staticfiles import StaticFiles
 
 from service import __version__
@@ -29,6 +28,9 @@ from service.auth.service import HeldKeys, Keys, settle
 from service.background.endpoints import JobsFace
 from service.background.endpoints import router as background_jobs
 from service.background.service import working
+from service.benchmarks import endpoints as benchmarks
+from service.benchmarks.face import BenchmarksFace
+from service.benchmarks.service import missing_results
 from service.catalog.accelerators.endpoints import router as accelerators
 from service.catalog.face import CatalogFace
 from service.catalog.grids.endpoints import router as grids
@@ -44,12 +46,13 @@ from service.kit.keyring import Keyring
 from service.kit.operational import expected_failure, install_database_errors
 from service.kit.pages import PageTokens
 from service.kit.problems import problems_page
-from service.kit.subjects import Subject, permission
+from service.kit.subjects import permission
 from service.kit.web import DirectRoutes, add_routes, install_problem_handlers
 from service.metrics import scrape
 from service.nodes.endpoints import enrolment, leases, nodes, own, tokens
 from service.nodes.face import NodesFace
 from service.openapi import openapi_document
+from service.protocol.suites import shipped_suites
 from service.settings import Settings
 from service.snapshot.service import SnapshotStore
 
@@ -70,6 +73,11 @@ ROUTERS = (
     leases,
     background_jobs,
     audit_events,
+    benchmarks.suites,
+    benchmarks.runs,
+    benchmarks.results,
+    benchmarks.reporting,
+    benchmarks.leases,
 )
 log = logging.getLogger(__name__)
 
@@ -121,7 +129,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
         keyring=keyring,
         tokens=tokens,
         has_tenant=state.held_keys.has_tenant,
-        missing_results=_all_missing,
+        missing_results=missing_results,
     )
     state.admission = Admission(
         authenticate,
@@ -134,15 +142,10 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.auth = AuthFace(database, writes=writes, keys=keys, tokens=tokens, on_change=refresh)
     state.audit = AuditFace(database, writes=writes, tokens=tokens)
     state.jobs = JobsFace(database, writes=writes, tokens=tokens)
+    state.benchmarks = BenchmarksFace(database, writes=writes, tokens=tokens, suites=shipped_suites())
     state.batch_turn = asyncio.Lock()
     state.draining = False
     state.background_threads = settings.background_threads
-
-
-def _all_missing(session: Session, node: Subject, digests: Sequence[str]) -> list[str]:
-    """No results are stored yet, so none that a node has can be known."""
-    del session, node
-    return list(digests)
 
 
 def _authenticator(settings: Settings, keys: HeldKeys) -> Authenticate:

@@ -88,6 +88,9 @@ _TAGS = (
     ("enrolment-tokens", "What lets a GPU host in, once."),
     ("nodes", "GPU hosts that run benchmarks, and what they say about themselves."),
     ("leases", "The right of a node to run one suite."),
+    ("benchmark-suites", "What nodes can measure."),
+    ("benchmark-runs", "Suites, each run once on one node."),
+    ("benchmark-results", "What was measured, with its raw samples; computed again, compared, exported."),
     ("api-keys", "Keys with which programs call the service."),
     ("tenants", "Whose data is whose; for the operator of the service."),
     ("background-jobs", "What the service does by itself."),
@@ -241,7 +244,7 @@ def _complete_parameters(path: str, operation: dict[str, Any]) -> None:
         elif parameter["in"] == "header":
             name = parameter["name"] = parameter["name"].title()
             parameter["example"] = _EXAMPLE_HEADERS[name]
-            del schema["default"]
+            schema.pop("default", None)
             if name == "If-Match":
                 parameter["required"] = True
                 schema["pattern"] = r'^(\*|"(shipped-)?[0-9]{1,19}")$'
@@ -254,6 +257,7 @@ _EXAMPLE_HEADERS = {
     "If-Match": '"1"',
     "If-None-Match": '"1"',
     "Idempotency-Key": "2026-11-21-h100-offer",
+    "Content-Digest": "sha-256=:pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=:",
 }
 _MORE_HEADERS = {
     "401": ["WWW-Authenticate"],
@@ -271,13 +275,14 @@ def _complete_responses(operation: dict[str, Any], answer: object) -> None:
         if status in _SUCCESSES:
             if response["description"] == _UNSAID:
                 response["description"] = _SUCCESSES[status]
-            for content in response.get("content", {}).values():
-                content["example"] = answer
+            for kind, content in response.get("content", {}).items():
+                if kind == "application/json":
+                    content["example"] = answer
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """The whole document."""
-    document = get_openapi(
+    described = get_openapi(
         title="Ironlaw",
         version=__version__,
         summary="Capacity planning for machine learning.",
@@ -287,7 +292,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         separate_input_output_schemas=False,
         servers=[{"url": "/", "description": "This service."}],
     )
-    document = json.loads(_LONG.sub(_short, json.dumps(document)))
+    document: dict[str, Any] = json.loads(_LONG.sub(_short, json.dumps(described)))
     components = document["components"]
     components["securitySchemes"] = _SECURITY_SCHEMES
     routes = [route for route in app.routes if isinstance(route, JsonRoute)]

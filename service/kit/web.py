@@ -7,10 +7,10 @@ type, and errors answered as problem details.
 import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, get_origin, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, FastAPI, Request, Response, params
+from fastapi import APIRouter, Depends, FastAPI, Request, Response, params
 from fastapi.dependencies.models import Dependant
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
@@ -83,6 +83,7 @@ def json_response(
     return Response(to_json(content), status, headers=dict(headers or {}), media_type="application/json")
 
 
+_BODY = "body"
 RouteHandler = Callable[[Request], Awaitable[Response]]
 
 _ERRORS_READ = 2000
@@ -274,7 +275,7 @@ def _validated(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
 
 def _validating(handle: RouteHandler, body: TypeAdapter[Any]) -> RouteHandler:
     async def validating(request: Request) -> Response:
-        raw = await read_json(request.scope, request.receive)
+        raw = request.scope["state"][_BODY] = await read_json(request.scope, request.receive)
         value = _validated(body, raw)
         refuse_duplicates(raw)
         return await handle(_ValidatedRequest(request, value))
@@ -300,6 +301,15 @@ def _direct(
         await send({"type": "http.response.body", "body": content})
 
     return direct
+
+
+def _raw_body(request: Request) -> bytes:
+    raw: bytes = request.scope["state"][_BODY]
+    return raw
+
+
+RawBody = Annotated[bytes, Depends(_raw_body)]
+"""The body as it was sent, for an endpoint that keeps it or checks its digest."""
 
 
 class DirectRoutes:

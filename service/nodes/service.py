@@ -1,6 +1,7 @@
 """The rules of nodes, and those of leases for the rooms that use them."""
 
 import hmac
+import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any
@@ -252,6 +253,12 @@ def keep_inventory(session: Writer, node: Subject, inventory: Inventory) -> str:
     repository.add_inventory(session, row, digest, inventory.model_dump(mode="json"))
     row.inventory_sha256 = digest
     return digest
+
+
+def inventory(session: Session, node: Subject, content_sha256: str) -> Inventory | None:
+    """What a node was made of when it named the digest; None if it never said."""
+    row = repository.inventory(session, node.id, content_sha256)
+    return None if row is None else Inventory.model_validate_json(json.dumps(row.inventory))
 
 
 def is_news(row: NodeRow, beat: Heartbeat, *, has_inventory: bool) -> bool:
