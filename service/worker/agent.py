@@ -1,5 +1,6 @@
 """The main loop of a node: claim a suite, measure it, hand its results over, give the lease back."""
 
+import contextlib
 import logging
 import queue
 import threading
@@ -23,7 +24,7 @@ from service.worker.interrupt import Interrupt, Interrupted
 from service.worker.process import Children
 from service.worker.redaction import one_line
 from service.worker.retrying import Backoff
-from service.worker.running import Run, inventory, run_suite
+from service.worker.running import Run, accelerator_index, inventory, run_suite
 from service.worker.shared import Shared
 from service.worker.spool import Entry
 from service.worker.uploader import Uploader
@@ -88,14 +89,14 @@ class Agent:
         left = self._spool.recover()
         if left:
             _logger.warning("%d files that a crash left half-written are set aside", left)
+        self._uploader.start()
+        self._uploader.wake()
         try:
             listed = inventory(self._node.device, self._children, self._interrupt)
         except Interrupted:
             return
         heart = Heart(self._shared, self._uploader, listed, boot_id_sha256=self._boot_id_sha256)
         heart.start()
-        self._uploader.start()
-        self._uploader.wake()
         try:
             while not self._stopping.is_set():
                 self._turn(heart)
@@ -221,6 +222,7 @@ class Agent:
             interrupt.set(WORKER_STOPPED)
         hold = Hold(self._shared, lease, sent_at, interrupt)
         _logger.info("run %s, attempt %d: %s", lease.id, lease.attempt, lease.suite.id)
+        self._board.begin(lease.suite, lease.attempt)
         kept: list[Entry] = []
         try:
             self._home.keep(HeldLease(id=lease.id, fencing_token=lease.fencing_token))
@@ -236,6 +238,10 @@ class Agent:
         except Refused as error:
             _logger.warning("run %s had ended: %s", lease.id, error)
             self._home.forget(HeldLease)
+        except OSError as error:
+            _logger.error("run %s is given back, the disk refuses: %s", lease.id, error.strerror)  # noqa: TRY400
+            with contextlib.suppress(Refused):
+                self._tell(lease, Ending("released", "DISK_REFUSES"), kept, self._backoff)
         finally:
             hold.let_go()
             self._interrupt = Interrupt()
@@ -288,7 +294,7 @@ class Agent:
             node_id=self._node.node_id,
             boot_id_sha256=self._boot_id_sha256,
             inventory_sha256=digest(listed),
-            accelerator_index=self._options.accelerator_index if listed.accelerators else None,
+            accelerator_index=accelerator_index(listed, self._options.accelerator_index),
             clock_offset_seconds=self._client.offset.seconds,
         )
 

@@ -204,6 +204,19 @@ def inventory(device: DeviceKind, children: Children, interrupt: Interrupt) -> I
         raise WorkerError(f"the devices of this host cannot be listed: {why}") from None
 
 
+def accelerator_index(listed: Inventory, chosen: int) -> int | None:
+    """The index to measure; None on a host without accelerators.
+
+    Raises:
+        WorkerError: there are others, but not this one.
+    """
+    if not listed.accelerators:
+        return None
+    if all(accelerator.index != chosen for accelerator in listed.accelerators):
+        raise WorkerError(f"there is no accelerator {chosen} on this host")
+    return chosen
+
+
 def read_suite(text: str) -> Suite:
     """A suite from a file of a user.
 

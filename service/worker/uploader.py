@@ -31,7 +31,11 @@ class Uploader(threading.Thread):
         while not self._gate.ended.is_set():
             self._wake.wait(LOOK_SECONDS)
             self._wake.clear()
-            self._pass()
+            try:
+                self._pass()
+            except Exception:  # whatever it was, results go on
+                _logger.exception("the uploader failed, and goes on")
+                self._pause(0.0)
 
     def wake(self) -> None:
         """There is something to upload."""
@@ -58,8 +62,8 @@ class Uploader(threading.Thread):
                 self._pause(error.retry_after_seconds)
                 if not error.is_reached:
                     return
-            except Exception:  # whatever it was, the other results go on
-                _logger.exception("result %s waits", entry.result_id)
+            except OSError as error:
+                _logger.error("result %s waits: %s", entry.result_id, error.strerror)  # noqa: TRY400
                 self._pause(0.0)
             else:
                 self._backoff.succeeded()
