@@ -16,6 +16,16 @@ Bytes = Annotated[int, Field(ge=4, le=2**40, json_schema_extra=_INT64)]
 STREAM_ARRAYS = {"read": 1, "write": 1, "copy": 2, "triad": 3}
 """Arrays that a pattern moves through memory, each element once."""
 WORD_BYTES = 4
+GEMM_BYTES: dict[DType, tuple[int, int]] = {
+    "fp64": (8, 8),
+    "fp32": (4, 4),
+    "tf32": (4, 4),
+    "bf16": (2, 2),
+    "fp16": (2, 2),
+    "fp8_e4m3": (1, 2),
+    "int8": (1, 4),
+}
+"""Bytes of an element that goes in and of one that comes out; products of fp8 are kept as bf16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +48,13 @@ class Gemm(Message):
     k: Side
 
     def amount(self) -> Amount:
-        """2 m n k, as cuBLAS and the published tables count; m n (2 k - 1) is exact and used by nobody."""
-        return Amount(flops=2 * self.m * self.n * self.k)
+        """2 m n k, as cuBLAS and the published tables count; m n (2 k - 1) is exact and used by nobody.
+
+        Bytes are those of each matrix once: what a product of few rows is bound by.
+        """
+        read, written = GEMM_BYTES[self.dtype]
+        moved_bytes = (self.m + self.n) * self.k * read + self.m * self.n * written
+        return Amount(flops=2 * self.m * self.n * self.k, moved_bytes=moved_bytes)
 
 
 class Stream(Message):

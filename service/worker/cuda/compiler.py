@@ -1,0 +1,45 @@
+"""The worker's kernels, compiled for the device at hand by NVRTC, once a process."""
+
+from functools import cache
+from importlib.resources import files
+
+from service.worker.benchmark import Unsupported
+from service.worker.cuda.bindings import done, load
+
+
+@cache
+def cubin(file: str, major: int, minor: int) -> bytes:
+    """Machine code of a file of ``service/worker/kernels`` for a compute capability.
+
+    Machine code and not PTX, because a driver runs that of a newer toolkit of its own major version, but
+    does not compile its PTX. Raises :class:`Unsupported` where this NVRTC does not know the architecture.
+    """
+    nvrtc = load("cuda.bindings.nvrtc")
+    source = files("service.worker.kernels").joinpath(file).read_bytes()
+    try:
+        program = done(nvrtc.nvrtcCreateProgram(source, file.encode(), 0, None, None))
+    except RuntimeError as error:
+        raise Unsupported(f"NVRTC: {str(error).splitlines()[0]}") from None
+    try:
+        options = [f"--gpu-architecture=sm_{major}{minor}".encode(), b"--std=c++17"]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+        if int(status):
+            log = bytearray(done(nvrtc.nvrtcGetProgramLogSize(program)))
+            done(nvrtc.nvrtcGetProgramLog(program, log))
+            raise Unsupported(f"{file} for sm_{major}{minor}: {_first_line(log)}")
+        code = bytearray(done(nvrtc.nvrtcGetCUBINSize(program)))
+        done(nvrtc.nvrtcGetCUBIN(program, code))
+    finally:
+        done(nvrtc.nvrtcDestroyProgram(program))
+    return bytes(code)
+
+
+def version() -> str:
+    """Version of the NVRTC that is used."""
+    major, minor = done(load("cuda.bindings.nvrtc").nvrtcVersion())
+    return f"{major}.{minor}"
+
+
+def _first_line(log: bytearray) -> str:
+    lines = log.decode(errors="replace").strip("\x00\n ").splitlines()
+    return lines[0] if lines else "no reason given"

@@ -1,0 +1,260 @@
+"""One accelerator: its primary context, its memory, its kernels and its clock."""
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from service.protocol.nodes import Software
+from service.worker import nvml
+from service.worker.benchmark import Unsupported
+from service.worker.cuda import compiler
+from service.worker.cuda.bindings import CudaError, done, load, versions
+
+THREADS = 256
+"""In a block; the kernels are compiled for as many."""
+CACHE_SHARE = 20
+"""Data are larger than the cache by this factor, or the cache is overwritten before each sample."""
+LEAST_FLUSH_BYTES = 256 * 2**20
+"""Long enough to write that what is timed next has been queued meanwhile."""
+
+Launch = Callable[[], None]
+
+
+class Device:
+    """An accelerator through the CUDA driver. Addresses are whole numbers, as the driver gives them."""
+
+    def __init__(self, driver: Any, number: Any, context: Any, stack: ExitStack) -> None:  # noqa: ANN401
+        self.driver = driver
+        self._context = context
+        self._number = number
+        self._stack = stack
+        attribute = driver.CUdevice_attribute
+        self.capability = (
+            self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+            self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        )
+        self.multiprocessors = self._attribute(attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        self.l2_bytes = self._attribute(attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+        flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+        self._stream = done(driver.cuStreamCreate(flags))
+        stack.callback(driver.cuStreamDestroy, self._stream)
+        self.stream = int(self._stream)
+        self._events = [self.event(), self.event()]
+        self._modules: dict[str, Any] = {}
+        self._flush: Launch | None = None
+
+    def _attribute(self, which: Any) -> int:  # noqa: ANN401
+        return int(done(self.driver.cuDeviceGetAttribute(which, self._number)))
+
+    def use(self) -> None:
+        """Make the context current in this thread too."""
+        done(self.driver.cuCtxSetCurrent(self._context))
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Frees what is allocated inside when it is left; no kernel may be loaded inside."""
+        outer, self._stack = self._stack, ExitStack()
+        with self._stack:
+            try:
+                yield
+            finally:
+                self._stack = outer
+
+    @property
+    def pci_bus_id(self) -> str:
+        """Domain, bus and device, such as 0000:17:00.0."""
+        return nvml.text(done(self.driver.cuDeviceGetPCIBusId(32, self._number))).rstrip("\x00").lower()
+
+    def event(self) -> Any:  # noqa: ANN401
+        """An event with a time, destroyed with the device."""
+        event = done(self.driver.cuEventCreate(self.driver.CUevent_flags.CU_EVENT_DEFAULT))
+        self._stack.callback(self.driver.cuEventDestroy, event)
+        return event
+
+    def another_stream(self) -> Any:  # noqa: ANN401
+        """A second stream, destroyed with the device."""
+        stream = done(self.driver.cuStreamCreate(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        self._stack.callback(self.driver.cuStreamDestroy, stream)
+        return stream
+
+    def free_bytes(self) -> int:
+        """Memory that nobody uses."""
+        return int(done(self.driver.cuMemGetInfo())[0])
+
+    def allocate(self, size: int) -> int:
+        """Address of ``size`` bytes, freed with the device; :class:`Unsupported` if there is no room."""
+        free = self.free_bytes()
+        try:
+            pointer = done(self.driver.cuMemAlloc(size))
+        except CudaError as error:
+            raise Unsupported(f"{error}: {size} bytes asked for, {free} free") from None
+        self._stack.callback(self.driver.cuMemFree, pointer)
+        return int(pointer)
+
+    def pinned(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Host memory that the device reads and writes by itself, freed with the device."""
+        address = done(self.driver.cuMemHostAlloc(size, 0))
+        self._stack.callback(self.driver.cuMemFreeHost, address)
+        return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(int(address)))
+
+    def kernel(self, file: str, name: str) -> int:
+        """A kernel of ``service/worker/kernels``, compiled and loaded."""
+        if file not in self._modules:
+            module = done(self.driver.cuModuleLoadData(compiler.cubin(file, *self.capability)))
+            self._stack.callback(self.driver.cuModuleUnload, module)
+            self._modules[file] = module
+        return int(done(self.driver.cuModuleGetFunction(self._modules[file], name.encode())))
+
+    def launcher(self, kernel: int, blocks: int, *arguments: int) -> Launch:
+        """A launch with everything packed beforehand; each argument is 8 bytes, and fits every parameter."""
+        launch, stream, function = self.driver.cuLaunchKernel, self._stream, self.driver.CUfunction(kernel)
+        # The driver reads the arguments at each launch, through an array of their addresses.
+        values = (ctypes.c_uint64 * max(len(arguments), 1))(*arguments)
+        addresses = [ctypes.addressof(values) + 8 * place for place in range(len(arguments))]
+        pointers = (ctypes.c_uint64 * max(len(arguments), 1))(*addresses)
+        parameters = ctypes.addressof(pointers)
+        keep = (values, pointers)
+
+        def queue() -> None:
+            (status,) = launch(function, blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters, 0)
+            if status:
+                raise CudaError(f"{status.name} for {len(keep[0])} arguments")
+
+        return queue
+
+    def captured(self, queue: Launch) -> Launch:
+        """What ``queue`` puts on the stream, as one graph that is launched at once."""
+        driver = self.driver
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        done(driver.cuStreamBeginCapture(self._stream, mode))
+        queue()
+        graph = done(driver.cuStreamEndCapture(self._stream))
+        self._stack.callback(driver.cuGraphDestroy, graph)
+        runnable = done(driver.cuGraphInstantiate(graph, 0))
+        self._stack.callback(driver.cuGraphExecDestroy, runnable)
+        done(driver.cuGraphUpload(runnable, self._stream))
+        self.synchronize()
+        return lambda: done(driver.cuGraphLaunch(runnable, self._stream))
+
+    @property
+    def flush_bytes(self) -> int:
+        """How much a flush overwrites."""
+        return max(2 * self.l2_bytes, LEAST_FLUSH_BYTES)
+
+    def flush(self) -> None:
+        """Overwrite the cache, without waiting for it."""
+        if self._flush is None:
+            vectors = self.flush_bytes // 16
+            address = self.allocate(self.flush_bytes)
+            kernel = self.kernel("flush.cu", "flush")
+            self._flush = self.launcher(kernel, self.multiprocessors * 8, address, vectors, 0x5A5A5A5A)
+        self._flush()
+
+    def timed(self, work: Callable[[], None]) -> int:
+        """Nanoseconds between two events around what ``work`` queues on the stream."""
+        start, stop = self._events
+        done(self.driver.cuEventRecord(start, self._stream))
+        work()
+        done(self.driver.cuEventRecord(stop, self._stream))
+        done(self.driver.cuEventSynchronize(stop))
+        return self.between(start, stop)
+
+    def between(self, start: Any, stop: Any) -> int:  # noqa: ANN401
+        """Nanoseconds from one event to another; both have happened."""
+        milliseconds = float(done(self.driver.cuEventElapsedTime(start, stop)))
+        return max(round(milliseconds * 1e6), 1)
+
+    def to_device(self, address: int, array: np.ndarray[Any, Any]) -> None:
+        """Copy an array, and wait for it."""
+        done(self.driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
+
+    def to_host(self, array: np.ndarray[Any, Any], address: int) -> None:
+        """Wait for what is queued, then copy into an array."""
+        self.synchronize()
+        done(self.driver.cuMemcpyDtoH(array.ctypes.data, address, array.nbytes))
+
+    def synchronize(self) -> None:
+        """Wait for everything queued; raises what went wrong meanwhile."""
+        done(self.driver.cuStreamSynchronize(self._stream))
+
+    def software(self) -> tuple[Software, ...]:
+        """What a measurement goes through."""
+        api = int(done(self.driver.cuDriverGetVersion()))
+        return (
+            Software(name="cuda_driver_api", version=f"{api // 1000}.{api % 1000 // 10}"),
+            Software(name="nvrtc", version=compiler.version()),
+            *versions("cuda-bindings"),
+        )
+
+
+def run(device: Device, kernel: tuple[str, str], *arguments: int) -> None:
+    """Queue a kernel that is not timed, on enough blocks to fill the device."""
+    device.launcher(device.kernel(*kernel), device.multiprocessors * 8, *arguments)()
+
+
+def loaded_driver() -> Any:  # noqa: ANN401
+    """The CUDA driver, initialised; raises :class:`Unsupported` where there is none."""
+    driver = load("cuda.bindings.driver")
+    try:
+        done(driver.cuInit(0))
+    except RuntimeError as error:
+        raise Unsupported(f"CUDA driver: {str(error).splitlines()[0]}") from None
+    return driver
+
+
+def number_of(driver: Any, index: int) -> Any:  # noqa: ANN401
+    """The driver's number of an accelerator of the inventory: it counts in an order of its own."""
+    with nvml.opened() as bindings:
+        info = bindings.nvmlDeviceGetPciInfo(nvml.device(bindings, index))
+        bus_id = nvml.text(info.busId)
+    try:
+        return done(driver.cuDeviceGetByPCIBusId(bus_id.encode()))
+    except CudaError as error:
+        raise Unsupported(f"{error}: accelerator {index} is hidden from CUDA") from None
+
+
+@contextmanager
+def opened(index: int | None) -> Iterator[Device]:
+    """An accelerator of the inventory with its primary context current in this thread.
+
+    Raises :class:`Unsupported` where there is no driver, no such accelerator, or none is named.
+    """
+    if index is None:
+        raise Unsupported("the benchmark needs an accelerator")
+    driver = loaded_driver()
+    number = number_of(driver, index)
+    with ExitStack() as stack:
+        context = done(driver.cuDevicePrimaryCtxRetain(number))
+        stack.callback(driver.cuDevicePrimaryCtxRelease, number)
+        done(driver.cuCtxSetCurrent(context))
+        device = Device(driver, number, context, stack)
+        try:
+            yield device
+        finally:
+            # What is still queued uses what is about to be freed.
+            driver.cuCtxSynchronize()
+
+
+def attributes(index: int) -> dict[str, int]:
+    """What only CUDA knows of an accelerator, without making a context."""
+    driver = loaded_driver()
+    number, kinds = number_of(driver, index), driver.CUdevice_attribute
+    wanted = {
+        "multiprocessor_count": kinds.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+        "l2_bytes": kinds.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
+        "numa_node": kinds.CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID,
+    }
+    found: dict[str, int] = {
+        name: int(done(driver.cuDeviceGetAttribute(kind, number))) for name, kind in wanted.items()
+    }
+    # The driver says -1 for a node that it does not know.
+    return {name: value for name, value in found.items() if value >= 0}
+
+
+def add_up(sums: Sequence[int] | np.ndarray[Any, Any], bits: int) -> int:
+    """Sum of what each thread counted, modulo 2 to the ``bits``."""
+    total = int(np.sum(np.asarray(sums, np.uint64), dtype=np.uint64))
+    return total % (1 << bits)

@@ -1,0 +1,203 @@
+"""Matrix products of random numbers: cuBLASLt's proposals, the fastest of them, checked tile by tile."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from service.protocol.results import Correctness
+from service.protocol.suites import Benchmark
+from service.protocol.work import GEMM_BYTES, DType, Gemm
+from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.cuda import device as devices
+from service.worker.cuda import numbers
+from service.worker.cuda.bindings import versions
+from service.worker.cuda.cublaslt import KINDS, Algorithm, Matmul
+from service.worker.cuda.device import CACHE_SHARE, Device, run
+
+TILE = 16
+TILES = 12
+SPOIL = 0xFFFFFFFF
+"""Not a number in every format of a result, and a value that no product of int8 reaches."""
+SEARCH_SECONDS = 5.0
+TRIALS = 3
+FINALISTS = 3
+FINAL_TRIALS = 10
+MEMORY_SHARE = 0.5
+MOST_SETS = 64
+
+TOLERANCES: dict[DType, float] = {
+    "fp64": 1e-12,
+    "fp32": 1e-4,
+    "tf32": 5e-3,
+    "bf16": 1.6e-2,
+    "fp16": 4e-3,
+    "fp8_e4m3": 6e-2,
+    "int8": 0.0,
+}
+"""Largest error over the root mean square of the result.
+
+The largest of some thousand normal results is about 4.2 of these. bf16 and fp16 round it to half a unit in
+the last of 8 and 11 bits. TF32 keeps 11 bits of each factor, 4e-4 of the result and 2e-3 at worst: fp32 that
+went through TF32 unasked does not pass. Fast accumulation of fp8 keeps about 14 bits of each sum on Hopper.
+The rest is the order of the sums (Higham, Accuracy and Stability of Numerical Algorithms, 4.2).
+"""
+
+
+class MatrixProduct:
+    """C = A B^T on one of several sets of matrices after the other, so that the cache holds none of them."""
+
+    def __init__(self, device: Device, work: Gemm, seed: int, stack: ExitStack) -> None:
+        self._device, self._work, self._seed = device, work, seed
+        self._matmul = Matmul(device, work, stack)
+        self._sets = self._filled()
+        self._turn = 0
+        tried, self._algorithm = self._fastest()
+        self.facts = Facts(
+            library=f"cublasLt {self._matmul.version}",
+            algorithm=f"{self._algorithm.name}; fastest of {tried} proposed",
+            math_mode=self._matmul.mode,
+            accumulation=KINDS[work.dtype].accumulation,
+            data=numbers.NORMAL_INT8 if work.dtype == "int8" else numbers.NORMAL,
+            timer="cuda_event",
+            working_set_bytes=work.amount().moved_bytes * len(self._sets),
+            flush_bytes=device.flush_bytes,
+            rotated_buffers=len(self._sets),
+            software=(*device.software(), *versions("nvmath-python", "nvidia-cublas")),
+        )
+
+    def execute(self, iterations: int) -> int:
+        """Nanoseconds of ``iterations`` products, each on the next set of matrices, after a flush.
+
+        Where all the sets together are below 20 times the cache, a flush comes before each product.
+        """
+        if self.facts.working_set_bytes < CACHE_SHARE * self._device.l2_bytes:
+            return sum(self._time(self._algorithm) for _ in range(iterations))
+        return self._time(self._algorithm, iterations)
+
+    def check(self) -> Correctness:
+        """Tiles at the corners and at places of the seed, against float64 of the same factors."""
+        a, b, c = self._sets[0]
+        work, tolerance = self._work, TOLERANCES[self._work.dtype]
+        size = work.m * work.n * GEMM_BYTES[work.dtype][1]
+        run(self._device, ("flush.cu", "flush"), c, size // 16, SPOIL)
+        self._matmul.queue(self._algorithm, a, b, c)
+        found, expected = zip(*(self._tile(c, *place) for place in self._places()), strict=True)
+        wanted = np.concatenate(expected)
+        error = np.abs(np.concatenate(found) - wanted)
+        largest = float(error.max() / max(np.sqrt(np.mean(wanted**2)), 1e-300))
+        # A result that is no number has no size of error; the largest that can be written says so.
+        largest = min(largest, 1e30) if np.isfinite(largest) else 1e30
+        return Correctness(
+            method=f"{TILES} tiles of {TILE} x {TILE} against float64 of the same factors",
+            largest_error=largest,
+            tolerance=tolerance,
+            passed=largest <= tolerance,
+        )
+
+    def _filled(self) -> list[tuple[int, int, int]]:
+        device, work = self._device, self._work
+        read, written = GEMM_BYTES[work.dtype]
+        sizes = (work.m * work.k * read, work.n * work.k * read, work.m * work.n * written)
+        free = device.free_bytes()
+        if sum(sizes) > free:
+            raise Unsupported(f"needs {sum(sizes)} bytes, {free} are free")
+        wanted = -(-CACHE_SHARE * device.l2_bytes // sum(sizes))
+        count = max(min(wanted, MOST_SETS, int(MEMORY_SHARE * free) // sum(sizes)), 1)
+        sets = [
+            (device.allocate(sizes[0]), device.allocate(sizes[1]), device.allocate(sizes[2]))
+            for _ in range(count)
+        ]
+        fill = ("random.cu", numbers.FILLS[work.dtype])
+        for number, (a, b, _) in enumerate(sets):
+            run(device, fill, a, work.m * work.k, numbers.seed_of(self._seed, 2 * number))
+            run(device, fill, b, work.n * work.k, numbers.seed_of(self._seed, 2 * number + 1))
+        return sets
+
+    def _queue(self, algorithm: Algorithm, times: int) -> None:
+        for _ in range(times):
+            self._matmul.queue(algorithm, *self._sets[self._turn])
+            self._turn = (self._turn + 1) % len(self._sets)
+
+    def _fastest(self) -> tuple[int, Algorithm]:
+        """Each proposal a few times, as long as there is time; the best of them again, in turns."""
+        proposed, started = self._matmul.algorithms(), time.monotonic()
+        times: list[tuple[int, Algorithm]] = []
+        for algorithm in proposed:
+            times.append((self._trial(algorithm), algorithm))
+            if time.monotonic() - started > SEARCH_SECONDS:
+                break
+        finalists = [algorithm for _, algorithm in sorted(times, key=lambda pair: pair[0])[:FINALISTS]]
+        if len(finalists) == 1 or time.monotonic() - started > SEARCH_SECONDS:
+            return len(times), finalists[0]
+        rounds = [[self._time(algorithm) for algorithm in finalists] for _ in range(FINAL_TRIALS)]
+        middles = np.median(np.array(rounds), axis=0)
+        return len(times), finalists[int(np.argmin(middles))]
+
+    def _trial(self, algorithm: Algorithm) -> int:
+        self._time(algorithm)
+        return min(self._time(algorithm) for _ in range(TRIALS))
+
+    def _time(self, algorithm: Algorithm, products: int = 1) -> int:
+        # While the device is at the flush, the products are queued: the first does not wait for the host.
+        self._device.flush()
+        return self._device.timed(lambda: self._queue(algorithm, products))
+
+    def _places(self) -> list[tuple[int, int]]:
+        """First row and column of each tile: two corners, the rest by the seed."""
+        last = max(self._work.m - TILE, 0), max(self._work.n - TILE, 0)
+        bits = numbers.random_bits(numbers.seed_of(self._seed, 1_000_000), np.arange(2 * TILES))
+        drawn = [
+            (int(row) % (last[0] + 1), int(column) % (last[1] + 1)) for row, column in bits.reshape(-1, 2)
+        ]
+        return [(0, 0), last, *drawn[2:]]
+
+    def _tile(self, c: int, row: int, column: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """What the device has in a tile of C, and what belongs there, as float64."""
+        work, rows, columns = self._work, min(TILE, self._work.m), min(TILE, self._work.n)
+        stored = np.dtype(_STORED[work.dtype])
+        held = np.empty((rows, columns), stored)
+        for number in range(rows):
+            place = (row + number) * work.n + column
+            self._device.to_host(held[number], c + place * stored.itemsize)
+        left = self._factor(0, row, rows)
+        right = self._factor(1, column, columns)
+        return _values(work.dtype, held).reshape(-1), (left @ right.T).reshape(-1)
+
+    def _factor(self, which: int, first: int, count: int) -> np.ndarray[Any, Any]:
+        """Rows of A or B of the first set."""
+        k = self._work.k
+        places = first * k + np.arange(count * k, dtype=np.int64)
+        seed = numbers.seed_of(self._seed, which)
+        return np.asarray(numbers.normal(self._work.dtype, seed, places)).reshape(count, k)
+
+
+_STORED: dict[DType, str] = {
+    "fp64": "f8",
+    "fp32": "f4",
+    "tf32": "f4",
+    "bf16": "u2",
+    "fp16": "f2",
+    "fp8_e4m3": "u2",
+    "int8": "i4",
+}
+
+
+def _values(dtype: DType, held: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if dtype in ("bf16", "fp8_e4m3"):
+        held = numbers.bf16_from_bits(held)
+    return held.astype(np.float64)
+
+
+@contextmanager
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+    """Matrices filled from the seed, and the fastest algorithm for them.
+
+    Raises :class:`Unsupported` where the device lacks the format or the memory, or a library is missing.
+    """
+    if not isinstance(benchmark.work, Gemm):
+        raise Unsupported(f"{benchmark.work.kind} is not a matrix product")
+    with devices.opened(index) as device, ExitStack() as stack:
+        yield MatrixProduct(device, benchmark.work, seed, stack)

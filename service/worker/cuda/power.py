@@ -1,0 +1,144 @@
+"""Power of a device by its energy counter: without a context, with one, and under a load."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from typing import Any
+
+from service.protocol.suites import Benchmark
+from service.protocol.work import Gemm, Power, Stream
+from service.worker import nvml
+from service.worker.benchmark import Facts, Prepared, Timed, Unsupported
+from service.worker.cuda import device as devices
+from service.worker.cuda.device import Device
+from service.worker.cuda.gemm import MatrixProduct
+from service.worker.cuda.stream import StreamBandwidth
+
+SHORTEST_WINDOW_SECONDS = 10.0
+"""The counter moves in steps of up to 0.1 s (documentation of Zeus): 1% of this."""
+STEP_SECONDS = 2.0
+POLL_SECONDS = 0.002
+BATCH_SECONDS = 0.1
+GEMM_SIDE = 8192
+STREAM_BYTES = 2**30
+
+
+class EnergyWindows:
+    """Joules over seconds, in windows one after the other; each begins and ends on a step of the counter."""
+
+    def __init__(
+        self, energy: Callable[[], int], work: Power, load: Callable[[], None] | None, facts: Facts
+    ) -> None:
+        self._energy, self._work, self._load = energy, work, load
+        self.facts = facts
+
+    def read(self) -> list[float]:
+        """Watts, one figure for each window of 10 s or more."""
+        windows = max(int(self._work.window_seconds // SHORTEST_WINDOW_SECONDS), 1)
+        seconds = self._work.window_seconds / windows
+        with _busy(self._load) as check:
+            time.sleep(self._work.settle_seconds)
+            edges = [self._edge()]
+            for _ in range(windows):
+                time.sleep(seconds)
+                check()
+                edges.append(self._edge())
+        return [(last[1] - first[1]) / 1e3 / (last[0] - first[0]) for first, last in pairwise(edges)]
+
+    def _edge(self) -> tuple[float, int]:
+        """Seconds and millijoules at the moment when the counter moves."""
+        before, limit = self._energy(), time.monotonic() + STEP_SECONDS
+        while time.monotonic() < limit:
+            now = self._energy()
+            if now < before:
+                raise RuntimeError(f"the energy counter went back from {before} to {now} mJ")
+            if now > before:
+                return time.monotonic(), now
+            time.sleep(POLL_SECONDS)
+        raise Unsupported(f"the energy counter stood still for {STEP_SECONDS} s")
+
+
+@contextmanager
+def _busy(load: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
+    """Runs a load over and over meanwhile; hands over a check that raises what stopped it."""
+    over, failures = threading.Event(), list[Exception]()
+
+    def loop() -> None:
+        try:
+            while load and not over.is_set():
+                load()
+        except Exception as error:  # noqa: BLE001  # raised again by the check
+            failures.append(error)
+
+    def check() -> None:
+        if failures:
+            raise failures[0]
+
+    thread = threading.Thread(target=loop, name="load", daemon=True)
+    thread.start()
+    try:
+        yield check
+    finally:
+        over.set()
+        thread.join()
+    check()
+
+
+def _load(device: Device, work: Power, seed: int, stack: ExitStack) -> tuple[Callable[[], None], Facts]:
+    """Runs batches of about 0.1 s; the gap between two is some microseconds."""
+    timed: Timed
+    if work.load == "gemm":
+        side = GEMM_SIDE
+        timed = MatrixProduct(device, Gemm(kind="gemm", dtype="bf16", m=side, n=side, k=side), seed, stack)
+    else:
+        timed = StreamBandwidth(device, Stream(kind="stream", pattern="copy", array_bytes=STREAM_BYTES), seed)
+    iterations = max(round(BATCH_SECONDS * 1e9 / timed.execute(1)), 1)
+
+    def batch() -> None:
+        # The context belongs to a thread, and this is another one.
+        device.use()
+        timed.execute(iterations)
+
+    return batch, timed.facts
+
+
+@contextmanager
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+    """The device as the load says; raises :class:`Unsupported` where it has no energy counter."""
+    work = benchmark.work
+    if not isinstance(work, Power):
+        raise Unsupported(f"{work.kind} is not a power")
+    if index is None:
+        raise Unsupported("the benchmark needs an accelerator")
+    with ExitStack() as stack:
+        bindings = stack.enter_context(nvml.opened())
+        energy = _counter(bindings, nvml.device(bindings, index))
+        load, facts = None, Facts(library="NVML energy counter", data="none", timer="nvml")
+        if work.load != "idle":
+            device = stack.enter_context(devices.opened(index))
+            if work.load != "context":
+                load, of_load = _load(device, work, seed, stack)
+                facts = Facts(
+                    library=f"NVML energy counter; load {of_load.library}",
+                    algorithm=of_load.algorithm,
+                    math_mode=of_load.math_mode,
+                    accumulation=of_load.accumulation,
+                    data=of_load.data,
+                    timer="nvml",
+                    working_set_bytes=of_load.working_set_bytes,
+                    software=of_load.software,
+                )
+        yield EnergyWindows(energy, work, load, facts)
+
+
+def _counter(bindings: Any, handle: Any) -> Callable[[], int]:  # noqa: ANN401
+    def energy() -> int:
+        return int(bindings.nvmlDeviceGetTotalEnergyConsumption(handle))
+
+    try:
+        energy()
+    except bindings.NVMLError as error:
+        raise Unsupported(f"energy counter: {error}") from None
+    return energy

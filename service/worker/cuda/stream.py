@@ -1,0 +1,229 @@
+"""Memory bandwidth by own kernels: read, write, copy and triad over arrays far larger than the cache."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from service.protocol.results import Correctness
+from service.protocol.suites import Benchmark
+from service.protocol.work import STREAM_ARRAYS, Stream
+from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.cuda import device as devices
+from service.worker.cuda import numbers
+from service.worker.cuda.device import CACHE_SHARE, THREADS, Device, Launch, add_up, run
+
+FILE = "stream.cu"
+VECTOR_BYTES = 16
+UNROLL = 4
+TRIAD_SCALE = 3
+WAVES = (8, 16, 32)
+"""Blocks for each multiprocessor that are tried; threads of a read each leave 4 bytes, so not more."""
+TRIALS = 3
+CHECKED_ELEMENTS = 65_536
+SPOIL = 0xFFFFFFFF
+"""Written over a result before it is checked; no number that a kernel leaves there."""
+CHUNK = 2**22
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrays:
+    result: int
+    sources: tuple[int, ...]
+    count: int
+    """Elements of 4 bytes in each."""
+    seeds: tuple[int, ...]
+    """Of each source; of what is written where there is none."""
+
+
+class StreamBandwidth:
+    """One access pattern; the first array of copy and triad is the one that is written."""
+
+    def __init__(self, device: Device, work: Stream, seed: int) -> None:
+        self._device, self._pattern = device, work.pattern
+        needed = STREAM_ARRAYS[work.pattern] * work.array_bytes
+        if work.array_bytes % VECTOR_BYTES:
+            raise Unsupported(f"arrays of whole {VECTOR_BYTES}-byte vectors only")
+        if needed > device.free_bytes():
+            raise Unsupported(f"needs {needed} bytes, {device.free_bytes()} are free")
+        self._arrays = self._filled(work, seed)
+        most = device.multiprocessors * max(WAVES)
+        self._sums = device.allocate(4 * most * THREADS)
+        self._blocks, self._launch = self._fastest()
+        self.facts = Facts(
+            library=f"own kernel stream_{work.pattern}",
+            algorithm=f"{self._blocks} blocks of {THREADS} threads, {UNROLL} vectors of {VECTOR_BYTES} bytes",
+            data=numbers.WHOLE,
+            timer="cuda_event",
+            working_set_bytes=needed,
+            flush_bytes=device.flush_bytes,
+            software=device.software(),
+        )
+        self._flushes_each = needed < CACHE_SHARE * device.l2_bytes
+
+    def execute(self, iterations: int) -> int:
+        """Nanoseconds of ``iterations`` passes.
+
+        Arrays below 20 times the cache are flushed before each pass, not only before the first.
+        """
+        if self._flushes_each:
+            return sum(self._pass(1) for _ in range(iterations))
+        return self._pass(iterations)
+
+    def _pass(self, iterations: int) -> int:
+        # While the device is at the flush, the launches are queued: none of them waits for the host.
+        self._device.flush()
+        return self._device.timed(lambda: _repeat(self._launch, iterations))
+
+    def check(self) -> Correctness:
+        """Spoils what the kernel leaves, runs it once, compares sums over all and a sample of elements."""
+        wrong = self._wrong()
+        return Correctness(
+            method=f"{CHECKED_ELEMENTS} elements against NumPy, checksum over all",
+            largest_error=float(wrong),
+            tolerance=0.0,
+            passed=not wrong,
+        )
+
+    def _filled(self, work: Stream, seed: int) -> _Arrays:
+        device, count = self._device, work.array_bytes // 4
+        addresses = [device.allocate(work.array_bytes) for _ in range(STREAM_ARRAYS[work.pattern])]
+        seeds = tuple(numbers.seed_of(seed, number) for number in range(len(addresses)))
+        match work.pattern:
+            case "read":
+                result, sources = 0, addresses
+            case "write":
+                result, sources = addresses[0], []
+            case _:
+                result, sources = addresses[0], addresses[1:]
+        for address, own in zip(sources, seeds, strict=False):
+            run(device, ("random.cu", "fill_whole"), address, count, own)
+        return _Arrays(result, tuple(sources), count, seeds)
+
+    def _launcher(self, blocks: int) -> Launch:
+        arrays, vectors = self._arrays, self._arrays.count // 4
+        arguments: tuple[int, ...]
+        match self._pattern:
+            case "read":
+                arguments = (arrays.sources[0], vectors, self._sums)
+            case "write":
+                arguments = (arrays.result, vectors, arrays.seeds[0])
+            case _:
+                arguments = (arrays.result, *arrays.sources, vectors)
+        kernel = self._device.kernel(FILE, f"stream_{self._pattern}")
+        return self._device.launcher(kernel, blocks, *arguments)
+
+    def _fastest(self) -> tuple[int, Launch]:
+        """Which number of blocks keeps this memory busiest differs between devices: a short trial says."""
+        candidates = [self._device.multiprocessors * waves for waves in WAVES]
+        launches = {blocks: self._launcher(blocks) for blocks in candidates}
+        times = {
+            blocks: min(self._trial(launch) for _ in range(TRIALS)) for blocks, launch in launches.items()
+        }
+        best = min(candidates, key=times.__getitem__)
+        return best, launches[best]
+
+    def _trial(self, launch: Launch) -> int:
+        self._device.flush()
+        return self._device.timed(launch)
+
+    def _wrong(self) -> int:
+        """How many comparisons failed."""
+        device, arrays = self._device, self._arrays
+        target = arrays.result or self._sums
+        size = 4 * (arrays.count if arrays.result else self._blocks * THREADS)
+        run(device, ("flush.cu", "flush"), target, size // VECTOR_BYTES, SPOIL)
+        self._launch()
+        places = _sample(arrays)
+        match self._pattern:
+            case "read":
+                left = np.empty(self._blocks * THREADS, np.uint32)
+                device.to_host(left, self._sums)
+                sums_differ = add_up(left, 32) != self._words(arrays.sources[0]) % 2**32
+                expected, found = (
+                    numbers.whole(arrays.seeds[0], places),
+                    self._elements(arrays.sources[0], places),
+                )
+            case "write":
+                sums_differ = self._words(arrays.result) != _written_sum(arrays.seeds[0], arrays.count)
+                expected = numbers.written(arrays.seeds[0], places).view(np.float32)
+                found = self._elements(arrays.result, places)
+            case _:
+                weights = (1, TRIAD_SCALE)[: len(arrays.sources)]
+                total = sum(
+                    weight * self._weighted(source)
+                    for weight, source in zip(weights, arrays.sources, strict=True)
+                )
+                sums_differ = self._weighted(arrays.result) != total % 2**64
+                values = [numbers.whole(own, places) for own in arrays.seeds[: len(arrays.sources)]]
+                expected = sum(
+                    (np.float32(weight) * value for weight, value in zip(weights, values, strict=True)),
+                    start=np.zeros(places.size, np.float32),
+                )
+                found = self._elements(arrays.result, places)
+        # As bits, because words need not be numbers.
+        return int(np.count_nonzero(found.view(np.uint32) != expected.view(np.uint32))) + sums_differ
+
+    def _elements(self, address: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Elements of a device array, a run of neighbours at a time."""
+        found = np.empty((places.size // _RUN, _RUN), np.float32)
+        for row, first in zip(found, places[::_RUN], strict=True):
+            self._device.to_host(row, address + 4 * int(first))
+        return found.reshape(-1)
+
+    def _words(self, address: int) -> int:
+        return self._checksum("sum_words", address, self._arrays.count, 1)
+
+    def _weighted(self, address: int) -> int:
+        return self._checksum("weighted_sum", address, self._arrays.count)
+
+    def _checksum(self, name: str, *arguments: int) -> int:
+        return checksum(self._device, name, *arguments)
+
+
+def checksum(device: Device, name: str, *arguments: int) -> int:
+    """What a kernel of ``checksum.cu`` adds up, modulo 2^64."""
+    sums = np.empty(device.multiprocessors * 8 * THREADS, np.uint64)
+    address = device.allocate(sums.nbytes)
+    run(device, ("checksum.cu", name), *arguments, address)
+    device.to_host(sums, address)
+    return add_up(sums, 64)
+
+
+_RUN = 1024
+"""Neighbouring elements that are fetched at once."""
+
+
+def _sample(arrays: _Arrays) -> np.ndarray[Any, Any]:
+    """Places in runs: the first, the last, and others by the seed."""
+    runs = min(CHECKED_ELEMENTS // _RUN, max(arrays.count // _RUN, 1))
+    if arrays.count < _RUN:
+        raise Unsupported(f"arrays of at least {4 * _RUN} bytes only")
+    drawn = numbers.random_bits(arrays.seeds[0] ^ 1, np.arange(runs)) % np.uint64(arrays.count - _RUN + 1)
+    drawn[0], drawn[-1] = 0, arrays.count - _RUN
+    return np.asarray((drawn[:, None] + np.arange(_RUN, dtype=np.uint64)).reshape(-1))
+
+
+def _written_sum(seed: int, count: int) -> int:
+    """Sum of every word that a write leaves, modulo 2^64."""
+    total = 0
+    for start in range(0, count, CHUNK):
+        places = np.arange(start, min(start + CHUNK, count), dtype=np.uint64)
+        total += int(numbers.written(seed, places).sum(dtype=np.uint64))
+    return total % 2**64
+
+
+def _repeat(launch: Callable[[], None], times: int) -> None:
+    for _ in range(times):
+        launch()
+
+
+@contextmanager
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+    """Arrays filled from the seed; raises :class:`Unsupported` where they do not fit."""
+    if not isinstance(benchmark.work, Stream):
+        raise Unsupported(f"{benchmark.work.kind} is not a stream")
+    with devices.opened(index) as device:
+        yield StreamBandwidth(device, benchmark.work, seed)

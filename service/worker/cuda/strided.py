@@ -1,0 +1,94 @@
+"""Reads of 4 bytes a stride apart, by an own kernel: what a gather gets of the bandwidth."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from service.protocol.results import Correctness
+from service.protocol.suites import Benchmark
+from service.protocol.work import WORD_BYTES, StridedRead
+from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.cuda import device as devices
+from service.worker.cuda import numbers
+from service.worker.cuda.device import CACHE_SHARE, THREADS, Device, add_up, run
+from service.worker.cuda.stream import SPOIL, checksum
+
+WAVES = 8
+FIRST_ELEMENTS = 65_536
+
+
+class StridedBandwidth:
+    """One word of every stride; neighbouring threads read neighbouring strides."""
+
+    def __init__(self, device: Device, work: StridedRead, seed: int) -> None:
+        self._device = device
+        self._count = work.array_bytes // work.stride_bytes
+        self._stride = work.stride_bytes // WORD_BYTES
+        if not self._count:
+            raise Unsupported("the stride is longer than the array")
+        if work.array_bytes > device.free_bytes():
+            raise Unsupported(f"needs {work.array_bytes} bytes, {device.free_bytes()} are free")
+        self._array = device.allocate(work.array_bytes)
+        self._seed = numbers.seed_of(seed, 0)
+        run(device, ("random.cu", "fill_whole"), self._array, work.array_bytes // WORD_BYTES, self._seed)
+        self._blocks = device.multiprocessors * WAVES
+        self._sums = device.allocate(4 * self._blocks * THREADS)
+        kernel = device.kernel("strided.cu", "strided_read")
+        self._launch = device.launcher(
+            kernel, self._blocks, self._array, self._count, self._stride, self._sums
+        )
+        # What is fetched, not what is used: at most a line of 128 bytes for each word.
+        fetched = min(work.array_bytes, self._count * 128)
+        self._flushes_each = fetched < CACHE_SHARE * device.l2_bytes
+        self.facts = Facts(
+            library="own kernel strided_read",
+            algorithm=f"{self._blocks} blocks of {THREADS} threads",
+            data=numbers.WHOLE,
+            timer="cuda_event",
+            working_set_bytes=work.array_bytes,
+            flush_bytes=device.flush_bytes,
+            software=device.software(),
+        )
+
+    def execute(self, iterations: int) -> int:
+        """Nanoseconds of ``iterations`` passes, after a flush."""
+        if self._flushes_each:
+            return sum(self._pass(1) for _ in range(iterations))
+        return self._pass(iterations)
+
+    def _pass(self, iterations: int) -> int:
+        def work() -> None:
+            for _ in range(iterations):
+                self._launch()
+
+        self._device.flush()
+        return self._device.timed(work)
+
+    def check(self) -> Correctness:
+        """The sum of what was read against that of a plain kernel, whose array is compared with NumPy."""
+        left = np.empty(self._blocks * THREADS, np.uint32)
+        run(self._device, ("flush.cu", "flush"), self._sums, left.nbytes // 16, SPOIL)
+        self._launch()
+        self._device.to_host(left, self._sums)
+        whole = checksum(self._device, "sum_words", self._array, self._count, self._stride)
+        places = np.arange(min(FIRST_ELEMENTS, self._count * self._stride))
+        found = np.empty(places.size, np.float32)
+        self._device.to_host(found, self._array)
+        wrong = int(np.count_nonzero(found != numbers.whole(self._seed, places)))
+        wrong += add_up(left, 32) != whole % 2**32
+        return Correctness(
+            method=f"sum of all words, and {places.size} elements against NumPy",
+            largest_error=float(wrong),
+            tolerance=0.0,
+            passed=not wrong,
+        )
+
+
+@contextmanager
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+    """An array filled from the seed; raises :class:`Unsupported` where it does not fit."""
+    if not isinstance(benchmark.work, StridedRead):
+        raise Unsupported(f"{benchmark.work.kind} is not a strided read")
+    with devices.opened(index) as device:
+        yield StridedBandwidth(device, benchmark.work, seed)

@@ -1,0 +1,252 @@
+"""The device over a timed window: a thread that reads it, and counters read at both ends.
+
+Clocks, temperature and power are readings at a period; energy, throttling and memory errors are counters of
+the driver, of which the difference counts: a thread that polls would miss what happens between its looks.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from statistics import median
+from typing import Any
+
+from pydantic import MISSING
+
+from service.protocol.nodes import Gap
+from service.protocol.results import Spread, Telemetry, ThrottleSeconds
+from service.worker import nvml
+from service.worker.benchmark import Unsupported
+
+PERIOD_SECONDS = 0.05
+SHORTEST_ENERGY_SECONDS = 2.0
+"""The energy counter moves about ten times a second (documentation of Zeus): less shows its step."""
+
+AT = "/measurement/telemetry"
+HZ_PER_MHZ = 1_000_000
+
+THROTTLE_COUNTERS = {
+    "sw_power_cap": "NVML_FI_DEV_PERF_POLICY_POWER",
+    "sync_boost": "NVML_FI_DEV_PERF_POLICY_SYNC_BOOST",
+    "sw_thermal": "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN",
+    "hw_thermal": "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN",
+    "hw_power_brake": "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN",
+}
+"""Nanoseconds, by nvml.h of the driver."""
+
+REASONS = {
+    0x1: "gpu-idle",
+    0x2: "application-clocks",
+    0x4: "sw-power-cap",
+    0x8: "hw-slowdown",
+    0x10: "sync-boost",
+    0x20: "sw-thermal",
+    0x40: "hw-thermal",
+    0x80: "hw-power-brake",
+    0x100: "display-clock",
+}
+"""Bits of the clock event reasons, by nvml.h."""
+
+
+class Window:
+    """What was seen of a device between entering and leaving :func:`watch`."""
+
+    telemetry: Telemetry
+    gaps: list[Gap]
+
+
+@contextmanager
+def watch(index: int | None, *, period_seconds: float = PERIOD_SECONDS) -> Iterator[Window]:
+    """Watches an accelerator of the inventory, or only the host where the index is None.
+
+    Afterwards the window has ``telemetry`` (SI units) and ``gaps``, whose pointers start at the result.
+    """
+    window = Window()
+    started = time.monotonic()
+    with ExitStack() as stack:
+        sampler = _sampler(stack, index, period_seconds) if index is not None else None
+        if isinstance(sampler, _Sampler):
+            sampler.start()
+        try:
+            yield window
+        finally:
+            if isinstance(sampler, _Sampler):
+                window.telemetry, window.gaps = sampler.stop()
+            else:
+                window.telemetry = Telemetry(
+                    window_seconds=time.monotonic() - started, load_average=os.getloadavg()[0]
+                )
+                window.gaps = [sampler] if sampler else []
+
+
+def _sampler(stack: ExitStack, index: int, period_seconds: float) -> "_Sampler | Gap":
+    try:
+        bindings = stack.enter_context(nvml.opened())
+        return _Sampler(bindings, nvml.device(bindings, index), period_seconds)
+    except Unsupported as error:
+        return Gap(pointer=AT, code="no-nvml", detail=str(error)[:500])
+
+
+class _Sampler:
+    def __init__(self, bindings: Any, handle: Any, period_seconds: float) -> None:  # noqa: ANN401
+        self._nvml, self._handle, self._period = bindings, handle, period_seconds
+        self._answers = nvml.Answers(bindings, AT)
+        self._readings: dict[str, list[float]] = {}
+        self._reasons = 0
+        self._rounds = 0
+        self._over = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+
+    def start(self) -> None:
+        self._counters = self._count()
+        self._started = time.monotonic()
+        self._thread.start()
+
+    def stop(self) -> tuple[Telemetry, list[Gap]]:
+        seconds = time.monotonic() - self._started
+        self._over.set()
+        self._thread.join()
+        if self._failure:
+            raise self._failure
+        telemetry = self._telemetry(seconds, self._count())
+        return telemetry, self._answers.gaps
+
+    def _run(self) -> None:
+        try:
+            self._read()
+            while not self._over.wait(self._period):
+                self._read()
+        except Exception as error:  # noqa: BLE001  # raised again by whoever stops the thread
+            self._failure = error
+
+    def _read(self) -> None:
+        bindings, handle, ask = self._nvml, self._handle, self._answers.ask
+        questions = {
+            "sm_clock_hz": (
+                HZ_PER_MHZ,
+                lambda: bindings.nvmlDeviceGetClockInfo(handle, bindings.NVML_CLOCK_SM),
+            ),
+            "memory_clock_hz": (
+                HZ_PER_MHZ,
+                lambda: bindings.nvmlDeviceGetClockInfo(handle, bindings.NVML_CLOCK_MEM),
+            ),
+            "temperature_celsius": (
+                1,
+                lambda: bindings.nvmlDeviceGetTemperature(handle, bindings.NVML_TEMPERATURE_GPU),
+            ),
+            "power_watts": (1e-3, lambda: bindings.nvmlDeviceGetPowerUsage(handle)),
+            "pcie_generation": (1, lambda: bindings.nvmlDeviceGetCurrPcieLinkGeneration(handle)),
+            "pcie_width": (1, lambda: bindings.nvmlDeviceGetCurrPcieLinkWidth(handle)),
+        }
+        for member, (unit, question) in questions.items():
+            self._keep(member, ask(member, question), unit)
+        field = self._answers.field("memory_temperature_celsius", handle, "NVML_FI_DEV_MEMORY_TEMP")
+        self._keep("memory_temperature_celsius", field, 1)
+        reasons = ask("throttle_reasons", lambda: bindings.nvmlDeviceGetCurrentClocksEventReasons(handle))
+        if reasons is not MISSING:
+            self._reasons |= reasons
+        self._rounds += 1
+
+    def _keep(self, member: str, value: "int | MISSING", unit: float) -> None:
+        if value is not MISSING:
+            self._readings.setdefault(member, []).append(value * unit)
+
+    def _count(self) -> dict[str, "int | MISSING"]:
+        bindings, handle, ask = self._nvml, self._handle, self._answers.ask
+        energy = ask("energy_joules", lambda: bindings.nvmlDeviceGetTotalEnergyConsumption(handle))
+        return {
+            # Beside the counter, because the time that counts is the one between its own readings.
+            "energy_millijoules": energy,
+            "energy_read_ns": time.monotonic_ns(),
+            "ecc_corrected": ask("ecc_corrected", lambda: self._ecc("NVML_MEMORY_ERROR_TYPE_CORRECTED")),
+            "ecc_uncorrected": ask(
+                "ecc_uncorrected", lambda: self._ecc("NVML_MEMORY_ERROR_TYPE_UNCORRECTED")
+            ),
+            **{
+                name: self._answers.field(f"throttle_seconds/{name}", handle, constant)
+                for name, constant in THROTTLE_COUNTERS.items()
+            },
+        }
+
+    def _ecc(self, kind: str) -> int:
+        bindings = self._nvml
+        return int(
+            bindings.nvmlDeviceGetTotalEccErrors(
+                self._handle, getattr(bindings, kind), bindings.NVML_VOLATILE_ECC
+            )
+        )
+
+    def _telemetry(self, seconds: float, after: dict[str, "int | MISSING"]) -> Telemetry:
+        joules, watts = self._energy(after)
+        throttled = {
+            name: self._difference(name, after, f"throttle_seconds/{name}") for name in THROTTLE_COUNTERS
+        }
+        return Telemetry(
+            window_seconds=seconds,
+            sample_period_seconds=self._period,
+            sample_count=self._rounds,
+            sm_clock_hz=self._spread("sm_clock_hz"),
+            memory_clock_hz=self._spread("memory_clock_hz"),
+            temperature_celsius=self._spread("temperature_celsius"),
+            memory_temperature_celsius=self._spread("memory_temperature_celsius"),
+            power_watts=self._spread("power_watts"),
+            energy_joules=joules,
+            energy_power_watts=watts,
+            throttle_seconds=ThrottleSeconds(
+                **{name: MISSING if value is MISSING else value / 1e9 for name, value in throttled.items()}
+            ),
+            throttle_reasons=[name for bit, name in REASONS.items() if self._reasons & bit],
+            ecc_corrected=self._difference("ecc_corrected", after),
+            ecc_uncorrected=self._difference("ecc_uncorrected", after),
+            pcie_generation=self._highest("pcie_generation"),
+            pcie_width=self._highest("pcie_width"),
+            other_processes=self._other_processes(),
+            load_average=os.getloadavg()[0],
+        )
+
+    def _difference(
+        self, name: str, after: dict[str, "int | MISSING"], member: str | None = None
+    ) -> "int | MISSING":
+        first, last = self._counters[name], after[name]
+        if first is MISSING or last is MISSING:
+            return MISSING
+        if last < first:
+            self._answers.gap(member or name, "counter-went-back", f"from {first} to {last}")
+            return MISSING
+        return last - first
+
+    def _energy(self, after: dict[str, "int | MISSING"]) -> tuple["float | MISSING", "float | MISSING"]:
+        millijoules = self._difference("energy_millijoules", after, "energy_joules")
+        passed = self._difference("energy_read_ns", after)
+        if millijoules is MISSING or passed is MISSING:
+            return MISSING, MISSING
+        if passed < SHORTEST_ENERGY_SECONDS * 1e9:
+            self._answers.gap("energy_joules", "window-too-short", f"{passed / 1e9:.3f} s")
+            return MISSING, MISSING
+        return millijoules / 1e3, millijoules * 1e6 / passed
+
+    def _spread(self, member: str) -> "Spread | MISSING":
+        values = self._readings.get(member)
+        if not values:
+            return MISSING
+        return Spread(minimum=min(values), median=median(values), maximum=max(values))
+
+    def _highest(self, member: str) -> "int | MISSING":
+        values = self._readings.get(member)
+        return int(max(values)) if values else MISSING
+
+    def _other_processes(self) -> "int | MISSING":
+        found = self._answers.ask(
+            "other_processes", lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+        )
+        if found is MISSING:
+            return MISSING
+        numbers = {process.pid for process in found}
+        if numbers and os.getpid() not in numbers:
+            # In a container NVML may know this process by another number: ours and theirs look alike.
+            detail = f"{len(numbers)} processes, none of this number"
+            self._answers.gap("other_processes", "own-process-not-listed", detail)
+            return MISSING
+        return len(numbers - {os.getpid()})

@@ -1,0 +1,189 @@
+// A CUDA driver of one device that is this processor: memory is the host's, a kernel runs when it is
+// launched, and a clock of its own gives every event its time. It knows what the worker uses of the driver.
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+#include <dlfcn.h>
+
+typedef unsigned long long u64;
+typedef void (*Run)(unsigned, unsigned, const u64*);
+
+struct Kernel { std::string name; Run run; int arguments; };
+struct Event { double at; };
+struct Stream { bool capturing = false; std::vector<std::pair<Kernel*, std::vector<u64>>> queue; };
+struct Graph { std::vector<std::pair<Kernel*, std::vector<u64>>> queue; };
+
+static std::map<std::string, Kernel> kernels;
+static std::map<std::string, std::string> facts;
+static std::set<void*> alive;
+static std::vector<std::string> journal;
+static double now_us = 0;
+static u64 memory = 1ull << 30, used = 0;
+static std::map<void*, u64> sizes;
+static std::string text;
+
+static void note(const std::string& line) { journal.push_back(line); }
+
+extern "C" {
+// For the tests: kernels by name, how long things take, what was called.
+void fake_kernel(const char* name, Run run, int arguments) { kernels[name] = {name, run, arguments}; }
+void fake_fact(const char* name, const char* value) { facts[name] = value; }
+void fake_reset() {
+    facts.clear();
+    journal.clear();
+    memory = 1ull << 30;
+}
+void fake_advance(double microseconds) { now_us += microseconds; }
+void fake_memory(u64 bytes) { memory = bytes; }
+int fake_alive() { return (int)alive.size(); }
+void fake_forget() { journal.clear(); }
+const char* fake_journal() {
+    text.clear();
+    for (const auto& line : journal) text += line + "\n";
+    return text.c_str();
+}
+static double microseconds(const std::string& name, double otherwise) {
+    return facts.count(name) ? std::atof(facts[name].c_str()) : otherwise;
+}
+
+int cuInit(unsigned) { return facts.count("cuInit") ? std::atoi(facts["cuInit"].c_str()) : 0; }
+// NVRTC asks for a table of the driver's; one of no entries has nothing for it.
+int cuGetExportTable(const void** table, const void*) {
+    static const u64 none[8] = {sizeof(u64)};
+    *table = none;
+    return 0;
+}
+int cuDriverGetVersion(int* version) { *version = 13000; return 0; }
+int cuDeviceGetByPCIBusId(int* device, const char* bus) {
+    if (std::string(bus) != "00000000:17:00.0") return 101;
+    *device = 0;
+    return 0;
+}
+int cuDeviceGetPCIBusId(char* bus, int size, int) { std::strncpy(bus, "0000:17:00.0", size); return 0; }
+int cuDeviceGetAttribute(int* value, int which, int) {
+    const std::map<int, int> known = {{75, 9}, {76, 0}, {16, 2}, {38, 1 << 20}, {134, -1}};
+    if (!known.count(which)) return 1;
+    *value = known.at(which);
+    return 0;
+}
+int cuDevicePrimaryCtxRetain(void** context, int) {
+    *context = std::malloc(1);
+    alive.insert(*context);
+    note("retain");
+    return 0;
+}
+int cuDevicePrimaryCtxRelease(int) {
+    note("release");
+    for (void* object : alive) if (!sizes.count(object)) { alive.erase(object); break; }
+    return 0;
+}
+int cuCtxSetCurrent(void*) { return 0; }
+int cuCtxSynchronize() { return 0; }
+int cuStreamCreate(void** stream, unsigned) { *stream = new Stream; alive.insert(*stream); return 0; }
+int cuStreamDestroy(void* stream) { alive.erase(stream); return 0; }
+int cuStreamSynchronize(void*) { return facts.count("sync") ? std::atoi(facts["sync"].c_str()) : 0; }
+int cuStreamWaitEvent(void*, void*, unsigned) { note("wait"); return 0; }
+int cuStreamBeginCapture(void* stream, int) { ((Stream*)stream)->capturing = true; return 0; }
+int cuStreamEndCapture(void* stream, void** graph) {
+    auto* captured = new Graph{((Stream*)stream)->queue};
+    ((Stream*)stream)->queue.clear();
+    ((Stream*)stream)->capturing = false;
+    alive.insert(captured);
+    *graph = captured;
+    return 0;
+}
+int cuGraphInstantiateWithFlags(void** runnable, void* graph, u64) { *runnable = graph; return 0; }
+int cuGraphUpload(void*, void*) { return 0; }
+int cuGraphDestroy(void* graph) { alive.erase(graph); return 0; }
+int cuGraphExecDestroy(void*) { return 0; }
+int cuEventCreate(void** event, unsigned) { *event = new Event; alive.insert(*event); return 0; }
+int cuEventDestroy(void* event) { alive.erase(event); return 0; }
+int cuEventRecord(void* event, void*) { ((Event*)event)->at = now_us; note("record"); return 0; }
+int cuEventSynchronize(void*) { return facts.count("sync_event") ? std::atoi(facts["sync_event"].c_str()) : 0; }
+int cuEventElapsedTime(float* ms, void* start, void* stop) {
+    *ms = (float)((((Event*)stop)->at - ((Event*)start)->at) / 1000);
+    return 0;
+}
+int cuMemGetInfo(u64* free, u64* total) { *free = memory - used; *total = memory; return 0; }
+int cuMemAlloc(u64* address, u64 size) {
+    if (size > memory - used) return 2;
+    void* block = std::aligned_alloc(256, (size + 255) / 256 * 256);
+    std::memset(block, 0xEE, size);
+    sizes[block] = size;
+    used += size;
+    alive.insert(block);
+    *address = (u64)block;
+    return 0;
+}
+int cuMemFree(u64 address) {
+    void* block = (void*)address;
+    used -= sizes[block];
+    sizes.erase(block);
+    alive.erase(block);
+    std::free(block);
+    return 0;
+}
+int cuMemHostAlloc(void** block, u64 size, unsigned) {
+    *block = std::aligned_alloc(256, (size + 255) / 256 * 256);
+    alive.insert(*block);
+    return 0;
+}
+int cuMemFreeHost(void* block) { alive.erase(block); std::free(block); return 0; }
+static int copy(void* to, const void* from, u64 size, const char* name) {
+    std::memcpy(to, from, size);
+    now_us += microseconds(name, size / 1e3);
+    note(name);
+    return 0;
+}
+int cuMemcpyHtoD(u64 to, const void* from, u64 size) { return copy((void*)to, from, size, "upload"); }
+int cuMemcpyDtoH(void* to, u64 from, u64 size) { return copy(to, (void*)from, size, "download"); }
+int cuMemcpyHtoDAsync(u64 to, const void* from, u64 size, void*) { return copy((void*)to, from, size, "upload"); }
+int cuMemcpyDtoHAsync(void* to, u64 from, u64 size, void*) { return copy(to, (void*)from, size, "download"); }
+int cuModuleLoadData(void** module, const void* code) {
+    if (std::memcmp(code, "\x7f" "ELF", 4)) return 200;
+    *module = new char;
+    alive.insert(*module);
+    return 0;
+}
+int cuModuleUnload(void* module) { alive.erase(module); return 0; }
+int cuModuleGetFunction(void** function, void*, const char* name) {
+    if (!kernels.count(name)) return 500;
+    *function = &kernels[name];
+    return 0;
+}
+static void execute(Kernel* kernel, const std::vector<u64>& arguments, unsigned blocks, unsigned threads) {
+    kernel->run(blocks, threads, arguments.data());
+    now_us += microseconds(kernel->name, 10);
+    note(kernel->name);
+}
+int cuLaunchKernel(Kernel* kernel, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz,
+                   unsigned shared, Stream* stream, void** parameters, void**) {
+    if (y != 1 || z != 1 || ty != 1 || tz != 1 || shared || threads != 256) return 1;
+    std::vector<u64> arguments;
+    for (int i = 0; i < kernel->arguments; i++) arguments.push_back(*(u64*)parameters[i]);
+    if (stream->capturing) stream->queue.push_back({kernel, arguments});
+    else execute(kernel, arguments, blocks, threads);
+    return 0;
+}
+int cuGraphLaunch(Graph* graph, void*) {
+    note("graph");
+    for (auto& [kernel, arguments] : graph->queue) execute(kernel, arguments, 1, 256);
+    return 0;
+}
+int cuGetProcAddress(const char* symbol, void** function, int, u64, int* status) {
+    // Not among everybody's symbols: those of a library that brings its own C++ would be mixed with ours.
+    static void* own = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    *function = dlsym(own, symbol);
+    if (status) *status = *function ? 0 : 1;
+    return *function ? 0 : 500;
+}
+int cuGetProcAddress_v2(const char* symbol, void** function, int version, u64 flags, int* status) {
+    return cuGetProcAddress(symbol, function, version, flags, status);
+}
+int cuGetErrorName(int, const char** name) { *name = "refused"; return 0; }
+int cuGetErrorString(int, const char** name) { *name = "refused"; return 0; }
+}

@@ -1,0 +1,73 @@
+"""NVML of one device whose readings a test sets: the names and errors of the real bindings, no driver."""
+
+import os
+from types import SimpleNamespace
+
+import pynvml as real
+
+UNSUPPORTED = object()
+
+
+class FakeNvml:
+    """Answers by name; what is not set, or set to UNSUPPORTED, the device does not support."""
+
+    NVMLError = real.NVMLError
+
+    def __init__(self, **answers):
+        self.answers = {
+            "nvmlDeviceGetCount": 1,
+            "nvmlDeviceGetPciInfo": SimpleNamespace(
+                busId=b"00000000:17:00.0", pciDeviceId=0x233510DE, pciSubSystemId=0x18BE10DE
+            ),
+            "nvmlDeviceGetComputeRunningProcesses": [],
+            **answers,
+        }
+        self.fields = {}
+        self.open = 0
+
+    def nvmlInit(self):  # noqa: N802
+        self.open += 1
+
+    def nvmlShutdown(self):  # noqa: N802
+        self.open -= 1
+
+    def nvmlDeviceGetHandleByIndex(self, index):  # noqa: N802
+        assert self.open > 0
+        if index >= self.answers["nvmlDeviceGetCount"]:
+            raise real.NVMLError(real.NVML_ERROR_INVALID_ARGUMENT)
+        return index
+
+    def nvmlDeviceGetFieldValues(self, _handle, wanted):  # noqa: N802
+        return [self._field(number) for number in wanted]
+
+    def _field(self, number):
+        names = {getattr(real, name): name for name in self.fields}
+        if number not in names:
+            return SimpleNamespace(nvmlReturn=real.NVML_ERROR_NOT_SUPPORTED, valueType=0, value=None)
+        value = self.fields[names[number]]
+        return SimpleNamespace(
+            nvmlReturn=real.NVML_SUCCESS,
+            valueType=real.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG,
+            value=SimpleNamespace(ullVal=value() if callable(value) else value),
+        )
+
+    def __getattr__(self, name):
+        found = getattr(real, name)
+        if not name.startswith("nvml") or not callable(found):
+            return found
+
+        def answer(*arguments):
+            assert self.open > 0, f"{name} before nvmlInit"
+            value = self.answers.get(name, UNSUPPORTED)
+            if value is UNSUPPORTED:
+                raise real.NVMLError(real.NVML_ERROR_NOT_SUPPORTED)
+            if isinstance(value, dict):
+                value = value[arguments[1:]]
+            return value() if callable(value) else value
+
+        return answer
+
+
+def process(pid=None, used=None):
+    """A process on the device; this one by default."""
+    return SimpleNamespace(pid=pid or os.getpid(), usedGpuMemory=used)

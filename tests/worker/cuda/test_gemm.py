@@ -1,0 +1,262 @@
+"""Matrix products: which algorithm is taken, which matrices in turn, and what passes the check."""
+
+import importlib
+
+import pytest
+
+from service.protocol.work import Gemm
+from service.worker.benchmark import Unsupported
+from service.worker.cuda import PREPARE, bindings, cublaslt, gemm, power
+from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt, _tf32
+from tests.worker.cuda.fake_nvml import process
+from tests.worker.cuda.test_cuda import SEED, asked
+
+MIB = 2**20
+DTYPES = ["fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "int8"]
+
+
+@pytest.fixture
+def lt(driver, monkeypatch):
+    """A cuBLASLt whose products take a known time on the clock of the driver's events."""
+    fake = FakeLt(driver.advance)
+    modules = {"nvmath.bindings.cublasLt": fake, "nvmath.bindings.cublas": CUBLAS}
+    monkeypatch.setattr(
+        bindings, "import_module", lambda name: modules.get(name) or importlib.import_module(name)
+    )
+    yield fake
+    assert fake.objects == {}
+
+
+def product(dtype="bf16", m=96, n=80, k=64):
+    work = {"dtype": dtype, "m": m, "n": n, "k": k}
+    return PREPARE["gemm"](asked("gemm", metric="flops_per_second", **work), SEED, 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(96, 80, 64), (1, 48, 128), (16, 16, 16)])
+def test_every_format_is_computed_and_passes(lt, dtype, shape):
+    with product(dtype, *shape) as timed:
+        correctness = timed.check()
+    assert correctness.passed, correctness
+    if dtype == "int8":
+        assert correctness.largest_error == 0
+    assert timed.facts.accumulation == cublaslt.KINDS[dtype].accumulation
+    assert timed.facts.library == "cublasLt 13.0.2"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_mode_is_said_to_the_library(lt, dtype):
+    with product(dtype):
+        (operation,) = [found for found in lt.objects.values() if hasattr(found, "compute")]
+        assert operation.set == {"TRANSA": 1, "TRANSB": 0} | (
+            {"FAST_ACCUM": 1} if dtype == "fp8_e4m3" else {}
+        )
+        assert operation.compute.name == cublaslt.KINDS[dtype].compute
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_wrong_product_does_not_pass(lt, dtype):
+    def transposed_tile(result):
+        result[:16, :16] = result[:16, :16].T.copy()
+        return result
+
+    with product(dtype) as timed:
+        lt.spoils = transposed_tile
+        assert not timed.check().passed
+        lt.spoils = lambda result: result * 1.1
+        assert not timed.check().passed
+
+
+def test_fp32_that_went_through_tf32_does_not_pass(lt):
+    """As a variable of the environment can make it: only the error shows it."""
+    with product("fp32", k=1024) as timed:
+        real = lt._matrix
+        lt._matrix = lambda *arguments: _tf32(real(*arguments))
+        correctness = timed.check()
+        assert not correctness.passed
+        assert correctness.largest_error < gemm.TOLERANCES["tf32"]
+
+
+def test_a_product_that_is_not_written_does_not_pass(lt, monkeypatch):
+    with product("bf16") as timed:
+        monkeypatch.setattr(timed._matmul, "queue", lambda *_: None)
+        correctness = timed.check()
+    assert not correctness.passed
+    assert correctness.largest_error == 1e30
+
+
+def test_the_fastest_of_the_proposals_is_taken(lt):
+    lt.microseconds, lt.states = [100, 10, 90, 70], [0, 7, 0, 0]
+    with product() as timed:
+        # The second has a state that says it cannot run.
+        assert timed.facts.algorithm == "algorithm 30, tile 31, stages 36, split-k 32; fastest of 3 proposed"
+        lt.products.clear()
+        assert timed.execute(4) == 280_000
+        assert [place for place, *_ in lt.products] == [3] * 4
+
+
+def test_the_search_ends_when_its_time_is_over(lt, monkeypatch):
+    monkeypatch.setattr(gemm, "SEARCH_SECONDS", -1.0)
+    with product() as timed:
+        assert timed.facts.algorithm.startswith("algorithm 0,")
+        assert timed.facts.algorithm.endswith("fastest of 1 proposed")
+
+
+def test_matrices_take_turns_until_the_cache_holds_none_of_them(lt):
+    with product("fp32", 512, 512, 512) as timed:
+        # Three matrices of 1 MiB, against 20 times a cache of 1 MiB.
+        assert timed.facts.rotated_buffers == 7
+        assert timed.facts.working_set_bytes == 21 * MIB
+        lt.products.clear()
+        timed.execute(5)
+        timed.execute(9)
+        results = [result for *_, result in lt.products]
+        assert len(set(results)) == 7
+        assert results[:7] == results[7:]
+
+
+def test_small_matrices_are_flushed_out_before_each_product(lt, driver):
+    with product("fp32", 16, 16, 16) as timed:
+        assert timed.facts.rotated_buffers == gemm.MOST_SETS
+        driver.forget()
+        assert timed.execute(3) == 210_000
+        assert driver.journal == ["flush", "record", "record"] * 3
+
+
+def test_a_flush_comes_before_the_clock_of_every_sample(lt, driver):
+    with product("fp32", 512, 512, 512) as timed:
+        driver.forget()
+        driver.takes("flush", 5000)
+        assert timed.execute(2) == 140_000
+        assert driver.journal == ["flush", "record", "record"]
+
+
+def test_a_format_that_the_device_lacks_is_unsupported(lt, monkeypatch):
+    monkeypatch.setitem(cublaslt.KINDS, "fp8_e4m3", cublaslt.KINDS["fp8_e4m3"]._replace(capability=(10, 0)))
+    with pytest.raises(Unsupported, match=r"fp8_e4m3 needs compute capability 10\.0"), product("fp8_e4m3"):
+        pass
+
+
+def test_a_library_that_refuses_is_unsupported(lt):
+    lt.states = []
+    with pytest.raises(Unsupported, match="no algorithm"), product():
+        pass
+    lt.refuses = True
+    with pytest.raises(Unsupported, match=r"^cuBLASLt: the library was not initialized$"), product():
+        pass
+
+
+def test_matrices_that_do_not_fit_are_unsupported(lt, driver):
+    driver.memory(64 * MIB)
+    with (
+        pytest.raises(Unsupported, match=r"needs 50331648 bytes, \d+ are free"),
+        product("fp32", 2048, 2048, 2048),
+    ):
+        pass
+
+
+def test_the_memory_of_a_context_with_the_library_holds_the_library_open(lt, fake_nvml, driver):
+    seen = []
+
+    def processes():
+        seen.extend(lt.objects.values())
+        return [process(used=600 * MIB)]
+
+    fake_nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = processes
+    fake_nvml.answers["nvmlDeviceGetMemoryInfo"] = lambda: type("Info", (), {"used": 0})
+    with PREPARE["context_memory"](
+        asked("context_memory", metric="bytes", with_library=True), SEED, 0
+    ) as reading:
+        assert reading.read() == [600.0 * MIB]
+    assert any(getattr(found, "kind", None) == "handle" for found in seen)
+    assert len(lt.products) == 1
+
+
+class Meter:
+    """An energy counter that moves in steps of 100 ms on a clock that only sleeping moves."""
+
+    def __init__(self, watts):
+        self.now, self.watts = 0.0, watts
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def monotonic(self):
+        return self.now
+
+    def millijoules(self):
+        return round(int(self.now * 10) * 100 * self.watts)
+
+
+@pytest.fixture
+def meter(fake_nvml, monkeypatch):
+    meter = Meter(123)
+    fake_nvml.answers["nvmlDeviceGetTotalEnergyConsumption"] = meter.millijoules
+    monkeypatch.setattr(power, "time", meter)
+    return meter
+
+
+def read_power(load, **parameters):
+    work = {"load": load, "window_seconds": 30.0, "settle_seconds": 5.0} | parameters
+    return PREPARE["power"](asked("power", metric="watts", **work), SEED, 0)
+
+
+def test_power_is_energy_over_time_between_steps_of_the_counter(meter):
+    with read_power("idle") as reading:
+        found = reading.read()
+    assert found == pytest.approx([123.0] * 3, rel=1e-3)
+    assert meter.now == pytest.approx(35.4, abs=0.5)
+
+
+def test_idle_makes_no_context_and_context_makes_one(meter, driver):
+    with read_power("idle") as reading:
+        reading.read()
+        assert driver.journal == []
+    with read_power("context") as reading:
+        assert driver.journal == ["retain"]
+        assert reading.read() == pytest.approx([123.0] * 3, rel=1e-3)
+
+
+@pytest.mark.parametrize(("load", "kernel"), [("gemm", None), ("stream", "stream_copy")])
+def test_a_load_runs_while_the_energy_is_read(meter, driver, lt, monkeypatch, load, kernel):
+    monkeypatch.setattr(power, "GEMM_SIDE", 64)
+    monkeypatch.setattr(power, "STREAM_BYTES", MIB)
+    driver.takes("stream_copy", 60_000)
+    lt.microseconds = [60_000] * 3
+    with read_power(load) as reading:
+        driver.forget()
+        lt.products.clear()
+        assert reading.read() == pytest.approx([123.0] * 3, rel=1e-3)
+        assert (kernel in driver.journal) if kernel else lt.products
+        assert "load" in reading.facts.library
+
+
+def test_a_load_that_fails_is_a_failure(meter, driver, monkeypatch):
+    monkeypatch.setattr(power, "STREAM_BYTES", MIB)
+    driver.takes("stream_copy", 60_000)
+    with read_power("stream", settle_seconds=0.0) as reading:
+        driver.fact("sync_event", 700)
+        with pytest.raises(RuntimeError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
+            reading.read()
+        driver.fact("sync_event", 0)
+
+
+def test_a_device_without_an_energy_counter_is_unsupported(fake_nvml):
+    with pytest.raises(Unsupported, match="energy counter: Not Supported"), read_power("idle"):
+        pass
+
+
+def test_a_counter_that_stands_still_or_goes_back_gives_no_figure(meter, fake_nvml):
+    fake_nvml.answers["nvmlDeviceGetTotalEnergyConsumption"] = 7
+    with read_power("idle") as reading, pytest.raises(Unsupported, match="stood still"):
+        reading.read()
+    back = iter([9, 9, 9, 3])
+    fake_nvml.answers["nvmlDeviceGetTotalEnergyConsumption"] = lambda: next(back)
+    with read_power("idle") as reading, pytest.raises(RuntimeError, match="went back from 9 to 3 mJ"):
+        reading.read()
+
+
+def test_the_bytes_of_a_product_are_those_of_its_matrices():
+    amount = Gemm(kind="gemm", dtype="fp8_e4m3", m=16, n=8192, k=4096).amount()
+    assert amount.moved_bytes == 16 * 4096 + 8192 * 4096 + 16 * 8192 * 2
+    assert amount.flops == 2 * 16 * 8192 * 4096

@@ -1,0 +1,155 @@
+"""A device over a window: spreads of readings, differences of counters, and gaps for what it does not say."""
+
+import time
+
+import pynvml
+import pytest
+
+from service.protocol.results import Spread
+from service.worker import telemetry
+from service.worker.telemetry import REASONS, watch
+from tests.worker.cuda.fake_nvml import process
+
+
+class Rising:
+    """A counter that grows by a step each time it is read."""
+
+    def __init__(self, start, step):
+        self.value, self.step = start - step, step
+
+    def __call__(self):
+        self.value += self.step
+        return self.value
+
+
+def test_everything_a_device_reports(fake_nvml, monkeypatch):
+    clocks = iter([345, 1980, 1755])
+    fake_nvml.answers |= {
+        "nvmlDeviceGetClockInfo": lambda: next(clocks, 1755),
+        "nvmlDeviceGetTemperature": 61,
+        "nvmlDeviceGetPowerUsage": 652_500,
+        "nvmlDeviceGetTotalEnergyConsumption": Rising(5_000_000, 1_400_000),
+        "nvmlDeviceGetCurrentClocksEventReasons": 0x4 | 0x20,
+        "nvmlDeviceGetTotalEccErrors": Rising(7, 0),
+        "nvmlDeviceGetCurrPcieLinkGeneration": 5,
+        "nvmlDeviceGetCurrPcieLinkWidth": 16,
+        "nvmlDeviceGetComputeRunningProcesses": [process(), process(1)],
+    }
+    fake_nvml.fields = {
+        "NVML_FI_DEV_MEMORY_TEMP": 74,
+        "NVML_FI_DEV_PERF_POLICY_POWER": Rising(10**9, 250_000_000),
+        "NVML_FI_DEV_PERF_POLICY_SYNC_BOOST": 0,
+        "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN": Rising(0, 1_000),
+        "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN": 0,
+        "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN": 3,
+    }
+    monkeypatch.setattr(telemetry, "SHORTEST_ENERGY_SECONDS", 0.0)
+    with watch(0, period_seconds=0.01) as window:
+        time.sleep(0.1)
+    found = window.telemetry
+    assert window.gaps == []
+    assert found.sample_count > 2
+    assert found.sm_clock_hz.minimum == 345_000_000
+    assert found.temperature_celsius == Spread(minimum=61, median=61, maximum=61)
+    assert found.memory_temperature_celsius.median == 74
+    assert found.power_watts.median == 652.5
+    assert found.energy_joules == 1400.0
+    assert found.energy_power_watts == pytest.approx(1400 / found.window_seconds, rel=0.3)
+    assert found.throttle_seconds.sw_power_cap == 0.25
+    assert found.throttle_seconds.sw_thermal == 1e-6
+    assert found.throttle_seconds.hw_thermal == found.throttle_seconds.hw_power_brake == 0
+    assert found.throttle_reasons == ["sw-power-cap", "sw-thermal"]
+    assert (found.ecc_corrected, found.ecc_uncorrected) == (0, 0)
+    assert (found.pcie_generation, found.pcie_width) == (5, 16)
+    assert found.other_processes == 1
+
+
+def test_what_a_device_does_not_report_is_a_gap_and_never_a_zero(fake_nvml):
+    with watch(0, period_seconds=0.01) as window:
+        time.sleep(0.02)
+    written = window.telemetry.model_dump(mode="json")
+    # Nobody uses the device, which is known; everything else is not.
+    known = {"window_seconds", "sample_period_seconds", "sample_count", "load_average", "other_processes"}
+    assert written.keys() - known == {"throttle_seconds", "throttle_reasons"}
+    assert written["throttle_seconds"] == {}
+    assert written["throttle_reasons"] == []
+    missing = {gap.pointer.removeprefix("/measurement/telemetry/") for gap in window.gaps}
+    assert missing == {
+        "sm_clock_hz", "memory_clock_hz", "temperature_celsius", "memory_temperature_celsius", "power_watts",
+        "energy_joules", "ecc_corrected", "ecc_uncorrected", "pcie_generation", "pcie_width",
+        "throttle_reasons", *(f"throttle_seconds/{name}" for name in telemetry.THROTTLE_COUNTERS),
+    }  # fmt: skip
+    assert {gap.code for gap in window.gaps} == {"not-supported"}
+
+
+def test_energy_of_a_short_window_is_left_out(fake_nvml):
+    fake_nvml.answers["nvmlDeviceGetTotalEnergyConsumption"] = Rising(0, 1000)
+    with watch(0) as window:
+        pass
+    assert "energy_joules" not in window.telemetry.model_dump(mode="json")
+    (gap,) = [gap for gap in window.gaps if gap.pointer.endswith("energy_joules")]
+    assert gap.code == "window-too-short"
+
+
+def test_a_counter_that_went_back_is_a_gap(fake_nvml):
+    fake_nvml.answers["nvmlDeviceGetTotalEnergyConsumption"] = Rising(9000, -1000)
+    fake_nvml.fields["NVML_FI_DEV_PERF_POLICY_POWER"] = Rising(50, -10)
+    with watch(0) as window:
+        pass
+    codes = {gap.pointer.rpartition("/")[2]: gap.code for gap in window.gaps}
+    assert codes["energy_joules"] == codes["sw_power_cap"] == "counter-went-back"
+    assert "sw_power_cap" not in window.telemetry.throttle_seconds.model_dump(mode="json")
+
+
+def test_processes_that_cannot_be_told_apart_are_a_gap(fake_nvml):
+    fake_nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = [process(1), process(2)]
+    with watch(0) as window:
+        pass
+    assert "other_processes" not in window.telemetry.model_dump(mode="json")
+    (gap,) = [gap for gap in window.gaps if gap.pointer.endswith("other_processes")]
+    assert gap.code == "own-process-not-listed"
+
+
+def test_without_nvml_there_is_one_gap(fake_nvml, monkeypatch):
+    def missing():
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+    monkeypatch.setattr(fake_nvml, "nvmlInit", missing)
+    with watch(0) as window:
+        pass
+    assert [(gap.pointer, gap.code) for gap in window.gaps] == [("/measurement/telemetry", "no-nvml")]
+    assert window.telemetry.window_seconds >= 0
+    assert window.telemetry.sample_count == 0
+
+
+def test_a_processor_has_a_load_and_no_gaps():
+    with watch(None) as window:
+        pass
+    assert window.gaps == []
+    assert window.telemetry.load_average >= 0
+
+
+def test_a_sampler_that_breaks_says_so(fake_nvml):
+    fake_nvml.answers["nvmlDeviceGetClockInfo"] = lambda: 1 // 0
+    with pytest.raises(ZeroDivisionError), watch(0):
+        pass
+
+
+def test_a_failure_inside_the_window_is_what_comes_out(fake_nvml):
+    with pytest.raises(KeyError), watch(0):
+        raise KeyError
+
+
+def test_the_reasons_are_those_of_the_driver():
+    names = {
+        "gpu-idle": "GpuIdle", "application-clocks": "ApplicationsClocksSetting",
+        "sw-power-cap": "SwPowerCap",
+        "hw-slowdown": "HwSlowdown", "sync-boost": "SyncBoost", "sw-thermal": "SwThermalSlowdown",
+        "hw-thermal": "HwThermalSlowdown", "hw-power-brake": "HwPowerBrakeSlowdown",
+        "display-clock": "DisplayClockSetting",
+    }  # fmt: skip
+    assert {name: getattr(pynvml, f"nvmlClocksEventReason{names[name]}") for name in names} == {
+        name: bit for bit, name in REASONS.items()
+    }
+    for constant in (*telemetry.THROTTLE_COUNTERS.values(), "NVML_FI_DEV_MEMORY_TEMP"):
+        assert isinstance(getattr(pynvml, constant), int)
