@@ -28,6 +28,8 @@ from service.auth.service import HeldKeys, Keys, settle
 from service.background.endpoints import JobsFace
 from service.background.endpoints import router as background_jobs
 from service.background.service import working
+from service.benchmarks import endpoints as benchmarks
+from service.benchmarks.face import BenchmarksFace
 from service.catalog.accelerators.endpoints import router as accelerators
 from service.catalog.face import CatalogFace
 from service.catalog.grids.endpoints import router as grids
@@ -47,6 +49,7 @@ from service.kit.subjects import permission
 from service.kit.web import add_routes, install_problem_handlers
 from service.metrics import scrape
 from service.openapi import openapi_document
+from service.protocol.suites import shipped_suites
 from service.settings import Settings
 from service.snapshot.service import SnapshotStore
 
@@ -62,6 +65,11 @@ ROUTERS = (
     tenants,
     background_jobs,
     audit_events,
+    benchmarks.suites,
+    benchmarks.runs,
+    benchmarks.results,
+    benchmarks.reporting,
+    benchmarks.leases,
 )
 log = logging.getLogger(__name__)
 
@@ -109,6 +117,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.auth = AuthFace(database, writes=writes, keys=keys, tokens=tokens, on_change=refresh)
     state.audit = AuditFace(database, writes=writes, tokens=tokens)
     state.jobs = JobsFace(database, writes=writes, tokens=tokens)
+    state.benchmarks = BenchmarksFace(database, writes=writes, tokens=tokens, suites=shipped_suites())
     state.batch_turn = asyncio.Lock()
     state.draining = False
     state.background_threads = settings.background_threads

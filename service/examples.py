@@ -3,11 +3,17 @@
 import json
 from typing import Any, Final
 
+from service import __version__
+from service.benchmarks.conditions import conditions
+from service.benchmarks.figures import measured
 from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
 from service.catalog.nouns import MODELS, NOUNS
 from service.catalog.rows import Document, Noun
 from service.estimates.service import ESTIMATES
+from service.protocol.canonical import digest
+from service.protocol.results import Result
+from service.protocol.suites import shipped_suites
 from service.snapshot.service import shipped_snapshot
 
 REFERENCE_QUESTION: Final[dict[str, Any]] = {
@@ -35,6 +41,43 @@ _COST: Final[dict[str, Any]] = {key: value for key, value in REFERENCE_QUESTION.
 _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
 _SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
+
+_RUN_ID: Final = "8c1f0a6b2d7e4c5f9a3b6d8e0f1a2b3c"
+_NODE_ID: Final = "n4w7c0z5r8e1t6qb"
+_SUITE: Final = shipped_suites()["cpu-first"]
+_BENCHMARK: Final = _SUITE.benchmarks[0]
+_RECORD: Final[dict[str, Any]] = {
+    "result_id": "019aa6f2-7c31-7b5e-9d04-3f8a61c2e7b9",
+    "run_id": _RUN_ID,
+    "fencing_token": 1,
+    "attempt": 1,
+    "nonce": "6" * 32,
+    "node_id": _NODE_ID,
+    "boot_id_sha256": "7" * 64,
+    "inventory_sha256": "8" * 64,
+    "worker_version": __version__,
+    "suite_id": _SUITE.id,
+    "suite_version": _SUITE.version,
+    "seed": 20261120,
+    "repeat": 1,
+    "benchmark": _BENCHMARK.model_dump(mode="json"),
+    "device": "cpu",
+    "started_at": "2026-11-20T12:00:00Z",
+    "finished_at": "2026-11-20T12:00:02Z",
+    "started_monotonic_seconds": 5000.0,
+    "finished_monotonic_seconds": 5002.0,
+    "status": "ok",
+    "measurement": {
+        "library": "numpy 2.4.6, OpenBLAS 0.3.30",
+        "data": "normal(0, 1)",
+        "timer": "host_clock",
+        "warmup_seconds": 0.3,
+        "warmup_iterations": 12,
+        "samples_ns": [23_415_870, 23_390_114, 23_544_902],
+        "stop_reason": "spread",
+    },
+}
+"""One repeat of a product of matrices, in three samples."""
 
 _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_memory": _SERVED,
@@ -148,6 +191,13 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "create_api_key": {"name": "Capacity dashboard", "scopes": ["estimates:read", "models:read"]},
     "rotate_api_key": {"overlap_seconds": 86400},
     "create_tenant": {"id": "research", "name": "Research"},
+    "create_benchmark_run": {"suite_id": "cpu-first", "note": "Before the new memory"},
+    "report_benchmark_result": _RECORD,
+    "complete_lease": {
+        "fencing_token": 1,
+        "outcome": "completed",
+        "results": [{"result_id": _RECORD["result_id"], "content_sha256": "5" * 64}],
+    },
 }
 _COPIED = ("offer", "accelerator", "link", "model", "grid", "site")
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
@@ -159,7 +209,7 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
 
 def answers() -> dict[str, Any]:
     """What a fresh service answers to each example, by operation."""
-    return _estimates() | _rows() | _TRUST
+    return _estimates() | _rows() | _TRUST | _benchmarks()
 
 
 def _estimates() -> dict[str, Any]:
@@ -248,11 +298,101 @@ _TRUST: Final[dict[str, Any]] = {
     "list_audit_events": {"items": [_EVENT], "next_page_token": None},
     "verify_audit_events": {"valid": True, "events": 2, "head_hash": "b" * 64},
 }
+
+
+def _benchmarks() -> dict[str, Any]:
+    run = {
+        **EXAMPLES["create_benchmark_run"],
+        "id": _RUN_ID,
+        "suite_version": _SUITE.version,
+        "device": _SUITE.device,
+        "seed": _RECORD["seed"],
+        "state": "waiting",
+        "attempt": 0,
+        "cancel_requested": False,
+        "progress": [],
+        "created_at": _WRITTEN_AT,
+    }
+    ended = {"cancel_requested": True, "state": "cancelled", "finished_at": _WRITTEN_AT}
+    suite = _SUITE.model_dump(mode="json")
+    suite["benchmarks"] = suite["benchmarks"][:1]
+    result = _result()
+    figures = {name: result[name] for name in ("benchmark", "metric", "direction")}
+    value = dict.fromkeys(("value", "lowest", "highest"), result["figure"])
+    compared = {
+        "run_id": _RUN_ID,
+        "node_id": _NODE_ID,
+        "suite_version": _SUITE.version,
+        "received_at": _WRITTEN_AT,
+        **value,
+        "repeats": 1,
+        **{f"sample_{name}": result["summary"][name] for name in ("minimum", "median", "q3")},
+        "has_clocks": False,
+        "verdict": "same",
+        "relative_change": 0.0,
+    }
+    shared = {name: result[name] for name in ("work_sha256", "hardware", "hardware_sha256")}
+    return {
+        "list_benchmark_suites": {"items": [suite], "next_page_token": None},
+        "get_benchmark_suite": suite,
+        "list_benchmark_runs": {"items": [run], "next_page_token": None},
+        "create_benchmark_run": run,
+        "get_benchmark_run": {**run, "figures": [{**figures, **value, "repeats": 1}]},
+        "cancel_benchmark_run": {**run, **ended},
+        "list_benchmark_results": {"items": [result], "next_page_token": None},
+        "get_benchmark_result": {**result, "record": _RECORD},
+        "compare_benchmark_results": {**figures, **shared, "baseline": compared, "runs": [compared]},
+        "report_benchmark_result": {
+            "result_id": _RECORD["result_id"],
+            "content_sha256": "5" * 64,
+            "lease": "current",
+        },
+        "complete_lease": {"state": "completed"},
+    }
+
+
+def _result() -> dict[str, Any]:
+    record = Result.model_validate_json(json.dumps(_RECORD))
+    found = measured(record)
+    assert found is not None  # noqa: S101
+    copied = (
+        "run_id",
+        "attempt",
+        "fencing_token",
+        "repeat",
+        "node_id",
+        "suite_id",
+        "suite_version",
+        "device",
+    )
+    return {
+        "id": _RECORD["result_id"],
+        "content_sha256": "5" * 64,
+        **{name: _RECORD[name] for name in (*copied, "status", "started_at", "finished_at")},
+        "benchmark": _BENCHMARK.name,
+        "lease": "current",
+        "is_counted": True,
+        "hardware": "Intel(R) Xeon(R) Processor @ 2.10GHz",
+        "hardware_sha256": "9" * 64,
+        "work_sha256": digest(_BENCHMARK.work),
+        "metric": _BENCHMARK.metric,
+        "direction": _BENCHMARK.direction,
+        "figure": found.figure,
+        "summary": found.summary._asdict(),
+        "conditions": conditions(record),
+        "received_at": _WRITTEN_AT,
+    }
+
+
 EXAMPLE_IDS: Final[dict[str, str]] = {
     **{noun: EXAMPLES[f"create_{noun.removesuffix('s')}"]["id"] for noun in NOUNS},
     "api-keys": _KEY["id"],
     "tenants": _TENANT["id"],
     "background-jobs": _JOB["id"],
+    "benchmark-suites": _SUITE.id,
+    "benchmark-runs": _RUN_ID,
+    "benchmark-results": _RECORD["result_id"],
+    "leases": _RUN_ID,
 }
 """An id for the path of each collection."""
 

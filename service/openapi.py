@@ -86,6 +86,10 @@ _TAGS = (
     ("api-keys", "Keys with which programs call the service."),
     ("tenants", "Whose data is whose; for the operator of the service."),
     ("background-jobs", "What the service does by itself."),
+    ("benchmark-suites", "What nodes can measure."),
+    ("benchmark-runs", "Suites, each run once on one node."),
+    ("benchmark-results", "What was measured, with its raw samples; computed again, compared, exported."),
+    ("leases", "The right of a node to run a suite."),
     ("audit-events", "The record of every stored write."),
 )
 _PROBLEMS = {
@@ -225,7 +229,7 @@ def _complete_parameters(path: str, operation: dict[str, Any]) -> None:
         elif parameter["in"] == "header":
             name = parameter["name"] = parameter["name"].title()
             parameter["example"] = _EXAMPLE_HEADERS[name]
-            del schema["default"]
+            schema.pop("default", None)
             if name == "If-Match":
                 parameter["required"] = True
                 schema["pattern"] = r'^(\*|"(shipped-)?[0-9]{1,19}")$'
@@ -238,6 +242,7 @@ _EXAMPLE_HEADERS = {
     "If-Match": '"1"',
     "If-None-Match": '"1"',
     "Idempotency-Key": "2026-11-21-h100-offer",
+    "Content-Digest": "sha-256=:pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=:",
 }
 _MORE_HEADERS = {
     "401": ["WWW-Authenticate"],
@@ -254,8 +259,9 @@ def _complete_responses(operation: dict[str, Any], answer: object) -> None:
         response["headers"] = {**response.get("headers", {}), **headers}
         if status in _SUCCESSES:
             response["description"] = _SUCCESSES[status]
-            for content in response.get("content", {}).values():
-                content["example"] = answer
+            for kind, content in response.get("content", {}).items():
+                if kind == "application/json":
+                    content["example"] = answer
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -268,6 +274,8 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         routes=app.routes,
         tags=[{"name": name, "description": text} for name, text in _TAGS],
         servers=[{"url": "/", "description": "This service."}],
+        # A record is sent and shown in one shape.
+        separate_input_output_schemas=False,
     )
     components = document["components"]
     components["securitySchemes"] = _SECURITY_SCHEMES

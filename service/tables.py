@@ -2,13 +2,23 @@
 
 from service.audit import tables as audit_tables
 from service.auth import tables as auth_tables
+from service.benchmarks import tables as benchmark_tables
 from service.catalog import tables as catalog_tables
 from service.kit import idempotency
 from service.kit.database import Base
 from service.kit.jobs import tables as job_tables
+from service.nodes import tables as node_tables
 
 # Importing them fills the metadata.
-_MODULES = (audit_tables, auth_tables, catalog_tables, idempotency, job_tables)
+_MODULES = (
+    audit_tables,
+    auth_tables,
+    benchmark_tables,
+    catalog_tables,
+    idempotency,
+    job_tables,
+    node_tables,
+)
 
 METADATA = Base.metadata
 TABLES = METADATA.sorted_tables

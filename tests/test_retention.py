@@ -128,4 +128,6 @@ def test_schedules():
         "jobs.expire": timedelta(hours=1),
         "idempotency-keys.expire": timedelta(hours=1),
         "api-keys.expire": timedelta(days=1),
+        "enrolment-tokens.expire": timedelta(days=1),
+        "leases.settle": timedelta(minutes=1),
     }

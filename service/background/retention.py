@@ -8,6 +8,7 @@ from service.kit import idempotency
 from service.kit.database import Writer
 from service.kit.jobs.kinds import Done, Job, Kind
 from service.kit.jobs.schedules import Nothing, Schedule
+from service.nodes.service import expire_tokens
 
 
 def _expiry(name: str, every: timedelta, expire: Callable[[Writer], int]) -> Schedule:
@@ -22,4 +23,5 @@ def _expiry(name: str, every: timedelta, expire: Callable[[Writer], int]) -> Sch
 EXPIRIES = (
     _expiry("idempotency-keys.expire", timedelta(hours=1), idempotency.expire),
     _expiry("api-keys.expire", timedelta(days=1), expire_keys),
+    _expiry("enrolment-tokens.expire", timedelta(days=1), expire_tokens),
 )

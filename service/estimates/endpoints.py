@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from service.estimates import cost, memory, throughput, utility_bill
 from service.estimates.service import ESTIMATES, answer
 from service.kit.problems import BadRequest, FieldError
-from service.kit.web import Written, api_router
+from service.kit.web import AskingRoute, Written, api_router
 from service.questions.answers import (
     CostAnswer,
     CostAnswers,
@@ -48,7 +48,7 @@ REVISION_PARAMETER = {
     "schema": {"type": "integer", "format": "int64", "minimum": 0, "maximum": 10**REVISION_DIGITS - 1},
 }
 
-router = api_router("/v1/estimates", tag="estimates", stores=False)
+router = api_router("/v1/estimates", tag="estimates", route_class=AskingRoute)
 
 _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "memory": TypeAdapter(MemoryAnswer).serializer.to_json,

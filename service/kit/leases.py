@@ -97,7 +97,13 @@ def _due(seconds: float) -> dict[str, Any]:
     return {"due_at": after(seconds), "span_seconds": seconds}
 
 
-def claim(session: Writer, table: type[Row], *conditions: ColumnElement[bool], seconds: float) -> Row | None:
+def claim(
+    session: Writer,
+    table: type[Row],
+    *conditions: ColumnElement[bool],
+    seconds: float,
+    **values: Any,  # noqa: ANN401
+) -> Row | None:
     """Claim the most overdue row that meets ``conditions``, or None: one conditional statement."""
     candidate = (
         select(table.id)
@@ -112,7 +118,7 @@ def claim(session: Writer, table: type[Row], *conditions: ColumnElement[bool], s
     statement = (
         update(table)
         .where(table.id == candidate)
-        .values(state=RUNNING, **raised, **_due(seconds))
+        .values(state=RUNNING, **raised, **_due(seconds), **values)
         .returning(table)
     )
     return session.scalars(statement, execution_options={"populate_existing": True}).one_or_none()
@@ -138,9 +144,16 @@ def write(
     return row
 
 
-def renew(session: Writer, table: type[Row], lease: Lease, *, seconds: float) -> Row:
+def renew(
+    session: Writer,
+    table: type[Row],
+    lease: Lease,
+    *conditions: ColumnElement[bool],
+    seconds: float,
+    **values: Any,  # noqa: ANN401
+) -> Row:
     """Hold on for ``seconds`` from now. A lease that has ended is not taken up again."""
-    return write(session, table, lease, table.due_at > now(), **_due(seconds))
+    return write(session, table, lease, table.due_at > now(), *conditions, **_due(seconds), **values)
 
 
 def release(session: Writer, table: type[Row], lease: Lease, *, delay: float, **values: Any) -> Row:  # noqa: ANN401

@@ -7,10 +7,10 @@ type, and errors answered as problem details.
 import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, get_origin, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, FastAPI, Request, Response, params
+from fastapi import APIRouter, Depends, FastAPI, Request, Response, params
 from fastapi.dependencies.models import Dependant
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
@@ -82,6 +82,7 @@ def json_response(
     return Response(to_json(content), status, headers=dict(headers or {}), media_type="application/json")
 
 
+_BODY = "body"
 RouteHandler = Callable[[Request], Awaitable[Response]]
 
 _ERRORS_READ = 2000
@@ -186,11 +187,14 @@ class JsonRoute(APIRoute):
     _query: Mapping[str, bool]
     stores = True
     """Whether the operations that are not GET change what is stored."""
+    needs: Permission | None = None
+    """What the operations need, where it is not their tag's `read` or `write`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **options)
         writes = self.stores and "GET" not in (self.methods or ())
-        self.permission: Permission = permission(str(self.tags[0]), "write" if writes else "read")
+        own = permission(str(self.tags[0]), "write" if writes else "read")
+        self.permission: Permission = self.needs or own
 
     def get_route_handler(self) -> RouteHandler:  # type: ignore[override]
         """FastAPI's hook: what answers a request to this route."""
@@ -262,7 +266,7 @@ def _validated(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
 
 def _validating(handle: RouteHandler, body: TypeAdapter[Any]) -> RouteHandler:
     async def validating(request: Request) -> Response:
-        raw = await read_json(request.scope, request.receive)
+        raw = request.scope["state"][_BODY] = await read_json(request.scope, request.receive)
         value = _validated(body, raw)
         refuse_duplicates(raw)
         return await handle(_ValidatedRequest(request, value))
@@ -290,7 +294,21 @@ def _direct(
     return direct
 
 
-def api_router(prefix: str, *, tag: str, stores: bool = True) -> APIRouter:
+def _raw_body(request: Request) -> bytes:
+    raw: bytes = request.scope["state"][_BODY]
+    return raw
+
+
+RawBody = Annotated[bytes, Depends(_raw_body)]
+"""The body as it was sent, for an endpoint that keeps it or checks its digest."""
+
+
+def route_needing(needs: Permission) -> type[JsonRoute]:
+    """A kind of route whose operations all need one permission."""
+    return type("NeedingRoute", (JsonRoute,), {"needs": needs})
+
+
+def api_router(prefix: str, *, tag: str, route_class: type[JsonRoute] = JsonRoute) -> APIRouter:
     """A router of JSON routes whose operations are called as their functions.
 
     An operation needs the scope ``tag:read``, or ``tag:write`` where it stores something.
@@ -298,7 +316,7 @@ def api_router(prefix: str, *, tag: str, stores: bool = True) -> APIRouter:
     return APIRouter(
         prefix=prefix,
         tags=[tag],
-        route_class=JsonRoute if stores else AskingRoute,
+        route_class=route_class,
         generate_unique_id_function=lambda route: route.name,
     )
 

@@ -59,7 +59,9 @@ class Step(Message):
     """How far one benchmark is."""
 
     benchmark: Name
+    """Name in the suite."""
     state: Literal["waiting", "running", "done", "failed", "skipped"]
+    """How far it is."""
     repeat: Whole = 0
     """Repeats that have ended."""
     detail: Line | MISSING = MISSING
@@ -91,18 +93,22 @@ class StoredResult(Message):
     """A result that the node has had acknowledged."""
 
     result_id: Uuid
+    """Id of the result."""
     content_sha256: Sha256
+    """Digest of its bytes."""
 
 
 class Completion(Message):
     """A node is done with its lease. It ends only once every result it names is stored."""
 
     fencing_token: Token
+    """Of the lease."""
     outcome: Literal["completed", "failed", "released", "cancelled"]
     """`released` gives the run back, for another attempt that does not count."""
     reason: Code | MISSING = MISSING
     """Why a run failed or was released."""
     detail: Line | MISSING = MISSING
+    """The reason in words."""
     results: Annotated[list[StoredResult], Field(max_length=1000)] = []
     progress: Progress | MISSING = MISSING
 
@@ -111,3 +117,4 @@ class Completed(Reply):
     """What became of the run."""
 
     state: Literal["waiting", "completed", "failed", "cancelled", "dead"]
+    """`waiting` for another attempt, or ended."""

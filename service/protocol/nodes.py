@@ -154,6 +154,7 @@ class Software(Message):
     name: Name
     """driver, cuda_driver_api, nvrtc, cublas, numpy, python and the like."""
     version: Line
+    """As it says itself."""
 
 
 class Gap(Message):
@@ -162,7 +163,9 @@ class Gap(Message):
     pointer: Line
     """JSON Pointer of the absent member."""
     code: Name
+    """Stable name of the reason."""
     detail: Line = ""
+    """The reason in words."""
 
 
 class Inventory(Message):

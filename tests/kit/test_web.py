@@ -17,7 +17,8 @@ from service.kit import bodies
 from service.kit.admission import Admission
 from service.kit.context import RequestContext
 from service.kit.problems import Conflict, FieldError, anchor, pointer, problems_page
-from service.kit.web import add_routes, api_router, install_problem_handlers
+from service.kit.subjects import permission
+from service.kit.web import RawBody, add_routes, api_router, install_problem_handlers, route_needing
 
 
 class Colour(StrEnum):
@@ -62,6 +63,11 @@ def store(number: Annotated[int, Path(ge=0)], drawing: Drawing, size: Annotated[
         raise Conflict("seven is taken", FieldError("/number", "TAKEN", "is taken"))
     assert size
     return drawing
+
+
+@router.put("/kept/{number}")
+def keep(number: int, drawing: Drawing, content: RawBody) -> list[int]:
+    return [number, len(drawing.points), len(content)]
 
 
 @router.get("")
@@ -109,6 +115,24 @@ def test_both_ways_of_calling_an_endpoint_validate_alike(small):
     solved = call(small, "PUT", "/drawings/1", content=bad, headers={"content-type": "application/json"})
     assert direct["errors"] == solved.json()["errors"]
     assert direct["errors"][0]["pointer"] == "/shape/radius"
+
+
+def test_an_endpoint_can_have_the_body_as_it_was_sent(small):
+    sent = CIRCLE.replace(b", ", b",\n    ")
+    kept = call(small, "PUT", "/drawings/kept/1", content=sent, headers={"content-type": "application/json"})
+    assert kept.json() == [1, 0, len(sent)]
+
+
+def test_a_route_can_need_another_permission():
+    needing = route_needing(permission("drawings", "report"))
+    reporting = api_router("/drawings", tag="drawings", route_class=needing)
+
+    @reporting.put("/{number}")
+    def report(number: int) -> int:
+        return number
+
+    assert [route.permission.scope for route in reporting.routes] == ["drawings:report"]
+    assert {route.permission.scope for route in router.routes} == {"drawings:read", "drawings:write"}
 
 
 class TestHostileBodies:

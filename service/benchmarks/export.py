@@ -1,0 +1,172 @@
+"""Results as a table, one row each: the same columns as CSV and as Parquet, some rows at a time."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from service.benchmarks.schemas import Conditions, SampleSummary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Kind = Literal["text", "integer", "number", "boolean", "time"]
+Row = Mapping[str, Any]
+"""A result as it is shown to callers."""
+
+
+class Column(NamedTuple):
+    """A column, and where in a shown result its value stands."""
+
+    name: str
+    kind: Kind
+    path: tuple[str, ...]
+
+    def value(self, row: Row) -> Any:  # noqa: ANN401
+        """The value of a row; None where it is unknown."""
+        place: Any = row
+        for member in self.path:
+            if place is None:
+                return None
+            place = place.get(member)
+        # PostgreSQL gives a large number of a document back as an integer.
+        return float(place) if self.kind == "number" and place is not None else place
+
+
+_KINDS: Mapping[object, Kind] = MappingProxyType({int: "integer", float: "number", bool: "boolean"})
+_OWN: tuple[tuple[str, Kind], ...] = (
+    ("id", "text"),
+    ("content_sha256", "text"),
+    ("run_id", "text"),
+    ("attempt", "integer"),
+    ("fencing_token", "integer"),
+    ("benchmark", "text"),
+    ("repeat", "integer"),
+    ("lease", "text"),
+    ("conflicts_with", "text"),
+    ("is_counted", "boolean"),
+    ("node_id", "text"),
+    ("suite_id", "text"),
+    ("suite_version", "integer"),
+    ("device", "text"),
+    ("hardware", "text"),
+    ("hardware_sha256", "text"),
+    ("work_sha256", "text"),
+    ("metric", "text"),
+    ("direction", "text"),
+    ("status", "text"),
+    ("reason", "text"),
+    ("started_at", "time"),
+    ("finished_at", "time"),
+    ("received_at", "time"),
+)
+FIGURES = ("flops_per_second", "bytes_per_second", "seconds", "bytes", "watts")
+"""The figure stands in the column of its metric, so that every column has one unit."""
+
+
+def _kind(annotation: object) -> Kind:
+    """The kind of a column for the member of a shape, absent or not."""
+    if annotation in _KINDS:
+        return _KINDS[annotation]
+    return next((kind for part in get_args(annotation) if (kind := _kind(part)) != "text"), "text")
+
+
+def _members(shape: type[SampleSummary | Conditions], under: str, prefix: str) -> list[Column]:
+    return [
+        Column(f"{prefix}{name}", _kind(field.annotation), (under, name))
+        for name, field in shape.model_fields.items()
+    ]
+
+
+COLUMNS = (
+    *(Column(name, kind, (name,)) for name, kind in _OWN),
+    *(Column(f"figure_{metric}", "number", ("figures", metric)) for metric in FIGURES),
+    *_members(SampleSummary, "summary", "sample_"),
+    *_members(Conditions, "conditions", ""),
+)
+"""Samples are seconds of one execution, or readings in the unit of the metric."""
+
+
+def _values(row: Row) -> list[Any]:
+    figures = {row["metric"]: row.get("figure")}
+    return [column.value({**row, "figures": figures}) for column in COLUMNS]
+
+
+def as_csv(pages: Iterable[Sequence[Row]]) -> Iterator[bytes]:
+    """A line for each row, after one with the names; an unknown value is an empty cell."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow([column.name for column in COLUMNS])
+    for page in pages:
+        writer.writerows([_cell(value) for value in _values(row)] for row in page)
+        yield _taken(text)
+    yield _taken(text)
+
+
+def _taken(text: io.StringIO) -> bytes:
+    taken = text.getvalue()
+    text.seek(0)
+    text.truncate()
+    return taken.encode()
+
+
+def _cell(value: object) -> object:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case float():
+            return repr(value)
+        case _:
+            return value
+
+
+def as_parquet(pages: Iterable[Sequence[Row]]) -> Iterator[bytes]:
+    """A row group for each page."""
+    import pyarrow as pa  # noqa: PLC0415  # a fifth of a second to import
+    from pyarrow import parquet  # noqa: PLC0415
+
+    sink, schema = _Sink(), _schema(pa)
+    with parquet.ParquetWriter(pa.PythonFile(sink, "w"), schema) as writer:
+        for page in pages:
+            columns = zip(*map(_values, page), strict=True)
+            arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            yield sink.taken()
+    yield sink.taken()
+
+
+def _schema(arrow: Any) -> "pa.Schema":  # noqa: ANN401
+    types: Mapping[Kind, Callable[[], Any]] = {
+        "text": arrow.string,
+        "integer": arrow.int64,
+        "number": arrow.float64,
+        "boolean": arrow.bool_,
+        "time": lambda: arrow.timestamp("us", tz="UTC"),
+    }
+    return arrow.schema([(column.name, types[column.kind]()) for column in COLUMNS])
+
+
+class _Sink(io.RawIOBase):
+    """What a writer has written since it was last asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        """It takes everything."""
+        return True
+
+    def write(self, part: Any) -> int:  # noqa: ANN401
+        """Take a part."""
+        self._parts.append(bytes(part))
+        return len(self._parts[-1])
+
+    def taken(self) -> bytes:
+        """All parts since the last time."""
+        parts, self._parts = self._parts, []
+        return b"".join(parts)

@@ -1,0 +1,188 @@
+"""Every query of benchmark runs and results."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy.orm import Session, undefer
+
+from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
+from service.kit.database import Reader, Writer, insert_new
+
+After = tuple[datetime, str]
+"""Time and id of the row that a page follows."""
+Filters = Mapping[str, Collection[Any]]
+"""Values that a column may have; an empty collection lets all pass."""
+
+COUNTS: tuple[ColumnElement[bool], ...] = (
+    BenchmarkResultRow.lease == "current",
+    BenchmarkResultRow.status == "ok",
+    BenchmarkResultRow.conflicts_with.is_(None),
+)
+"""What makes a result one that figures are computed from."""
+
+
+def run(session: Session, tenant_id: str, run_id: str) -> BenchmarkRunRow | None:
+    """A run of a tenant, with its suite."""
+    statement = select(BenchmarkRunRow).where(
+        BenchmarkRunRow.tenant_id == tenant_id, BenchmarkRunRow.id == run_id
+    )
+    return session.scalars(statement.options(undefer(BenchmarkRunRow.suite))).one_or_none()
+
+
+def runs(
+    session: Reader,
+    tenant_id: str,
+    *,
+    conditions: Iterable[ColumnElement[bool]] = (),
+    after: After | None = None,
+    limit: int,
+) -> Sequence[BenchmarkRunRow]:
+    """Runs of a tenant that meet ``conditions``, the newest first."""
+    statement = select(BenchmarkRunRow).where(BenchmarkRunRow.tenant_id == tenant_id, *conditions)
+    if after is not None:
+        statement = statement.where(_behind(BenchmarkRunRow, "created_at", after))
+    ordered = statement.order_by(BenchmarkRunRow.created_at.desc(), BenchmarkRunRow.id.desc())
+    return session.scalars(ordered.limit(limit)).all()
+
+
+def _behind(
+    table: type[BenchmarkRunRow | BenchmarkResultRow], time_name: str, after: After
+) -> ColumnElement[bool]:
+    (time, row_id), column = after, getattr(table, time_name)
+    return or_(column < time, and_(column == time, table.id < row_id))
+
+
+def keep_result(session: Writer, values: Mapping[str, Any]) -> BenchmarkResultRow:
+    """The result of this id: the one that was there, or this one.
+
+    Where another result has its place, it is kept beside it and names it.
+    """
+    key = (values["tenant_id"], values["id"])
+    if not insert_new(session, BenchmarkResultRow, **values) and result(session, *key) is None:
+        insert_new(session, BenchmarkResultRow, **values, conflicts_with=_in_its_place(session, values))
+    stored = result(session, *key)
+    assert stored is not None  # noqa: S101  # inserted here, or by the transaction that was waited for
+    return stored
+
+
+def _in_its_place(session: Writer, values: Mapping[str, Any]) -> str:
+    place = ("tenant_id", "run_id", "fencing_token", "benchmark", "repeat")
+    statement = select(BenchmarkResultRow.id).where(
+        *(getattr(BenchmarkResultRow, name) == values[name] for name in place),
+        BenchmarkResultRow.conflicts_with.is_(None),
+        BenchmarkResultRow.lease != "unknown",
+    )
+    return session.scalars(statement).one()
+
+
+def result(session: Session, tenant_id: str, result_id: str) -> BenchmarkResultRow | None:
+    """A result of a tenant, without its content."""
+    statement = select(BenchmarkResultRow).where(
+        BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.id == result_id
+    )
+    return session.scalars(statement).one_or_none()
+
+
+def content(session: Reader, tenant_id: str, result_id: str) -> str:
+    """A result as its node sent it."""
+    statement = select(BenchmarkResultRow.content).where(
+        BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.id == result_id
+    )
+    return session.scalars(statement).one()
+
+
+def results(
+    session: Reader, tenant_id: str, filters: Filters, *, after: After | None = None, limit: int
+) -> Sequence[BenchmarkResultRow]:
+    """Results of a tenant without their content, the last received first."""
+    statement = select(BenchmarkResultRow).where(BenchmarkResultRow.tenant_id == tenant_id)
+    for name, allowed in filters.items():
+        if allowed:
+            statement = statement.where(getattr(BenchmarkResultRow, name).in_(allowed))
+    if after is not None:
+        statement = statement.where(_behind(BenchmarkResultRow, "received_at", after))
+    ordered = statement.order_by(BenchmarkResultRow.received_at.desc(), BenchmarkResultRow.id.desc())
+    return session.scalars(ordered.limit(limit)).all()
+
+
+def counted(session: Reader, tenant_id: str, run_id: str) -> Sequence[BenchmarkResultRow]:
+    """The results of a run that count, those of every attempt, in the order of their repeats."""
+    statement = select(BenchmarkResultRow).where(
+        BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.run_id == run_id, *COUNTS
+    )
+    ordered = statement.order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.repeat)
+    return session.scalars(ordered).all()
+
+
+class Comparable(NamedTuple):
+    """What results must have in common to be compared; a node where it must be the same one."""
+
+    tenant_id: str
+    benchmark: str
+    work_sha256: str
+    metric: str
+    hardware_sha256: str | None
+    node_id: str | None
+
+
+def _alike(comparable: Comparable) -> list[ColumnElement[bool]]:
+    alike = [
+        BenchmarkResultRow.tenant_id == comparable.tenant_id,
+        BenchmarkResultRow.benchmark == comparable.benchmark,
+        BenchmarkResultRow.work_sha256 == comparable.work_sha256,
+        BenchmarkResultRow.metric == comparable.metric,
+        BenchmarkResultRow.hardware_sha256.is_(None)
+        if comparable.hardware_sha256 is None
+        else BenchmarkResultRow.hardware_sha256 == comparable.hardware_sha256,
+        *COUNTS,
+    ]
+    if comparable.node_id is not None:
+        alike.append(BenchmarkResultRow.node_id == comparable.node_id)
+    return alike
+
+
+def first_counted(
+    session: Reader, tenant_id: str, benchmark: str, *, run_id: str | None, node_id: str | None
+) -> BenchmarkResultRow | None:
+    """The first result of a benchmark that counts, of a run and of a node where they are given."""
+    statement = select(BenchmarkResultRow).where(
+        BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.benchmark == benchmark, *COUNTS
+    )
+    if run_id is not None:
+        statement = statement.where(BenchmarkResultRow.run_id == run_id)
+    if node_id is not None:
+        statement = statement.where(BenchmarkResultRow.node_id == node_id)
+    ordered = statement.order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.id)
+    return session.scalars(ordered.limit(1)).one_or_none()
+
+
+def latest_runs(session: Reader, comparable: Comparable, *, limit: int) -> Sequence[str]:
+    """Ids of the runs with comparable results, those first whose results came last."""
+    latest = func.max(BenchmarkResultRow.received_at)
+    statement = (
+        select(BenchmarkResultRow.run_id).where(*_alike(comparable)).group_by(BenchmarkResultRow.run_id)
+    )
+    return session.scalars(statement.order_by(latest.desc(), BenchmarkResultRow.run_id).limit(limit)).all()
+
+
+def compared(
+    session: Reader, comparable: Comparable, run_ids: Collection[str]
+) -> Sequence[BenchmarkResultRow]:
+    """The comparable results of runs, the first received first."""
+    statement = select(BenchmarkResultRow).where(*_alike(comparable), BenchmarkResultRow.run_id.in_(run_ids))
+    return session.scalars(statement.order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.id)).all()
+
+
+def stored(session: Session, tenant_id: str, digests: Collection[str]) -> dict[str, set[str]]:
+    """Ids of the results of a tenant that have one of ``digests``, by digest."""
+    columns = (BenchmarkResultRow.content_sha256, BenchmarkResultRow.id)
+    found: dict[str, set[str]] = {}
+    for digest, result_id in session.execute(
+        select(*columns).where(
+            BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.content_sha256.in_(digests)
+        )
+    ):
+        found.setdefault(digest, set()).add(result_id)
+    return found

@@ -1,0 +1,175 @@
+"""A fleet over HTTP: nodes and an operator that are known by name, and suites of the tests."""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import update
+
+from service.audit.service import Writes
+from service.benchmarks.face import BenchmarksFace
+from service.kit.admission import Admission, refused
+from service.kit.database import Database
+from service.kit.pages import PageTokens
+from service.kit.subjects import LOCAL, Subject
+from service.nodes.tables import LeaseRow, NodeInventoryRow
+from service.protocol.leases import Lease
+from service.protocol.nodes import Host, Inventory
+from service.protocol.results import Result
+from tests.applications import KEYRING, attach, bearing
+from tests.benchmarks.records import INVENTORY_SHA256, SUITE, record
+from tests.clocks import START
+from tests.conftest import Client
+from tests.nodes import fleet
+
+HOST = Host(
+    operating_system="Linux",
+    kernel="6.12",
+    architecture="x86_64",
+    cpu_count=2,
+    cpu_model="Xeon of the tests",
+)
+
+
+def content_digest(content: bytes) -> str:
+    """The digest of a body, as in RFC 9530."""
+    return f"sha-256=:{b64encode(sha256(content).digest()).decode()}:"
+
+
+class Fleet:
+    """Calls an application as an operator, or as one of the nodes."""
+
+    def __init__(self, app: FastAPI, database: Database) -> None:
+        self.app, self.database = app, database
+        self.subjects: dict[str, Subject] = {"operator": LOCAL, "other": LOCAL._replace(tenant_id="other")}
+        app.state.admission = Admission(self._authenticate, requests_per_minute=0)
+        app.state.benchmarks = BenchmarksFace(
+            database,
+            writes=Writes(database, KEYRING),
+            tokens=PageTokens(KEYRING.key("page tokens")),
+            suites={SUITE.id: SUITE},
+        )
+        self._client = Client(app)
+
+    async def _authenticate(self, credential: str) -> Subject:
+        if credential not in self.subjects:
+            raise refused()
+        return self.subjects[credential]
+
+    def call(
+        self,
+        method: str,
+        url: str,
+        *,
+        by: str = "operator",
+        headers: dict[str, str] | None = None,
+        **options: Any,
+    ) -> httpx.Response:
+        """Call an operation as somebody."""
+        return self._client.request(method, url, headers={**bearing(by), **(headers or {})}, **options)
+
+    def get(self, url: str, by: str = "operator", **params: Any) -> Any:
+        """What an operator reads."""
+        answer = self.call("GET", url, by=by, params=params)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def node(self, name: str, *, tenant: str = "default", cpu_model: str = "Xeon of the tests") -> str:
+        """A node that has enrolled and said what it is made of."""
+        self.subjects[name] = fleet.add_node(self.database, name, tenant=tenant)
+        host = HOST.model_copy(update={"cpu_model": cpu_model})
+        with self.database.writing() as session:
+            session.add(
+                NodeInventoryRow(
+                    tenant_id=tenant,
+                    node_id=name,
+                    content_sha256=INVENTORY_SHA256,
+                    inventory=Inventory(device="cpu", host=host).model_dump(mode="json"),
+                    created_at=START,
+                )
+            )
+        return name
+
+    def run(self, by: str = "operator", **members: Any) -> str:
+        """The id of a new run."""
+        made = self.call("POST", "/v1/benchmark-runs", by=by, json={"suite_id": SUITE.id, **members})
+        assert made.status_code == 201, made.text
+        run_id: str = made.json()["id"]
+        return run_id
+
+    def claim(self, node: str) -> Lease:
+        """The lease that a node gets."""
+        lease: Lease | None = fleet.claim(self.database, self.subjects[node])
+        assert lease is not None
+        return lease
+
+    def lose(self, lease: Lease) -> None:
+        """Let a lease end with nobody saying how."""
+        with self.database.writing() as session:
+            session.execute(update(LeaseRow).where(LeaseRow.id == lease.id).values(due_at=START))
+
+    def measured(self, number: int, node: str, lease: Lease, **members: Any) -> Result:
+        """A record that a node made under a lease."""
+        held = {
+            "run_id": lease.id,
+            "fencing_token": lease.fencing_token,
+            "attempt": lease.attempt,
+            "nonce": lease.nonce,
+            "seed": lease.seed,
+        }
+        return record(number, node_id=node, **{**held, **members})
+
+    def put(
+        self, node: str, result: Result, *, content: bytes | None = None, **headers: str
+    ) -> httpx.Response:
+        """Report a result."""
+        content = content or result.to_json()
+        given = {"content-type": "application/json", "content-digest": content_digest(content), **headers}
+        url = f"/v1/benchmark-results/{result.result_id}"
+        return self.call("PUT", url, by=node, content=content, headers=given)
+
+    def reported(self, number: int, node: str, lease: Lease, **members: Any) -> Result:
+        """A record that was measured and reported."""
+        result = self.measured(number, node, lease, **members)
+        answer = self.put(node, result)
+        assert answer.status_code == 200, answer.text
+        return result
+
+    def complete(
+        self, node: str, lease: Lease, *results: Result, outcome: str = "completed", **members: Any
+    ) -> httpx.Response:
+        """End a lease."""
+        named = [
+            {"result_id": one.result_id, "content_sha256": sha256(one.to_json()).hexdigest()}
+            for one in results
+        ]
+        body = {"fencing_token": lease.fencing_token, "outcome": outcome, "results": named, **members}
+        return self.call("POST", f"/v1/leases/{lease.id}:complete", by=node, json=body)
+
+    def measured_run(self, numbers: range, node: str, **members: Any) -> str:
+        """The id of a run that a node completed, with a repeat for each number."""
+        run_id = self.run(node_id=node)
+        lease = self.claim(node)
+        results = [
+            self.reported(number, node, lease, repeat=repeat, **members)
+            for repeat, number in enumerate(numbers, start=1)
+        ]
+        assert self.complete(node, lease, *results).json() == {"state": "completed"}
+        return run_id
+
+    def close(self) -> None:
+        """End the application."""
+        self._client.close()
+
+
+@pytest.fixture
+def nodes(app: FastAPI, database: Database) -> Iterator[Fleet]:
+    """A fleet without a node yet."""
+    attach(app, database)
+    made = Fleet(app, database)
+    yield made
+    made.close()
