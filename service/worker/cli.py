@@ -80,7 +80,9 @@ def enrol(
         Device,
         typer.Option(envvar="IRONLAW_WORKER_DEVICE", help="What it measures; auto: cuda with its driver."),
     ] = Device.AUTO,
-    again: Annotated[bool, typer.Option("--again", help="Though this host is enrolled: a new node.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Though this host is enrolled: for a new credential.")
+    ] = False,
     folder: Folder = FOLDER,
     ca_file: CaFile = None,
 ) -> None:

@@ -54,7 +54,7 @@ def _enrol(
     again: bool,
 ) -> Node:
     if home.load(Node) is not None and not again:
-        raise WorkerError("this host is enrolled already; for a new node: ironlaw worker enrol --again")
+        raise WorkerError("this host is enrolled already; for a new credential: ironlaw worker enrol --again")
     installation = home.load(Installation)
     if installation is None:
         installation = Installation(installation_id=hex_128())
@@ -76,7 +76,6 @@ def _enrol(
     home.keep(node)
     home.forget(HeldLease)
     home.forget(ClaimRequest)
-    home.forget(Installation)
     return node
 
 

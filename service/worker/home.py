@@ -24,7 +24,7 @@ M = TypeVar("M", bound=Message)
 
 
 class Installation(Message):
-    """Made before the first attempt to enrol, so that a lost answer costs nothing."""
+    """Made before the first attempt to enrol, and kept: enrolled again, the host is the node that it was."""
 
     installation_id: Hex
 

@@ -5,5 +5,5 @@ from service.protocol.suites import shipped_suites
 from tests.worker.records import suite
 
 if __name__ == "__main__":
-    shipped_suites()["tiny"] = suite(benchmarks=2, repeats=3)
+    shipped_suites()["tiny"] = suite(benchmarks=2, repeats=2)
     main()

@@ -215,7 +215,7 @@ class TestEnrol:
             _, errors, status = run(*words, **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)
             assert (status, "--again" in errors) == (1, True)
             assert run(*words, "--again", **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)[2] == 0
-        assert fake.enrolment.installation_id != first
+        assert fake.enrolment.installation_id == first, "it is the node that it was"
 
     @pytest.mark.parametrize(
         ("token", "said"),
