@@ -201,9 +201,9 @@ def test_buffers_take_at_most_a_quarter_of_the_memory(monkeypatch):
     turns = host_timed.rotation(60_000)
     assert turns.count == 4
     assert [gap.code for gap in turns.gaps] == ["within-cache"]
-    assert host_timed.rotation(900_000).count == 1
+    assert host_timed.rotation(500_000).count == 1
     with pytest.raises(Unsupported):
-        host_timed.rotation(1_000_001)
+        host_timed.rotation(500_001)
 
 
 def test_tiny_buffers_do_not_become_millions():

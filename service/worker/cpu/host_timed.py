@@ -17,7 +17,7 @@ from service.worker.host import available_memory_bytes, last_level_cache_bytes
 CACHE_MULTIPLE = 4
 """Buffers together are this many times the last-level cache (McCalpin, STREAM: at least four times)."""
 MEMORY_SHARE = 0.25
-"""Of the available memory that buffers may take on top of the first set."""
+"""Of the available memory that buffers may take, unless one set of them is more."""
 MOST_SETS = 4096
 NUMPY = Software(name="numpy", version=np.__version__)
 
@@ -66,11 +66,11 @@ def rotation(set_bytes: int) -> Rotation:
     """Sets of ``set_bytes`` that together are four times the last-level cache, as far as memory allows.
 
     Where they are not, or the cache is unknown, that is a gap. Raises :class:`Unsupported` where not even
-    one set fits into the available memory.
+    one set, and the data that it is filled from, fit into the available memory.
     """
     cache, room = last_level_cache_bytes(), available_memory_bytes()
-    if room is not None and set_bytes > room:
-        raise Unsupported(f"{set_bytes} bytes of buffers, and {room} bytes of memory are available")
+    if room is not None and 2 * set_bytes > room:
+        raise Unsupported(f"twice {set_bytes} bytes of buffers, and {room} bytes of memory are available")
     if cache is None:
         return Rotation(
             1, set_bytes, (_gap("cache-unknown", "the system does not say how large its cache is"),)
