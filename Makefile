@@ -1,7 +1,9 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types bench hostile faults oracles fresh-clone containers lock clean
+.PHONY: help run test lint types bench gpu-suite hostile faults oracles fresh-clone containers lock clean
 
 VENV = .venv/bin
+# A machine with a GPU brings its own interpreter; nothing is installed there.
+PYTHON ?= python3
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -e 's/:.*## /\t/' | expand -t 14
@@ -25,6 +27,9 @@ types:
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test
 	$(VENV)/python -m bench.run
+
+gpu-suite: ## Measure an NVIDIA GPU with $(PYTHON), compare with what was published and with PyTorch; ONLY="hbm.*"
+	@$(PYTHON) -m bench.gpu_suite $(if $(OUT),--out "$(OUT)") $(foreach name,$(ONLY),'$(name)')
 
 hostile: ## Ask 100,000 derived questions and the hostile corpus; takes some 25 minutes
 	@tools/setup test

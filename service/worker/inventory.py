@@ -35,7 +35,7 @@ DISTRIBUTIONS = {
 COMPUTE_MODES = {0: "default", 1: "exclusive-thread", 2: "prohibited", 3: "exclusive-process"}
 
 
-def inventory(device: DeviceKind, *, root: Path = Path("/")) -> Inventory:
+def take_inventory(device: DeviceKind, *, root: Path = Path("/")) -> Inventory:
     """Everything about this node that a measurement depends on; what is not known is a gap.
 
     Raises :class:`Unsupported` on a node for CUDA without an NVIDIA driver.

@@ -1,0 +1,98 @@
+"""What `make gpu-suite` makes of records, and what it says where it cannot run."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bench import gpu_suite
+from service.protocol.suites import shipped_suites
+
+ROOT = Path(__file__).resolve().parents[3]
+SUITE = shipped_suites()["gpu-first"]
+
+
+def record(name, nanoseconds, status="ok"):
+    """As much of a record as the table is made of."""
+    measurement = SimpleNamespace(values=[ns / 1e9 for ns in nanoseconds], inner_iterations=1)
+    failure = SimpleNamespace(reason="UNSUPPORTED", detail="fp8_e4m3 needs compute capability 8.9 or newer")
+    return SimpleNamespace(
+        benchmark=SUITE.benchmark(name), status=status, measurement=measurement, failure=failure
+    )
+
+
+def test_it_says_in_one_line_what_is_missing(tmp_path):
+    command = [sys.executable, "-S", "-m", "bench.gpu_suite", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"gpu-suite: {sys.executable} lacks numpy, pydantic,")
+    assert "nvmath-python" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_says_in_one_line_that_there_is_no_gpu(fake_nvml, monkeypatch):
+    fake_nvml.answers["nvmlDeviceGetCount"] = 0
+    with pytest.raises(gpu_suite.NotHere, match=r"^no NVIDIA GPU: accelerator 0: Invalid Argument$"):
+        gpu_suite.device_name()
+
+
+def test_a_device_is_looked_up_by_what_its_driver_calls_it():
+    assert gpu_suite.accelerator_id("NVIDIA H200") == "h200-sxm"
+    assert gpu_suite.accelerator_id("NVIDIA H100 80GB HBM3") == "h100-sxm"
+    assert gpu_suite.accelerator_id("NVIDIA A100-SXM4-80GB") == "a100-sxm-80gb"
+    assert gpu_suite.accelerator_id("NVIDIA Something") is None
+
+
+@pytest.mark.parametrize(("milliseconds", "place"), [(2.0, "inside"), (2.5, "below"), (1.5, "above")])
+def test_a_figure_is_placed_in_the_window_of_its_device(milliseconds, place):
+    # 8.59 GB in 2 ms are 4.29 TB/s; the window of an H200 goes from 3.6 to 4.5.
+    row = gpu_suite.row("hbm.copy", [record("hbm.copy", [milliseconds * 1e6])] * 3, "h200-sxm")
+    assert row["figure"] == pytest.approx(2**33 / milliseconds * 1e3)
+    assert row["place"] == f"{place} (provisional)"
+    assert gpu_suite.row("hbm.copy", [record("hbm.copy", [2e6])], None)["place"] == "no window"
+
+
+def test_the_median_of_repeats_counts_and_their_spread_is_told():
+    repeats = [record("hbm.copy", [ns]) for ns in (2.0e6, 2.1e6, 2.2e6)]
+    row = gpu_suite.row("hbm.copy", repeats, "h200-sxm")
+    assert row["figure"] == pytest.approx(2**33 / 2.1e-3)
+    assert row["spread_between_repeats"] == pytest.approx(2.1 / 2.0 - 2.1 / 2.2)
+    assert row["status"] == "ok"
+    mixed = [*repeats, record("hbm.copy", [], status="failed")]
+    assert gpu_suite.row("hbm.copy", mixed, "h200-sxm")["status"] == "some repeats failed"
+
+
+def test_what_has_no_figure_says_why():
+    row = gpu_suite.row("gemm.fp8", [record("gemm.fp8", [], status="unsupported")], "a100-sxm-80gb")
+    assert "figure" not in row
+    (line,) = gpu_suite.table([row], [])
+    assert line.endswith("unsupported: UNSUPPORTED: fp8_e4m3 needs compute capability 8.9 or newer")
+
+
+@pytest.mark.parametrize(
+    ("kind", "ratio", "passed"),
+    [
+        ("gemm", 0.979, False), ("gemm", 0.981, True), ("gemm", 1.019, True), ("gemm", 1.021, False),
+        ("stream", 0.919, False), ("stream", 0.921, True), ("stream", 1.2, True),
+    ],
+)  # fmt: skip
+def test_the_demands_on_products_and_copies(kind, ratio, passed):
+    pair = {"name": "one", "kind": kind, "figure": ratio * 700e12, "torch_figure": 700e12, "call": "torch"}
+    (judged,) = gpu_suite.verdicts([pair])
+    assert judged["passed"] is passed
+    (line,) = gpu_suite.table([], [judged])
+    assert line.endswith("yes" if passed else "NO")
+
+
+def test_a_part_of_the_suite_can_be_chosen(tmp_path):
+    assert gpu_suite.chosen([], tmp_path) == "gpu-first"
+    part = json.loads(Path(gpu_suite.chosen(["hbm.*", "gemm.bf16"], tmp_path)).read_text())
+    names = [benchmark["name"] for benchmark in part["benchmarks"]]
+    assert names[0] == "gemm.bf16"
+    assert len(names) == 9
+    with pytest.raises(gpu_suite.NotHere, match=r"no benchmark is called nothing\.\*"):
+        gpu_suite.chosen(["nothing.*"], tmp_path)
