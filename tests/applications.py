@@ -14,8 +14,12 @@ from service import app as application
 from service.audit.service import Call, Writes
 from service.auth.schemas import ApiKeyInput, TenantInput
 from service.auth.service import Keys, Write, create_tenant
+from service.benchmarks import service as benchmarks
+from service.benchmarks.repository import keep_result
 from service.catalog.face import CatalogFace
+from service.examples import EXAMPLES
 from service.kit import logs
+from service.kit.clock import now
 from service.kit.database import Database
 from service.kit.jobs.kinds import Done, Kind
 from service.kit.jobs.repository import enqueue
@@ -23,7 +27,8 @@ from service.kit.jobs.tables import JobRow
 from service.kit.keyring import Keyring
 from service.kit.logs import configure_logs
 from service.kit.pages import PageTokens
-from service.kit.subjects import LOCAL
+from service.kit.subjects import LOCAL, NODE_SCOPES, Subject, SubjectKind
+from service.protocol.results import Result
 from service.settings import Settings
 
 KEYRING = Keyring(b"a secret of the tests, nowhere else")
@@ -62,6 +67,17 @@ def ask_job(database: Database, *, tenant: str = "default", state: str = "waitin
         job_id = enqueue(session, kind, Number(number=7), tenant_id=tenant, effect_key=effect)
         session.execute(update(JobRow).where(JobRow.id == job_id).values(state=state))
     return job_id
+
+
+def store_result(database: Database) -> str:
+    """A result that counts, of a node of the default tenant; its id."""
+    record = Result.model_validate_json(json.dumps(EXAMPLES["report_benchmark_result"]))
+    node = Subject(SubjectKind.NODE, record.node_id, LOCAL.tenant_id, NODE_SCOPES)
+    values = benchmarks.read(node, record, record.to_json())
+    found = {name: value for name, value in values.items() if value is not None}
+    with database.writing() as session:
+        keep_result(session, {**found, "lease": "current", "received_at": now()})
+    return record.result_id
 
 
 class Callers:

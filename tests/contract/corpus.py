@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.contract.credentials import content_digest, sent
 from tests.contract.test_document import OPERATIONS, SCHEMAS
 
 MARK = "correct-horse-battery-staple"
@@ -258,6 +259,8 @@ class Operation:
         if self.takes_body:
             content = self.document["requestBody"]["content"]["application/json"]
             self.example = content["example"]
+        if self._has("Content-Digest"):
+            self.headers.append((b"content-digest", content_digest(sent(self.example)).encode()))
 
     def _has(self, header: str) -> bool:
         return any(parameter["name"] == header for parameter in self.parameters)
@@ -265,7 +268,7 @@ class Operation:
     def _hostile(self, name: str, **given: Any) -> Hostile:
         defaults = {"method": self.method.upper(), "target": self.target, "headers": self.headers}
         if self.takes_body:
-            defaults |= {"headers": [JSON, *self.headers], "body": json.dumps(self.example).encode()}
+            defaults |= {"headers": [JSON, *self.headers], "body": sent(self.example)}
         return Hostile(name=name, **{**defaults, **given})
 
     def all(self):
@@ -290,8 +293,14 @@ class Operation:
             values = [name + b"=" + value for value in WRONG[kind["type"]]]
             times = 51 if listed else 2
             values.append(b"&".join([name + b"=" + str(schema.get("default") or "a").encode()] * times))
+            needed = b"".join(
+                other["name"].encode() + b"=a&"
+                for other in self.parameters
+                if other["in"] == "query" and other["required"] and other is not parameter
+            )
             for query in values:
-                yield self._hostile(f"?{query[:30]!r}", target=self.target + b"?" + query, pointer=pointer)
+                target = self.target + b"?" + needed + query
+                yield self._hostile(f"?{query[:30]!r}", target=target, pointer=pointer)
 
     def _paths(self):
         if "{id}" in self.path:

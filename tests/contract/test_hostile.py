@@ -29,9 +29,10 @@ CASES = [
 class Wire:
     """Calls an application with bytes that no client library would send."""
 
-    def __init__(self, app):
+    def __init__(self, app, name):
         self._app = app
-        self._own = [(name.lower().encode(), value.encode()) for name, value in credentials(app).items()]
+        own = credentials(app, name)
+        self._own = [(name.lower().encode(), value.encode()) for name, value in own.items()]
         self._runner = asyncio.Runner()
 
     def send(self, hostile):
@@ -75,10 +76,10 @@ class Wire:
 
 
 @pytest.fixture
-def wire(app, databases):
+def wire(app, databases, name):
     attach(app, databases.unchanged(), TENANT)
     app.state.snapshots.refresh()
-    made = Wire(app)
+    made = Wire(app, name)
     yield made
     made.close()
 
