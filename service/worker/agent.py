@@ -24,7 +24,7 @@ from service.worker.interrupt import Interrupt, Interrupted
 from service.worker.process import Children
 from service.worker.redaction import one_line
 from service.worker.retrying import Backoff
-from service.worker.running import Run, accelerator_index, inventory, run_suite
+from service.worker.running import STUCK, Run, accelerator_index, inventory, run_suite
 from service.worker.shared import Shared
 from service.worker.spool import Entry
 from service.worker.uploader import Uploader
@@ -173,7 +173,7 @@ class Agent:
                 "the spool is full: nothing new is measured until its results are uploaded, or there is room"
             )
         if self._children.is_stuck:
-            return "a process that was killed still hangs in its driver: nothing is measured beside it"
+            return STUCK
         if heart.state != "active":
             return f"the service gives this node nothing to run: it is {heart.state}"
         return None
@@ -265,7 +265,7 @@ class Agent:
             run = self._run_of(lease, heart.inventory)
             measured = run_suite(run, self._children, interrupt, self._board, keep)
         except WorkerError as error:
-            return Ending("failed", "DEVICE_NOT_LISTED", str(error))
+            return Ending("failed", "DEVICE_NOT_USABLE", str(error))
         except Interrupted as error:
             if error.reason in LOST:
                 raise
@@ -317,11 +317,14 @@ class Agent:
         backoff = Backoff()
         while hold.lost is None:
             is_last = time.monotonic() >= self._stop_by
-            is_handed_over = self._save(kept) and not self._waiting(kept)
+            if not self._save(kept):
+                time.sleep(self._until_stop(backoff.wait_seconds()))
+            is_handed_over = not self._unsaved and self._uploader.wait(
+                lambda: not self._waiting(kept), self._until_stop(LOOK_SECONDS)
+            )
             if is_last and not is_handed_over:
                 ending = Ending("released", WORKER_STOPPED)
             elif not is_handed_over:
-                self._uploader.wait(self._until_stop(LOOK_SECONDS))
                 continue
             seconds = self._tell(hold.lease, ending, kept, backoff)
             if seconds is None or is_last:

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Callable
 
 from service.worker.client import Refused, Unanswered, Unauthorized
 from service.worker.retrying import Backoff
@@ -41,10 +42,10 @@ class Uploader(threading.Thread):
         """There is something to upload."""
         self._wake.set()
 
-    def wait(self, seconds: float) -> None:
-        """Wait until a result was settled, or the time is over."""
+    def wait(self, until: Callable[[], bool], seconds: float) -> bool:
+        """Wait until what depends on results that were taken or refused holds; whether it does in time."""
         with self._settled:
-            self._settled.wait(seconds)
+            return self._settled.wait_for(until, seconds)
 
     def _pass(self) -> None:
         """Try each waiting result once, oldest first; stop where the service is not reached."""

@@ -221,6 +221,26 @@ class TestRun:
             ("gemm.0", 1), ("gemm.1", 1),
         ]  # fmt: skip
 
+    def test_a_process_that_cannot_be_killed_ends_the_run_and_nothing_is_measured_beside_it(
+        self, host, service
+    ):
+        def behave(*_):
+            host.children.is_stuck = True
+            return Ended(b"", "", None, is_timeout=True)
+
+        host.children.behave = behave
+        service.waiting = 2
+        with host.works():
+            until(lambda: service.completions)
+            until(lambda: "hangs in its driver" in host.board.view.notice)
+            assert len(host.children.tasks) == 1
+            (record,) = [result for _, result in service.results.values()]
+            assert record.failure.detail == "after 60 s: it cannot be killed: the driver holds it"
+            host.children.is_stuck, host.children.behave = False, None
+            until(lambda: len(service.completions) == 2)
+        assert [(c.outcome, c.reason) for c in service.completions[:1]] == [("failed", "DEVICE_NOT_USABLE")]
+        assert service.completions[1].outcome == "completed"
+
 
 class TestLease:
     def test_progress_goes_with_renewals(self, host, service):
