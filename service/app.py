@@ -30,6 +30,7 @@ from service.background.endpoints import router as background_jobs
 from service.background.service import working
 from service.benchmarks import endpoints as benchmarks
 from service.benchmarks.face import BenchmarksFace
+from service.benchmarks.service import missing_results
 from service.catalog.accelerators.endpoints import router as accelerators
 from service.catalog.face import CatalogFace
 from service.catalog.grids.endpoints import router as grids
@@ -48,6 +49,8 @@ from service.kit.problems import problems_page
 from service.kit.subjects import permission
 from service.kit.web import add_routes, install_problem_handlers
 from service.metrics import scrape
+from service.nodes.endpoints import enrolment, leases, nodes, own, tokens
+from service.nodes.face import NodesFace
 from service.openapi import openapi_document
 from service.protocol.suites import shipped_suites
 from service.settings import Settings
@@ -63,6 +66,11 @@ ROUTERS = (
     sites,
     keys,
     tenants,
+    tokens,
+    enrolment,
+    nodes,
+    own,
+    leases,
     background_jobs,
     audit_events,
     benchmarks.suites,
@@ -76,6 +84,7 @@ log = logging.getLogger(__name__)
 _READ_METRICS = permission("metrics", "read")
 _POLL_SECONDS = 1.0
 _NOTE_USE_SECONDS = 30.0
+_WRITE_HEARTBEATS_SECONDS = 5.0
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -110,7 +119,19 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.snapshots = SnapshotStore(database)
     state.held_keys = HeldKeys(database, keys)
     authenticate = _authenticator(settings, state.held_keys) if settings.mode == "tenant" else None
-    state.admission = Admission(authenticate, requests_per_minute=settings.requests_per_minute)
+    state.nodes = NodesFace(
+        database,
+        writes=writes,
+        keyring=keyring,
+        tokens=tokens,
+        has_tenant=state.held_keys.has_tenant,
+        missing_results=missing_results,
+    )
+    state.admission = Admission(
+        authenticate,
+        authenticate_node=state.nodes.authenticate,
+        requests_per_minute=settings.requests_per_minute,
+    )
     refresh = state.snapshots.refresh
     state.catalog = CatalogFace(database, writes=writes, tokens=tokens, on_change=refresh)
     refresh = state.held_keys.refresh
@@ -138,14 +159,17 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     following = [
         asyncio.create_task(_every(_POLL_SECONDS, _refresh, app)),
         asyncio.create_task(_every(_NOTE_USE_SECONDS, _note_use, app)),
+        asyncio.create_task(_every(_WRITE_HEARTBEATS_SECONDS, _write_heartbeats, app)),
     ]
     async with working(app.state.database, app.state.background_threads):
         yield
+    app.state.nodes.waiting.close()
     for task in following:
         task.cancel()
     await asyncio.gather(*following, return_exceptions=True)
     with contextlib.suppress(SQLAlchemyError):
         await asyncio.to_thread(_note_use, app)
+        await asyncio.to_thread(app.state.nodes.write_heartbeats, 1)
 
 
 def _refresh(app: FastAPI) -> None:
@@ -156,6 +180,10 @@ def _refresh(app: FastAPI) -> None:
 
 def _note_use(app: FastAPI) -> None:
     app.state.held_keys.note_use()
+
+
+def _write_heartbeats(app: FastAPI) -> None:
+    app.state.nodes.write_heartbeats()
 
 
 async def _every(seconds: float, do: Callable[[FastAPI], None], app: FastAPI) -> None:

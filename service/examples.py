@@ -245,7 +245,6 @@ _KEY: Final[dict[str, Any]] = {
     **EXAMPLES["create_api_key"],
     "id": "k3q8v1x7m2c9d4ha",
     "tenant_id": "default",
-    "kind": "api_key",
     "version": 1,
     "created_at": _WRITTEN_AT,
 }

@@ -28,6 +28,9 @@ from service.kit.keyring import Keyring
 from service.kit.logs import configure_logs
 from service.kit.pages import PageTokens
 from service.kit.subjects import LOCAL, NODE_SCOPES, Subject, SubjectKind
+from service.nodes.schemas import EnrolmentTokenInput
+from service.nodes.service import Enrolments
+from service.protocol.nodes import Enrolment
 from service.protocol.results import Result
 from service.settings import Settings
 
@@ -85,6 +88,7 @@ class Callers:
 
     def __init__(self, app: FastAPI, database: Database) -> None:
         self._app = app
+        self._database = database
         self._writes = Writes(database, KEYRING)
         self._keys = Keys.of(KEYRING)
 
@@ -99,8 +103,20 @@ class Callers:
         self._write("create_tenant", lambda session: create_tenant(session, body))
         return tenant_id
 
-    def key(self, *scopes: str, tenant: str = "default", kind: str = "api_key") -> str:
-        asked = {"name": "test", "tenant_id": tenant, "scopes": scopes, "kind": kind}
+    def node(self, *, tenant: str = "default") -> str:
+        """The credential of a node that has just enrolled."""
+        enrolments, sent = Enrolments(KEYRING), {"installation_id": uuid4().hex, "device": "cpu"}
+        creator = LOCAL._replace(tenant_id=tenant)
+        made = self._write(
+            "create_enrolment_token",
+            lambda session: enrolments.create_token(session, creator, EnrolmentTokenInput()),
+        )
+        body = Enrolment.model_validate({**sent, "token": made["token"], "worker_version": "1"})
+        with self._database.writing() as session:
+            return enrolments.enrol(session, body, lambda _: True)[1]
+
+    def key(self, *scopes: str, tenant: str = "default") -> str:
+        asked = {"name": "test", "tenant_id": tenant, "scopes": scopes}
         body = ApiKeyInput.model_validate_json(json.dumps(asked))
         made = self._write("create_api_key", lambda session: self._keys.create(session, LOCAL, body))
         secret: str = made["secret"]

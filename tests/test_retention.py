@@ -82,7 +82,6 @@ def key_row(key_id, **times):
     return ApiKeyRow(
         tenant_id="default",
         id=key_id,
-        kind="api_key",
         name="",
         scopes=[],
         digest="",

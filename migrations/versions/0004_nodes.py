@@ -32,7 +32,10 @@ def _key(name: str, *columns: str) -> sa.PrimaryKeyConstraint:
 
 
 def upgrade() -> None:
-    """Create the tables."""
+    """Create the tables, and end the keys of nodes: enrolment has taken their place."""
+    op.execute(sa.text("DELETE FROM api_keys WHERE kind = 'node'"))
+    op.execute(sa.text("UPDATE tenants SET keys_revision = keys_revision + 1"))
+    op.drop_column("api_keys", "kind")
     _enrolment()
     _nodes()
     _leases()
@@ -168,6 +171,10 @@ def _leases() -> None:
 
 
 def downgrade() -> None:
-    """Drop the tables."""
+    """Drop the tables; the keys that are left open all that their scopes do."""
     for name in reversed(TABLES):
         op.drop_table(name)
+    op.add_column("api_keys", _text("kind", 20, nullable=True))
+    op.execute(sa.text("UPDATE api_keys SET kind = 'api_key'"))
+    with op.batch_alter_table("api_keys") as batch:
+        batch.alter_column("kind", existing_type=sa.String(20), nullable=False)

@@ -1,6 +1,6 @@
 """Shapes of tenants and API keys."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import MISSING, AwareDatetime, Field
 
@@ -22,10 +22,8 @@ class ApiKeyInput(Input):
 
     name: Text
     """What the key is for."""
-    kind: Literal["api_key", "node"] = "api_key"
-    """A `node` key can claim leases and report results, and nothing else."""
-    scopes: Annotated[list[Scope], Field(max_length=50)] = []
-    """What the key may do; no more than its creator may. None for a node."""
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=50)]
+    """What the key may do; no more than its creator may."""
     expires_at: Instant | MISSING = MISSING
     """When the key stops working; never if it is left out."""
     tenant_id: ResourceId | MISSING = MISSING
@@ -38,8 +36,6 @@ class ApiKey(Input):
     id: KeyId
     tenant_id: ResourceId
     """Tenant that the key acts for."""
-    kind: Literal["api_key", "node"]
-    """A `node` key can claim leases and report results, and nothing else."""
     name: Text
     scopes: Annotated[list[Scope], Field(max_length=50)]
     """What the key may do."""

@@ -18,11 +18,12 @@ from service.auth.errors import (
     TenantExists,
     TenantNotFound,
 )
-from service.auth.keys import Verifier, digest_of, id_of, is_whole, mint, new_id, scopes_of
+from service.auth.keys import Verifier
 from service.auth.schemas import ApiKey, ApiKeyInput, TenantInput
 from service.auth.tables import ApiKeyRow, TenantRow
 from service.kit.admission import refused
 from service.kit.clock import now
+from service.kit.credentials import API_KEY, digest_of, id_of, is_whole, mint, new_id
 from service.kit.database import Database, Writer
 from service.kit.keyring import Keyring
 from service.kit.problems import FieldError, Unprocessable
@@ -134,8 +135,7 @@ class Keys:
         if tenant_id != creator.tenant_id and not creator.may(_ADMINISTER_TENANTS):
             detail = "a key for another tenant needs tenants:write"
             raise ScopeNotHeld("", FieldError("/tenant_id", "SCOPE_NOT_HELD", detail))
-        kind = SubjectKind(body.kind)
-        _check_scopes(creator, kind, body.scopes)
+        _check_scopes(creator, body.scopes)
         created_at = now()
         expires_at = None if body.expires_at is MISSING else body.expires_at
         if expires_at is not None and expires_at <= created_at:
@@ -146,13 +146,12 @@ class Keys:
             field = FieldError("/tenant_id", "UNKNOWN_REFERENCE", detail)
             raise Unprocessable("A member refers to nothing", field)
         key_id = new_id()
-        secret = mint(kind, key_id)
+        secret = mint(API_KEY, key_id)
         row = ApiKeyRow(
             tenant_id=tenant_id,
             id=key_id,
-            kind=kind,
             name=body.name,
-            scopes=sorted(scopes_of(kind, frozenset(body.scopes))),
+            scopes=sorted(set(body.scopes)),
             digest=digest_of(secret, self.digest_key),
             created_at=created_at,
             expires_at=expires_at,
@@ -174,7 +173,7 @@ class Keys:
         time = now()
         if row.next_digest is not None and row.rotation_ends_at is not None and time >= row.rotation_ends_at:
             row.digest = row.next_digest
-        secret = mint(SubjectKind(row.kind), key_id)
+        secret = mint(API_KEY, key_id)
         row.next_digest = digest_of(secret, self.digest_key)
         row.rotation_ends_at = time + overlap
         return _changed(session, row, before, secret=secret)
@@ -234,10 +233,7 @@ def _key_change(
     )
 
 
-def _check_scopes(creator: Subject, kind: SubjectKind, scopes: list[str]) -> None:
-    if (kind is SubjectKind.NODE) == bool(scopes):
-        detail = "a node key has no scopes of its own" if scopes else "a key without scopes opens nothing"
-        raise Unprocessable("The scopes do not fit the kind of key", FieldError("/scopes", "KIND", detail))
+def _check_scopes(creator: Subject, scopes: list[str]) -> None:
     for position, scope in enumerate(scopes):
         if not covers(creator.scopes, scope):
             detail = "the creator does not hold this scope"
@@ -303,6 +299,5 @@ class HeldKeys:
 
 
 def _verifier(row: ApiKeyRow) -> Verifier:
-    kind = SubjectKind(row.kind)
-    subject = Subject(kind, row.id, row.tenant_id, scopes_of(kind, frozenset(row.scopes)))
+    subject = Subject(SubjectKind.API_KEY, row.id, row.tenant_id, frozenset(row.scopes))
     return Verifier(subject, row.digest, row.next_digest, row.rotation_ends_at, row.expires_at)

@@ -28,7 +28,6 @@ class ApiKeyRow(Base):
 
     tenant_id: Mapped[str] = mapped_column(String(100), index=True)
     id: Mapped[str] = mapped_column(String(100), primary_key=True)
-    kind: Mapped[str] = mapped_column(String(20))
     name: Mapped[str] = mapped_column(Text)
     scopes: Mapped[list[str]] = mapped_column(Json)
     digest: Mapped[str] = mapped_column(String(64), info=SECRET)

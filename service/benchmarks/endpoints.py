@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from service.audit.service import Caller, WriteCall
-from service.benchmarks.face import Content, Face, LeasePath, Node, ResultPath, RunPath, SuitePath
+from service.benchmarks.face import Content, Face, LeasePath, ResultPath, RunPath, SuitePath
 from service.benchmarks.schemas import (
     BenchmarkComparison,
     BenchmarkResultPage,
@@ -21,6 +21,7 @@ from service.benchmarks.schemas import (
 )
 from service.kit.subjects import permission
 from service.kit.web import LOCATED, api_router, route_needing
+from service.nodes.service import CLAIM, AskingNode
 from service.protocol.leases import Completed, Completion
 from service.protocol.results import Receipt, Result
 from service.protocol.suites import Suite
@@ -33,7 +34,7 @@ reporting = api_router(
     tag="benchmark-results",
     route_class=route_needing(permission("benchmark-results", "report")),
 )
-leases = api_router("/v1/leases", tag="leases", route_class=route_needing(permission("leases", "claim")))
+leases = api_router("/v1/leases", tag="leases", route_class=route_needing(CLAIM))
 
 _TABLE = {"type": "string", "format": "binary"}
 EXPORTED: dict[int | str, dict[str, Any]] = {
@@ -107,7 +108,7 @@ def get_benchmark_result(face: Face, caller: Caller, id: ResultPath) -> Response
 
 @reporting.put("/{id:name}", response_model=Receipt)
 def report_benchmark_result(
-    face: Face, node: Node, id: ResultPath, content: Content, body: Result
+    face: Face, node: AskingNode, id: ResultPath, content: Content, body: Result
 ) -> Response:
     """Store a result as it is sent, once, however often it is sent; for the node that measured it.
 
@@ -118,6 +119,6 @@ def report_benchmark_result(
 
 
 @leases.post("/{id:name}:complete", response_model=Completed)
-def complete_lease(face: Face, node: Node, id: LeasePath, body: Completion) -> Response:
+def complete_lease(face: Face, node: AskingNode, id: LeasePath, body: Completion) -> Response:
     """End a lease, for the node that holds it: only once every result that it names is stored."""
     return face.complete(node, id, body)

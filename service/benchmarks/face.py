@@ -11,7 +11,7 @@ from fastapi import Depends, Header, Path, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
-from service.audit.service import Call, Caller, Writes
+from service.audit.service import Call, Writes
 from service.benchmarks import export, repository, service
 from service.benchmarks.errors import DigestMismatch, NotAsAsked, SuiteNotFound
 from service.benchmarks.schemas import (
@@ -26,7 +26,6 @@ from service.kit.pages import PageTokens
 from service.kit.problems import FieldError, PayloadTooLarge
 from service.kit.subjects import Subject
 from service.kit.web import RawBody, json_response
-from service.nodes import service as nodes
 from service.protocol.base import Uuid
 from service.protocol.leases import Completion
 from service.protocol.results import MOST_RESULT_BYTES, Result
@@ -185,10 +184,6 @@ def _checked(content_digest: ContentDigest, content: RawBody) -> bytes:
     return content
 
 
-def _node(caller: Caller) -> Subject:
-    return nodes.require_node(caller)
-
-
 def _face(request: Request) -> BenchmarksFace:
     face: BenchmarksFace = request.app.state.benchmarks
     return face
@@ -197,7 +192,6 @@ def _face(request: Request) -> BenchmarksFace:
 Face = Annotated[BenchmarksFace, Depends(_face)]
 Content = Annotated[bytes, Depends(_checked)]
 """The bytes of a record, which have arrived as they were sent."""
-Node = Annotated[Subject, Depends(_node)]
 RunPath = Annotated[ResourceId, Path(description="Id of the benchmark run.")]
 ResultPath = Annotated[Uuid, Path(description="Id of the result, made by its node.")]
 SuitePath = Annotated[ResourceId, Path(description="Id of the suite.")]

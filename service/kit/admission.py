@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import Scope
 
+from service.kit.credentials import NODE
 from service.kit.problems import Forbidden, TooManyRequests, Unauthorized
 from service.kit.subjects import LOCAL, Permission, Subject
 
@@ -14,6 +15,7 @@ Authenticate = Callable[[str], Awaitable[Subject]]
 REFUSALS_PER_MINUTE = 300
 """Wrong credentials that one address may present before it is told to slow down."""
 _WINDOW_SECONDS = 60
+_NODE = f"{NODE}_".encode()
 SLOW_DOWN = "There were too many requests from this caller in this minute"
 
 
@@ -45,10 +47,17 @@ class RateLimit:
 
 
 class Admission:
-    """Admits requests. Without ``authenticate`` everybody is the local subject."""
+    """Admits requests. Without ``authenticate`` everybody is the local subject, but for nodes."""
 
-    def __init__(self, authenticate: Authenticate | None, *, requests_per_minute: int) -> None:
+    def __init__(
+        self,
+        authenticate: Authenticate | None,
+        *,
+        authenticate_node: Authenticate | None = None,
+        requests_per_minute: int,
+    ) -> None:
         self._authenticate = authenticate
+        self._authenticate_node = authenticate_node
         self._requests = RateLimit(requests_per_minute) if requests_per_minute else None
         self._refusals = RateLimit(REFUSALS_PER_MINUTE)
 
@@ -63,15 +72,29 @@ class Admission:
             detail = f"The credentials do not grant {needed.scope}"
             raise Forbidden(detail, headers={"WWW-Authenticate": challenge})
 
+    def count_refusal(self, scope: Scope) -> None:
+        """Count credentials that were wrong; refuses the address that presents too many."""
+        client = scope.get("client")
+        self._refusals.count(client[0] if client else "")
+
     async def _subject(self, scope: Scope) -> Subject:
-        if self._authenticate is None:
+        authenticate = self._authenticate
+        if self._authenticate_node is not None and _is_of_a_node(scope):
+            authenticate = self._authenticate_node
+        if authenticate is None:
             return LOCAL
         try:
-            return await self._authenticate(_bearer(scope))
+            return await authenticate(_bearer(scope))
         except Unauthorized:
-            client = scope.get("client")
-            self._refusals.count(client[0] if client else "")
+            self.count_refusal(scope)
             raise
+
+
+def _is_of_a_node(scope: Scope) -> bool:
+    return any(
+        name == b"authorization" and value.partition(b" ")[2].lstrip().startswith(_NODE)
+        for name, value in scope["headers"]
+    )
 
 
 def _bearer(scope: Scope) -> str:

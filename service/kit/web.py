@@ -189,6 +189,8 @@ class JsonRoute(APIRoute):
     """Whether the operations that are not GET change what is stored."""
     needs: Permission | None = None
     """What the operations need, where it is not their tag's `read` or `write`."""
+    is_public = False
+    """Whether the body alone says who may do this."""
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **options)
@@ -214,8 +216,9 @@ class JsonRoute(APIRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Starlette's hook: answer a request whose path matches."""
         if scope["method"] in (self.methods or ()):
-            admission: Admission = scope["app"].state.admission
-            await admission.admit(scope, self.permission)
+            if not self.is_public:
+                admission: Admission = scope["app"].state.admission
+                await admission.admit(scope, self.permission)
             if scope["query_string"]:
                 _check_query(scope["query_string"], self._query)
             if self._direct is not None:
@@ -228,6 +231,12 @@ class AskingRoute(JsonRoute):
     """A route that answers and stores nothing, whatever its method."""
 
     stores = False
+
+
+class PublicRoute(JsonRoute):
+    """A route for callers without credentials: its endpoint says who they are, and counts refusals."""
+
+    is_public = True
 
 
 def _query_parameters(dependant: Dependant) -> dict[str, bool]:

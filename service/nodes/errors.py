@@ -1,6 +1,6 @@
 """What can go wrong with nodes and their leases."""
 
-from service.kit.problems import Conflict, Forbidden, NotFound
+from service.kit.problems import Conflict, Forbidden, NotFound, Unauthorized
 
 
 class NotANode(Forbidden):
@@ -49,3 +49,45 @@ class RunEnded(Conflict):
     """The run has ended and cannot be cancelled."""
 
     code, title = "RUN_ENDED", "The run has ended"
+
+
+class EnrolmentTokenNotFound(NotFound):
+    """There is no such enrolment token."""
+
+    code, title = "ENROLMENT_TOKEN_NOT_FOUND", "There is no enrolment token of this id"
+
+
+class EnrolmentRefused(Unauthorized):
+    """The enrolment token is not one of this service, or not whole."""
+
+    code, title = "ENROLMENT_TOKEN_REFUSED", "The enrolment token is not valid"
+
+
+class EnrolmentTokenExpired(Unauthorized):
+    """The enrolment token was right, but its time is over: ask for another."""
+
+    code, title = "ENROLMENT_TOKEN_EXPIRED", "The enrolment token has expired"
+
+
+class EnrolmentTokenUsed(Conflict):
+    """The enrolment token has let another installation in, or this one, whose credential was used since."""
+
+    code, title = "ENROLMENT_TOKEN_USED", "The enrolment token has been used"
+
+
+class NodeRevoked(Conflict):
+    """The node is revoked, which is final: its host may enrol as a new one."""
+
+    code, title = "NODE_REVOKED", "The node is revoked"
+
+
+class NodeQuarantined(Conflict):
+    """The node is quarantined: resume or revoke it first."""
+
+    code, title = "NODE_QUARANTINED", "The node is quarantined"
+
+
+class NodeCompromised(Conflict):
+    """The credential of the node is in two hands. Enrol its host with a new token, or revoke it."""
+
+    code, title = "NODE_COMPROMISED", "The credential of the node is in two hands"

@@ -1,23 +1,31 @@
 """Every query of nodes and leases."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, and_, delete, exists, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from service.kit import leases
-from service.kit.database import Writer
+from service.kit.database import Reader, Writer, insert_new
 from service.kit.leases import RUNNING, WAITING, Lease, LeaseLost
 from service.nodes.tables import (
+    CURRENT,
+    PENDING,
+    RETIRED,
     REVOKED,
+    WITHDRAWN,
     EnrolmentTokenRow,
     LeaseGrantRow,
     LeaseRow,
+    NodeCredentialRow,
     NodeInventoryRow,
     NodeRow,
 )
+
+if TYPE_CHECKING:
+    from service.nodes.heard import Heard
 
 
 def time(session: Session) -> datetime:
@@ -162,17 +170,156 @@ def node_is_known(session: Session, tenant_id: str, node_id: str, device: str) -
     return row is not None and row.state != REVOKED and row.device == device
 
 
-def inventory(session: Session, tenant_id: str, node_id: str, content_sha256: str) -> NodeInventoryRow | None:
-    """An inventory of a node, by its digest."""
-    found = select(NodeInventoryRow).where(
-        NodeInventoryRow.tenant_id == tenant_id,
-        NodeInventoryRow.node_id == node_id,
-        NodeInventoryRow.content_sha256 == content_sha256,
-    )
-    return session.scalars(found).one_or_none()
-
-
 def delete_expired_tokens(session: Writer, before: datetime) -> int:
     """Delete the enrolment tokens that expired before a time; their number."""
     old = delete(EnrolmentTokenRow).where(EnrolmentTokenRow.expires_at < before)
     return len(session.scalars(old.returning(EnrolmentTokenRow.id)).all())
+
+
+def token(session: Session, tenant_id: str, token_id: str) -> EnrolmentTokenRow | None:
+    """An enrolment token of a tenant."""
+    own = (EnrolmentTokenRow.tenant_id == tenant_id, EnrolmentTokenRow.id == token_id)
+    return session.scalars(select(EnrolmentTokenRow).where(*own)).one_or_none()
+
+
+def tokens_after(session: Reader, tenant_id: str, after: str, limit: int) -> Sequence[EnrolmentTokenRow]:
+    """Enrolment tokens of a tenant behind the id ``after``, in order of id."""
+    own = (EnrolmentTokenRow.tenant_id == tenant_id, EnrolmentTokenRow.id > after)
+    found = select(EnrolmentTokenRow).where(*own).order_by(EnrolmentTokenRow.id).limit(limit)
+    return session.scalars(found).all()
+
+
+def presented_token(session: Writer, token_id: str) -> EnrolmentTokenRow | None:
+    """The enrolment token that somebody presents, of whichever tenant; locked."""
+    found = select(EnrolmentTokenRow).where(EnrolmentTokenRow.id == token_id).with_for_update()
+    return session.scalars(found, execution_options={"populate_existing": True}).one_or_none()
+
+
+def use_token(session: Writer, token_id: str, digest: str, installation_id: str) -> bool:
+    """Use an enrolment token, if it is right, unused and not expired: one conditional statement."""
+    statement = (
+        update(EnrolmentTokenRow)
+        .where(
+            EnrolmentTokenRow.id == token_id,
+            EnrolmentTokenRow.digest == digest,
+            EnrolmentTokenRow.used_at.is_(None),
+            EnrolmentTokenRow.expires_at > leases.now(),
+        )
+        .values(used_at=leases.now(), installation_id=installation_id)
+        .returning(EnrolmentTokenRow.id)
+    )
+    return session.execute(statement).first() is not None
+
+
+def add_node(session: Writer, **values: object) -> bool:
+    """Insert a node, unless its installation has one that is not revoked."""
+    return insert_new(session, NodeRow, **values)
+
+
+def locked_installation(session: Writer, tenant_id: str, installation_id: str) -> NodeRow | None:
+    """The node of an installation that is not revoked, locked."""
+    own = (
+        NodeRow.tenant_id == tenant_id,
+        NodeRow.installation_id == installation_id,
+        NodeRow.state != REVOKED,
+    )
+    found = select(NodeRow).where(*own).with_for_update()
+    return session.scalars(found, execution_options={"populate_existing": True}).one_or_none()
+
+
+def presenting(session: Session, node_id: str) -> NodeRow | None:
+    """The node that a credential names, of whichever tenant."""
+    return session.scalars(select(NodeRow).where(NodeRow.id == node_id)).one_or_none()
+
+
+def credentials(session: Session, node_id: str) -> Sequence[NodeCredentialRow]:
+    """Every generation of a node's credential, the newest first."""
+    found = select(NodeCredentialRow).where(NodeCredentialRow.node_id == node_id)
+    ordered = found.order_by(NodeCredentialRow.generation.desc())
+    return session.scalars(ordered, execution_options={"populate_existing": True}).all()
+
+
+def current_credential(session: Session, node_id: str) -> NodeCredentialRow | None:
+    """The credential that a node uses."""
+    own = (NodeCredentialRow.node_id == node_id, NodeCredentialRow.state == CURRENT)
+    return session.scalars(select(NodeCredentialRow).where(*own)).one_or_none()
+
+
+def withdraw_credentials(session: Writer, node_id: str) -> None:
+    """Let no earlier credential of a node work, or say anything, any more."""
+    statement = update(NodeCredentialRow).where(
+        NodeCredentialRow.node_id == node_id, NodeCredentialRow.state.in_((PENDING, CURRENT, RETIRED))
+    )
+    session.execute(statement.values(state=WITHDRAWN, ended_at=leases.now()))
+
+
+def inventory(session: Session, node_id: str, content_sha256: str) -> NodeInventoryRow | None:
+    """An inventory of a node by its digest."""
+    return session.get(NodeInventoryRow, (node_id, content_sha256))
+
+
+def add_inventory(session: Writer, row: NodeRow, content_sha256: str, document: Mapping[str, Any]) -> bool:
+    """Keep an inventory; whether it is new."""
+    return insert_new(
+        session,
+        NodeInventoryRow,
+        tenant_id=row.tenant_id,
+        node_id=row.id,
+        content_sha256=content_sha256,
+        inventory=document,
+        created_at=leases.now(),
+    )
+
+
+def note_heard(session: Writer, heard: Mapping[str, "Heard"]) -> None:
+    """Write down when nodes were last heard of, and what they said."""
+    for node_id, one in sorted(heard.items()):
+        earlier = NodeRow.last_seen_at.is_(None) | (NodeRow.last_seen_at < one.at)
+        own = update(NodeRow).where(NodeRow.id == node_id, NodeRow.tenant_id == one.tenant_id, earlier)
+        session.execute(own.values(last_seen_at=one.at, **one.said))
+
+
+def nodes_after(
+    session: Reader,
+    tenant_id: str,
+    after: str,
+    *,
+    states: Sequence[str],
+    devices: Sequence[str],
+    limit: int,
+) -> Sequence[NodeRow]:
+    """Nodes of a tenant behind the id ``after``, in order of id."""
+    found = select(NodeRow).where(NodeRow.tenant_id == tenant_id, NodeRow.id > after)
+    if states:
+        found = found.where(NodeRow.state.in_(states))
+    if devices:
+        found = found.where(NodeRow.device.in_(devices))
+    return session.scalars(found.order_by(NodeRow.id).limit(limit)).all()
+
+
+def running_leases(session: Session, node_ids: Iterable[str]) -> dict[str, LeaseRow]:
+    """The leases that nodes hold, by node."""
+    found = select(LeaseRow).where(LeaseRow.node_id.in_(list(node_ids)), LeaseRow.state == RUNNING)
+    return {str(row.node_id): row for row in session.scalars(found)}
+
+
+def offers(session: Reader) -> Sequence[tuple[str, str, str | None, int]]:
+    """How much may be claimed now, by tenant, device and target."""
+    kinds = (LeaseRow.tenant_id, LeaseRow.device, LeaseRow.target_node_id)
+    due = (LeaseRow.state.in_((WAITING, RUNNING)), LeaseRow.due_at <= leases.now())
+    found = session.execute(select(*kinds, func.count()).where(*due).group_by(*kinds))
+    return [(tenant, device, target, count) for tenant, device, target, count in found]
+
+
+def node_counts(session: Reader) -> Sequence[tuple[str, str, int]]:
+    """How many nodes there are, by device and state."""
+    kinds = (NodeRow.device, NodeRow.state)
+    counted = session.execute(select(*kinds, func.count()).group_by(*kinds))
+    return [(device, state, count) for device, state, count in counted]
+
+
+def lease_counts(session: Reader) -> Sequence[tuple[str, str, int]]:
+    """How many leases there are, by device and state."""
+    kinds = (LeaseRow.device, LeaseRow.state)
+    counted = session.execute(select(*kinds, func.count()).group_by(*kinds))
+    return [(device, state, count) for device, state, count in counted]

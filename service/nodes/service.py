@@ -1,18 +1,47 @@
 """The rules of nodes, and those of leases for the rooms that use them."""
 
+import hmac
 import json
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from typing import Annotated, Any
 
+from fastapi import Depends, Request
+from pydantic import MISSING
 from sqlalchemy.orm import Session
 
+from service.audit.service import Change
+from service.kit import leases as clock
+from service.kit.credentials import ENROLMENT, digest_of, id_of, is_whole, mint, new_id
 from service.kit.database import Writer
-from service.kit.subjects import Subject, SubjectKind
+from service.kit.jobs.bell import ring_after_commit
+from service.kit.keyring import Keyring
+from service.kit.subjects import Subject, SubjectKind, permission
 from service.nodes import repository
-from service.nodes.errors import NotANode
+from service.nodes.credentials import (
+    ROTATED_AFTER,
+    TWO_HOSTS,
+    Credentials,
+    changed,
+    quarantine,
+    state_of,
+)
+from service.nodes.errors import (
+    EnrolmentRefused,
+    EnrolmentTokenExpired,
+    EnrolmentTokenNotFound,
+    EnrolmentTokenUsed,
+    NodeCompromised,
+    NodeNotFound,
+    NodeQuarantined,
+    NodeRevoked,
+    NotANode,
+)
 from service.nodes.leases import (
     AtReceipt,
     Standing,
     State,
+    abandon_targeted,
     ask,
     cancel,
     complete,
@@ -20,10 +49,26 @@ from service.nodes.leases import (
     settle_abandoned,
     standing,
     stands,
+    withdraw,
 )
-from service.protocol.nodes import Inventory
+from service.nodes.schemas import EnrolmentTokenInput
+from service.nodes.tables import (
+    ACTIVE,
+    CURRENT,
+    DRAINING,
+    PENDING,
+    QUARANTINED,
+    REVOKED,
+    EnrolmentTokenRow,
+    NodeCredentialRow,
+    NodeRow,
+)
+from service.protocol.canonical import digest as content_digest
+from service.protocol.nodes import Enrolment, Heartbeat, Inventory
 
 __all__ = [
+    "CLAIM",
+    "AskingNode",
     "AtReceipt",
     "Standing",
     "State",
@@ -38,6 +83,23 @@ __all__ = [
 
 TOKENS_KEPT = timedelta(days=30)
 """How long an enrolment token can be looked up after it has expired."""
+OPERATOR = "OPERATOR"
+BOOTS_KEPT = 8
+_DIGESTS = "enrolment token digests"
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+
+async def _node(request: Request) -> Subject:
+    """The node that asks; nobody else may, whatever the scopes."""
+    subject: Subject = request.scope["state"]["subject"]
+    if subject.kind is not SubjectKind.NODE:
+        raise NotANode
+    return subject
+
+
+AskingNode = Annotated[Subject, Depends(_node)]
+CLAIM = permission("leases", "claim")
+"""What the operations of nodes need."""
 
 
 def expire_tokens(session: Writer) -> int:
@@ -45,14 +107,237 @@ def expire_tokens(session: Writer) -> int:
     return repository.delete_expired_tokens(session, repository.time(session) - TOKENS_KEPT)
 
 
-def inventory(session: Session, tenant_id: str, node_id: str, content_sha256: str) -> Inventory | None:
+def shown_token(row: EnrolmentTokenRow) -> dict[str, Any]:
+    """An enrolment token as operators see it."""
+    names = ("id", "node_name", "created_at", "expires_at", "used_at", "node_id")
+    return {name: value for name in names if (value := getattr(row, name)) is not None}
+
+
+def delete_token(session: Writer, tenant_id: str, token_id: str) -> Change:
+    """Let nobody in by a token any more."""
+    row = repository.token(session, tenant_id, token_id)
+    if row is None:
+        raise EnrolmentTokenNotFound
+    before = shown_token(row)
+    session.delete(row)
+    session.flush()
+    return Change(resource=f"enrolment-tokens/{token_id}", status=204, before=before)
+
+
+class Enrolments:
+    """How nodes join: by a token that an operator made, once."""
+
+    def __init__(self, keyring: Keyring) -> None:
+        self._digest_key = keyring.key(_DIGESTS)
+        self._credentials = Credentials.of(keyring)
+
+    def create_token(self, session: Writer, creator: Subject, body: EnrolmentTokenInput) -> Change:
+        """Make a token."""
+        token_id = new_id()
+        secret = mint(ENROLMENT, token_id)
+        time = repository.time(session)
+        row = EnrolmentTokenRow(
+            tenant_id=creator.tenant_id,
+            id=token_id,
+            node_name=None if body.node_name is MISSING else body.node_name,
+            digest=digest_of(secret, self._digest_key),
+            created_at=time,
+            expires_at=time + timedelta(seconds=body.lifetime_seconds),
+        )
+        session.add(row)
+        session.flush()
+        shown = shown_token(row)
+        return Change(
+            resource=f"enrolment-tokens/{token_id}",
+            status=201,
+            body={"enrolment_token": shown},
+            headers={"Location": f"/v1/enrolment-tokens/{token_id}"},
+            after=shown,
+            once={"token": secret},
+        )
+
+    def enrol(
+        self, session: Writer, body: Enrolment, has_tenant: Callable[[str], bool]
+    ) -> tuple[NodeRow, str, Change]:
+        """Let a node in: the node, its credential, and what the audit says of it."""
+        token = self._token(session, body, has_tenant)
+        node = None
+        if token.node_id is not None:
+            node = repository.locked_node(session, token.tenant_id, token.node_id)
+            known = repository.credentials(session, token.node_id)
+            if node is None or not known or known[0].state != PENDING or _has_current(known):
+                raise EnrolmentTokenUsed
+        before = None if node is None else state_of(node)
+        if node is None:
+            node, before = self._join(session, token, body)
+        token.node_id = node.id
+        secret, _ = self._credentials.issue(session, node)
+        return node, secret, changed(session, node, before or {})
+
+    def _token(
+        self, session: Writer, body: Enrolment, has_tenant: Callable[[str], bool]
+    ) -> EnrolmentTokenRow:
+        """The token that a node presents, used by now, and by it."""
+        token_id = id_of(body.token) or ""
+        if not is_whole(body.token):
+            raise EnrolmentRefused("The token is not whole: a part was mistyped", headers=_CHALLENGE)
+        digest = digest_of(body.token, self._digest_key)
+        is_first = repository.use_token(session, token_id, digest, body.installation_id)
+        row = repository.presented_token(session, token_id)
+        if row is None or not hmac.compare_digest(row.digest, digest) or not has_tenant(row.tenant_id):
+            raise EnrolmentRefused(headers=_CHALLENGE)
+        if not is_first and row.expires_at <= repository.time(session):
+            raise EnrolmentTokenExpired(headers=_CHALLENGE)
+        if not is_first and row.installation_id != body.installation_id:
+            raise EnrolmentTokenUsed
+        return row
+
+    def _join(
+        self, session: Writer, token: EnrolmentTokenRow, body: Enrolment
+    ) -> tuple[NodeRow, Mapping[str, Any] | None]:
+        """The node of an installation: a new one, or the one that it has, whose credentials all end."""
+        node_id = new_id()
+        sent = None if body.name is MISSING else body.name
+        name = token.node_name or sent or f"node-{node_id}"
+        is_new = repository.add_node(
+            session,
+            tenant_id=token.tenant_id,
+            id=node_id,
+            name=name,
+            device=body.device,
+            state=ACTIVE,
+            installation_id=body.installation_id,
+            worker_version=body.worker_version,
+            boots=[],
+            rotate_requested=False,
+            created_at=clock.now(),
+            version=0,
+        )
+        node = repository.locked_installation(session, token.tenant_id, body.installation_id)
+        assert node is not None  # noqa: S101  # inserted above, or found by the insert and now locked
+        if is_new:
+            return node, None
+        before = state_of(node)
+        withdraw(session, node.id)
+        repository.withdraw_credentials(session, node.id)
+        if node.state == QUARANTINED:
+            node.state, node.reason = ACTIVE, None
+        node.name, node.device, node.worker_version = name, body.device, body.worker_version
+        node.boots, node.rotate_requested = [], False
+        return node, before
+
+    def rotate(self, session: Writer, node: Subject) -> tuple[str, int, Change]:
+        """The next credential of a node, its generation, and what the audit says of it."""
+        row = locked(session, node.tenant_id, node.id)
+        before = state_of(row)
+        secret, generation = self._credentials.issue(session, row)
+        return secret, generation, changed(session, row, before)
+
+
+def _has_current(known: Sequence[NodeCredentialRow]) -> bool:
+    return any(row.state == CURRENT for row in known)
+
+
+def locked(session: Writer, tenant_id: str, node_id: str) -> NodeRow:
+    """A node of a tenant, locked."""
+    row = repository.locked_node(session, tenant_id, node_id)
+    if row is None:
+        raise NodeNotFound
+    return row
+
+
+def keep_inventory(session: Writer, node: Subject, inventory: Inventory) -> str:
+    """Keep what a node is made of, as what holds now; the digest that names it."""
+    row = locked(session, node.tenant_id, node.id)
+    digest = content_digest(inventory)
+    repository.add_inventory(session, row, digest, inventory.model_dump(mode="json"))
+    row.inventory_sha256 = digest
+    return digest
+
+
+def inventory(session: Session, node: Subject, content_sha256: str) -> Inventory | None:
     """What a node was made of when it named the digest; None if it never said."""
-    row = repository.inventory(session, tenant_id, node_id, content_sha256)
+    row = repository.inventory(session, node.id, content_sha256)
     return None if row is None else Inventory.model_validate_json(json.dumps(row.inventory))
 
 
-def require_node(subject: Subject) -> Subject:
-    """The subject, which must be a node."""
-    if subject.kind is not SubjectKind.NODE:
-        raise NotANode
-    return subject
+def is_news(row: NodeRow, beat: Heartbeat, *, has_inventory: bool) -> bool:
+    """Whether a heartbeat says something that its node's row does not."""
+    return (
+        row.boots[:1] != [beat.boot_id_sha256]
+        or row.worker_version != beat.worker_version
+        or (has_inventory and row.inventory_sha256 != beat.inventory_sha256)
+    )
+
+
+def take_news(session: Writer, node: Subject, beat: Heartbeat) -> tuple[NodeRow, Change | None]:
+    """Write what a heartbeat says that is new; a boot that was left behind quarantines the node."""
+    row = locked(session, node.tenant_id, node.id)
+    time = repository.time(session)
+    # Queries first: each would write down what was set before it.
+    if repository.inventory(session, row.id, beat.inventory_sha256) is not None:
+        row.inventory_sha256 = beat.inventory_sha256
+    row.worker_version = beat.worker_version
+    row.last_seen_at = time
+    row.activity, row.spool = beat.activity, beat.spool.model_dump(mode="json")
+    change = None
+    boot = beat.boot_id_sha256
+    if row.boots[:1] != [boot]:
+        is_back = boot in row.boots
+        row.boots = [boot, *(one for one in row.boots if one != boot)][:BOOTS_KEPT]
+        change = quarantine(session, row, TWO_HOSTS) if is_back else None
+    session.flush()
+    return row, change
+
+
+def wants_rotation(session: Session, row: NodeRow) -> bool:
+    """Whether the credential of a node is to be replaced."""
+    current = repository.current_credential(session, row.id)
+    age = repository.time(session) - current.created_at if current else timedelta()
+    return row.rotate_requested or age >= ROTATED_AFTER
+
+
+def drain(session: Writer, row: NodeRow) -> None:
+    """Let a node end its suite and give it no other."""
+    _refuse_revoked(row)
+    if row.state == QUARANTINED:
+        raise NodeQuarantined
+    row.state = DRAINING
+    session.flush()
+
+
+def resume(session: Writer, row: NodeRow) -> None:
+    """Give a node something to run again, unless its credential is in two hands."""
+    _refuse_revoked(row)
+    if row.state == QUARANTINED and row.reason != OPERATOR:
+        raise NodeCompromised
+    row.state, row.reason = ACTIVE, None
+    ring_after_commit(session)
+
+
+def set_aside(session: Writer, row: NodeRow) -> None:
+    """Give a node nothing any more and take its lease; what it reports is kept."""
+    _refuse_revoked(row)
+    if row.state != QUARANTINED:
+        row.state, row.reason = QUARANTINED, OPERATOR
+        withdraw(session, row.id)
+
+
+def revoke(session: Writer, row: NodeRow) -> None:
+    """Take nothing from a node any more, for good."""
+    if row.state != REVOKED:
+        row.state, row.reason, row.revoked_at = REVOKED, None, repository.time(session)
+        withdraw(session, row.id)
+        abandon_targeted(session, row.tenant_id, row.id)
+
+
+def ask_rotation(session: Writer, row: NodeRow) -> None:
+    """Have a node replace its credential at its next heartbeat."""
+    _refuse_revoked(row)
+    row.rotate_requested = True
+    session.flush()
+
+
+def _refuse_revoked(row: NodeRow) -> None:
+    if row.state == REVOKED:
+        raise NodeRevoked

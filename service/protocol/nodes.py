@@ -87,6 +87,12 @@ class HeartbeatAnswer(Reply):
     server_time: Instant
 
 
+class InventoryKept(Reply):
+    """The service has an inventory, under the digest by which claims and results name it."""
+
+    inventory_sha256: Sha256
+
+
 class NewCredential(Reply):
     """The next credential of a node. The one before works until this one has been used."""
 

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.auth import keys, service
-from service.auth.keys import id_of, is_whole, mint, new_id
+from service.auth import service
 from service.auth.service import HeldKeys, Keys
-from service.kit import clock
+from service.kit import clock, credentials
+from service.kit.credentials import API_KEY, ENROLMENT, NODE, id_of, is_whole, mint, new_id
 from service.kit.problems import Unauthorized
-from service.kit.subjects import SubjectKind
 from tests.applications import KEYRING, bearing
 
 
@@ -33,20 +32,20 @@ def made(callers, admin, **members):
 
 
 class TestText:
-    @pytest.mark.parametrize("kind", [SubjectKind.API_KEY, SubjectKind.NODE])
-    def test_the_id_can_be_read(self, kind):
+    @pytest.mark.parametrize("prefix", [API_KEY, NODE, ENROLMENT])
+    def test_the_id_can_be_read(self, prefix):
         key_id = new_id()
-        text = mint(kind, key_id)
+        text = mint(prefix, key_id)
         assert is_whole(text)
         assert id_of(text) == key_id
 
     def test_keys_differ(self):
-        assert len({mint(SubjectKind.API_KEY, "a" * 16) for _ in range(1000)}) == 1000
+        assert len({mint(API_KEY, "a" * 16) for _ in range(1000)}) == 1000
 
     @given(st.integers(0, 72), st.sampled_from("aZ0_-é"))
     def test_a_mistyped_key_is_no_key(self, place, letter):
         text = "ironlaw_abcdefghijklmnop_" + "s" * 43
-        text += keys._checksum(text)
+        text += credentials._checksum(text)
         wrong = text[:place] + letter + text[place + 1 :]
         assert is_whole(text)
         assert wrong == text or not is_whole(wrong)
@@ -150,14 +149,15 @@ class TestScopes:
         shipped = callers.client.get("/v1/tenants/shipped", headers=operator)
         assert shipped.status_code == 404
 
-    def test_a_node_has_the_scopes_of_nodes_and_no_others(self, callers, admin):
-        node = {"name": "rack 7", "kind": "node"}
-        made = callers.client.post("/v1/api-keys", node, headers=admin).json()
-        assert made["key"]["scopes"] == ["benchmark-results:report", "leases:claim"]
-        assert made["secret"].startswith("ironlawnode_")
-        refused = callers.client.post("/v1/api-keys", {**node, "scopes": ["models:read"]}, headers=admin)
-        assert refused.json()["errors"][0]["pointer"] == "/scopes"
-        assert status(callers, made["secret"]) == 403
+    @pytest.mark.parametrize("scopes", [{}, {"scopes": []}])
+    def test_a_key_without_scopes_opens_nothing_and_is_not_made(self, callers, admin, scopes):
+        refused = callers.client.post("/v1/api-keys", {"name": "rack 7", **scopes}, headers=admin)
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/scopes")
+
+    def test_a_node_comes_in_by_enrolment_only(self, callers, admin):
+        node = {"name": "rack 7", "kind": "node", "scopes": ["leases:claim"]}
+        refused = callers.client.post("/v1/api-keys", node, headers=admin)
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/kind")
 
 
 class TestRotation:
@@ -250,7 +250,7 @@ def test_a_mistyped_key_is_told_from_a_wrong_one(callers):
     key = callers.key("*:*")
     mistyped = callers.client.get("/v1/models", headers=bearing(key[:-1] + ("a" if key[-1] != "a" else "b")))
     assert "mistyped" in mistyped.json()["detail"]
-    wrong = callers.client.get("/v1/models", headers=bearing(mint(SubjectKind.API_KEY, "a" * 16)))
+    wrong = callers.client.get("/v1/models", headers=bearing(mint(API_KEY, "a" * 16)))
     assert "mistyped" not in wrong.json()["detail"]
 
 

@@ -21,7 +21,7 @@ def credentials(app, name=""):
     """Headers of a caller who may call an operation of ``app``, by default any; its database is attached."""
     callers = Callers(app, app.state.database)
     if name in BY_NODES:
-        return bearing(callers.key(kind="node"))
+        return bearing(callers.node())
     return bearing(callers.key("*:*", "tenants:*", "metrics:*"))
 
 

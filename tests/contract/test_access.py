@@ -55,7 +55,7 @@ class TestEveryOperation:
             assert answer.status_code not in (401, 403) or answer.json()["code"] in BEYOND_SCOPES
 
     def test_is_open_to_a_node_or_closed(self, callers, name):
-        refused = request(callers, name, callers.key(kind="node")).status_code == 403
+        refused = request(callers, name, callers.node()).status_code == 403
         assert refused == (name not in BY_NODES)
 
 

@@ -1,0 +1,90 @@
+"""What this process has heard of nodes since it was last written down.
+
+A heartbeat of a node that says nothing new is kept in memory. Its row is written at every twelfth, with
+those of all others that are due in one transaction: less than a tenth of a write for each.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from service.kit.database import Database
+from service.nodes import repository
+from service.nodes.tables import NodeRow
+
+HEARTBEAT_SECONDS = 30.0
+BEATS_A_WRITE = 12
+SILENCE = timedelta(seconds=150)
+"""After which a node that this process has heard counts as unreachable."""
+SILENCE_ELSEWHERE = SILENCE + timedelta(seconds=HEARTBEAT_SECONDS * BEATS_A_WRITE)
+"""The same for a node of which the process knows only what another has written."""
+_FORGOTTEN_AFTER = timedelta(hours=1)
+
+
+@dataclass(slots=True)
+class Heard:
+    """What a node said last, and how many of its heartbeats are not written."""
+
+    tenant_id: str
+    at: datetime
+    said: Mapping[str, Any]
+    unwritten: int = field(default=0)
+
+
+class Heartbeats:
+    """The nodes that this process has heard."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._heard: dict[str, Heard] = {}
+        self._lock = threading.Lock()
+
+    def note(self, row: NodeRow, at: datetime, said: Mapping[str, Any]) -> None:
+        """Keep what a node said; what it says first is written at the next occasion."""
+        with self._lock:
+            before = self._heard.get(row.id)
+            unwritten = BEATS_A_WRITE if before is None else before.unwritten + 1
+            self._heard[row.id] = Heard(row.tenant_id, at, said, unwritten)
+
+    def written(self, node_id: str) -> None:
+        """What a node said last has just been written."""
+        with self._lock:
+            if node_id in self._heard:
+                self._heard[node_id].unwritten = 0
+
+    def write(self, least: int = BEATS_A_WRITE) -> int:
+        """Write down the nodes of which so many heartbeats are not written; their number."""
+        with self._lock:
+            due = {node_id: heard for node_id, heard in self._heard.items() if heard.unwritten >= least}
+            latest = max((heard.at for heard in self._heard.values()), default=None)
+            if latest is not None:
+                self._heard = {i: h for i, h in self._heard.items() if latest - h.at < _FORGOTTEN_AFTER}
+        if due:
+            with self._database.writing() as session:
+                repository.note_heard(session, due)
+            with self._lock:
+                for node_id, heard in due.items():
+                    now = self._heard.get(node_id)
+                    if now is not None:
+                        now.unwritten -= min(heard.unwritten, now.unwritten)
+        return len(due)
+
+    def of(self, row: NodeRow, time: datetime) -> dict[str, Any]:
+        """What is known of a node: its last sign of life, and what it said then."""
+        heard = self._heard.get(row.id)
+        if heard is not None and (row.last_seen_at is None or heard.at >= row.last_seen_at):
+            return {
+                "reachable": time - heard.at <= SILENCE,
+                "last_seen_at": heard.at,
+                **heard.said,
+            }
+        if row.last_seen_at is None:
+            return {"reachable": False}
+        return {
+            "reachable": time - row.last_seen_at <= SILENCE_ELSEWHERE,
+            "last_seen_at": row.last_seen_at,
+            "activity": row.activity,
+            "spool": row.spool,
+        }

@@ -1,0 +1,123 @@
+"""Claims that wait for something to run: one look for all of them, and no connection to the database."""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fastapi.concurrency import run_in_threadpool
+from starlette.types import Message
+
+from service.kit.jobs.bell import Bell
+
+LOOK_SECONDS = 1.0
+log = logging.getLogger(__name__)
+
+
+class Want(NamedTuple):
+    """What a node may run."""
+
+    tenant_id: str
+    device: str
+    node_id: str
+
+
+class Offer(NamedTuple):
+    """What may be claimed: by any node of a tenant with such a device, or by one of them."""
+
+    tenant_id: str
+    device: str
+    target_node_id: str | None
+
+    def suits(self, want: Want) -> bool:
+        """Whether a node may run it."""
+        return self[:2] == want[:2] and self.target_node_id in (None, want.node_id)
+
+
+@dataclass(eq=False, slots=True)
+class _Waiter:
+    want: Want
+    called: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class _LoopBell(Bell):
+    """Rings in an event loop, from whichever thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, rung: asyncio.Event) -> None:
+        super().__init__()
+        self._loop = loop
+        self._rung = rung
+
+    def set(self) -> None:
+        """Ring."""
+        with contextlib.suppress(RuntimeError):  # the loop may have ended before the bell
+            self._loop.call_soon_threadsafe(self._rung.set)
+
+
+class Waiting:
+    """The claims of one process that wait. ``look`` says what may be claimed now."""
+
+    def __init__(self, look: Callable[[], Counter[Offer]]) -> None:
+        self._look = look
+        self._waiters: list[_Waiter] = []
+        self._watch: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    def __len__(self) -> int:
+        """How many claims wait."""
+        return len(self._waiters)
+
+    def close(self) -> None:
+        """End every wait now and let none begin; also from a handler of a signal."""
+        self._closed = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._release)
+
+    def _release(self) -> None:
+        for waiter in self._waiters:
+            waiter.called.set()
+
+    async def wait(self, want: Want, until: float, gone: asyncio.Future[Message]) -> bool:
+        """Whether to look again: False after ``until``, once the caller is gone, or when it is closed."""
+        self._loop = asyncio.get_running_loop()
+        waiter = _Waiter(want)
+        self._waiters.append(waiter)
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._call())
+        called = asyncio.create_task(waiter.called.wait())
+        left = max(0.0, until - self._loop.time())
+        try:
+            if not self._closed:
+                ends: set[asyncio.Future[Any]] = {called, gone}
+                await asyncio.wait(ends, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            return called.done() and not self._closed
+        finally:
+            called.cancel()
+            self._waiters.remove(waiter)
+
+    async def _call(self) -> None:
+        """Look for all who wait, every second and when a transaction of this process made work."""
+        rung = asyncio.Event()
+        bell = _LoopBell(asyncio.get_running_loop(), rung)
+        while self._waiters and not self._closed:
+            rung.clear()
+            try:
+                offers = await run_in_threadpool(self._look)
+            except Exception as error:  # noqa: BLE001  # the database comes back, this task would not
+                log.warning("not looking for claimable runs: %s", type(error).__name__)
+            else:
+                self._match(offers)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(rung.wait(), LOOK_SECONDS)
+        del bell
+
+    def _match(self, offers: Counter[Offer]) -> None:
+        for waiter in self._waiters:
+            for offer in offers:
+                if offers[offer] > 0 and offer.suits(waiter.want) and not waiter.called.is_set():
+                    offers[offer] -= 1
+                    waiter.called.set()

@@ -1,0 +1,365 @@
+"""Leases of benchmark runs against a model that says what they are."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import delete, update
+
+from service.nodes import leases
+from service.nodes.errors import LeaseNotFound, NodeBusy, NodeNotActive, RunEnded, StaleLease
+from service.nodes.service import drain, locked, resume, revoke, set_aside
+from service.nodes.tables import LeaseGrantRow, LeaseRow, NodeRow
+from tests.clocks import START, Clock, unset
+from tests.nodes.fleet import (
+    RUNTIME_SECONDS,
+    add_node,
+    add_run,
+    at_receipt,
+    cancel,
+    claim,
+    complete,
+    grants,
+    renew,
+    request_id,
+    settle,
+    stored,
+    subject,
+)
+
+HELD_SECONDS = leases.LEASE_SECONDS + leases.GRACE_SECONDS
+NODES = ("node-a", "node-b", "node-c")
+FINAL = {"completed", "failed", "cancelled", "dead"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is known of a run; times are seconds since the beginning."""
+
+    asked_at: float
+    due_at: float
+    target: str | None
+    state: str = "waiting"
+    holder: str | None = None
+    request: str | None = None
+    token: int = 0
+    attempt: int = 0
+    begun_at: float = 0.0
+    losses: int = 0
+    lost_by: str | None = None
+    is_cancelled: bool = False
+
+
+@dataclass(frozen=True)
+class Held:
+    """A grant as its holder remembers it, whatever became of it."""
+
+    node: str
+    lease: object = field(compare=False)
+    request: str = ""
+
+
+class Machine(RuleBasedStateMachine):
+    """Nodes claim, renew, complete, fall silent and repeat themselves; operators cancel and set aside."""
+
+    held = Bundle("held")
+
+    def __init__(self, database, clock):
+        super().__init__()
+        self.database, self.clock = database, clock
+        clock.set(START)
+        with database.writing() as session:
+            for table in (LeaseRow, LeaseGrantRow, NodeRow):
+                session.execute(delete(table))
+        for node in NODES:
+            add_node(database, node)
+        self.states = dict.fromkeys(NODES, "active")
+        self.runs, self.tokens, self.answers = {}, {}, {}
+
+    @property
+    def now(self):
+        return (self.clock.at - START).total_seconds()
+
+    # What the model says
+
+    def lapse(self):
+        """Count what ended unsaid, as every claim and the schedule do first."""
+        for run_id, run in self.runs.items():
+            if run.state == "running" and run.due_at <= self.now:
+                self.runs[run_id] = self.lost(run)
+
+    def lost(self, run):
+        losses = run.losses + 1
+        counted = {"losses": losses, "lost_by": run.holder, "token": run.token + 1}
+        if run.is_cancelled:
+            return replace(run, state="cancelled", **counted)
+        if losses >= leases.MOST_LOSSES or run.lost_by not in (None, run.holder):
+            return replace(run, state="dead", **counted)
+        return replace(run, state="waiting", due_at=self.now, holder=None, **counted)
+
+    def holding(self, node):
+        return next(
+            ((i, r) for i, r in self.runs.items() if r.state == "running" and r.holder == node), (None, None)
+        )
+
+    def open_to(self, node):
+        return {
+            run_id: run
+            for run_id, run in self.runs.items()
+            if run.state == "waiting" and run.due_at <= self.now and run.target in (None, node)
+        }
+
+    def is_current(self, held):
+        run = self.runs[held.lease.id]
+        return (run.state, run.holder, run.token) == ("running", held.node, held.lease.fencing_token)
+
+    # What happens
+
+    @rule(node=st.sampled_from([None, None, *NODES]))
+    def ask(self, node):
+        if len(self.runs) >= 6 or (node and self.states[node] == "revoked"):
+            return
+        run_id = f"run-{len(self.runs)}"
+        add_run(self.database, run_id, target=node)
+        self.runs[run_id] = Run(asked_at=self.now, due_at=self.now, target=node)
+
+    @rule(target=held, node=st.sampled_from(NODES))
+    def claim(self, node):
+        return self.claimed(node, request_id())
+
+    @rule(target=held, held=held)
+    def claim_again(self, held):
+        """The answer was lost: the same request, perhaps long after."""
+        return self.claimed(held.node, held.request)
+
+    def claimed(self, node, request):
+        if self.states[node] == "revoked":
+            return multiple()  # refused before it gets here
+        self.lapse()
+        run_id, run = self.holding(node)
+        if run is not None and run.request != request:
+            with pytest.raises(NodeBusy):
+                claim(self.database, subject(node), request)
+            # The refusal undoes what the claim had settled.
+            settle(self.database)
+            return multiple()
+        if run is None and self.states[node] != "active":
+            with pytest.raises(NodeNotActive):
+                claim(self.database, subject(node), request)
+            settle(self.database)
+            return multiple()
+        lease = claim(self.database, subject(node), request)
+        if run is not None:
+            assert (lease.id, lease.fencing_token) == (run_id, run.token)
+            self.runs[run_id] = replace(run, due_at=self.now + HELD_SECONDS)
+            return Held(node, lease, request)
+        ready = self.open_to(node)
+        assert (lease is None) == (not ready)
+        if lease is None:
+            return multiple()
+        was = ready[lease.id]
+        assert was.due_at == min(run.due_at for run in ready.values())
+        assert (lease.fencing_token, lease.attempt) == (was.token + 1, was.attempt + 1)
+        self.runs[lease.id] = replace(
+            was,
+            state="running",
+            holder=node,
+            request=request,
+            token=lease.fencing_token,
+            attempt=lease.attempt,
+            begun_at=self.now,
+            due_at=self.now + HELD_SECONDS,
+        )
+        return Held(node, lease, request)
+
+    @rule(held=held)
+    def renew(self, held):
+        run = self.runs[held.lease.id]
+        over = self.now - run.begun_at - RUNTIME_SECONDS
+        if not self.is_current(held) or run.due_at <= self.now or over > leases.OVERRUN_SECONDS:
+            with pytest.raises(StaleLease):
+                renew(self.database, subject(held.node), held.lease)
+            return
+        assert renew(self.database, subject(held.node), held.lease).cancel == (run.is_cancelled or over > 0)
+        self.runs[held.lease.id] = replace(run, due_at=self.now + HELD_SECONDS)
+
+    @rule(held=held, outcome=st.sampled_from(["completed", "failed", "released", "cancelled"]))
+    def complete(self, held, outcome):
+        run, grant = self.runs[held.lease.id], (held.lease.id, held.lease.fencing_token)
+        if not self.is_current(held):
+            if self.answers.get(grant, ("",))[0] == outcome:
+                said = complete(self.database, subject(held.node), held.lease, outcome)
+                assert said == self.answers[grant][1]
+            else:
+                with pytest.raises(StaleLease):
+                    complete(self.database, subject(held.node), held.lease, outcome)
+            return
+        state = {"completed": "completed", "failed": "failed"}.get(outcome)
+        if outcome == "cancelled":
+            is_overrun = not run.is_cancelled and self.now - run.begun_at > RUNTIME_SECONDS
+            state = "failed" if is_overrun else "cancelled"
+        elif outcome == "released":
+            state = "cancelled" if run.is_cancelled else "waiting"
+        assert complete(self.database, subject(held.node), held.lease, outcome) == state
+        self.answers[grant] = (outcome, state)
+        after = {"state": state}
+        if state == "waiting":
+            after |= {"holder": None, "due_at": self.now + leases.RELEASED_SECONDS}
+        self.runs[held.lease.id] = replace(run, **after)
+
+    @rule(number=st.integers(0, 5))
+    def cancel(self, number):
+        run_id = f"run-{number}"
+        run = self.runs.get(run_id)
+        if run is None:
+            with pytest.raises(LeaseNotFound):
+                cancel(self.database, run_id)
+        elif run.state in FINAL - {"cancelled"}:
+            with pytest.raises(RunEnded):
+                cancel(self.database, run_id)
+        else:
+            cancel(self.database, run_id)
+            if run.state == "waiting":
+                run = replace(run, state="cancelled", token=run.token + 1)
+            self.runs[run_id] = replace(run, is_cancelled=True)
+
+    @rule(node=st.sampled_from(NODES), verb=st.sampled_from([drain, resume, resume, set_aside]))
+    def operate(self, node, verb):
+        state = self.states[node]
+        if state == "revoked" or (verb is drain and state == "quarantined"):
+            return
+        self.do(node, verb)
+        self.states[node] = {drain: "draining", resume: "active", set_aside: "quarantined"}[verb]
+        if verb is set_aside:
+            self.withdrawn(node)
+
+    @rule(node=st.sampled_from(NODES), dice=st.integers(0, 5))
+    def revoke(self, node, dice):
+        if dice or self.states[node] == "revoked":  # seldom, so that most runs keep nodes
+            return
+        self.do(node, revoke)
+        self.states[node] = "revoked"
+        self.withdrawn(node)
+        for run_id, run in self.runs.items():
+            if run.state == "waiting" and run.target == node:
+                self.runs[run_id] = replace(run, state="failed", token=run.token + 1)
+
+    def do(self, node, verb):
+        with self.database.writing() as session:
+            verb(session, locked(session, "default", node))
+
+    def withdrawn(self, node):
+        run_id, run = self.holding(node)
+        if run is not None:
+            state = "cancelled" if run.is_cancelled else "waiting"
+            taken = {"state": state, "token": run.token + 1}
+            if state == "waiting":
+                taken |= {"holder": None, "due_at": self.now}
+            self.runs[run_id] = replace(run, **taken)
+
+    @rule(seconds=st.sampled_from([1, 29, 60, 119, 120, 600]))
+    def wait(self, seconds):
+        self.clock.move(seconds=seconds)
+
+    @rule()
+    def tick(self):
+        settle(self.database)
+        self.lapse()
+        for run_id, run in self.runs.items():
+            if run.state == "waiting" and self.now - run.asked_at >= leases.LONGEST_WAIT.total_seconds():
+                self.runs[run_id] = replace(run, state="failed", token=run.token + 1)
+
+    # What holds at any time
+
+    @invariant()
+    def the_rows_are_as_known(self):
+        for run_id, row in stored(self.database).items():
+            run = self.runs[run_id]
+            found = (row.state, row.fencing_token, row.attempt, row.losses, row.cancel_requested)
+            assert found == (run.state, run.token, run.attempt, run.losses, run.is_cancelled), run_id
+            if run.state == "running":
+                assert row.node_id == run.holder
+            assert (row.due_at is None) == (run.state in FINAL)
+            assert (row.finished_at is None) == (run.state not in FINAL)
+
+    @invariant()
+    def a_node_holds_one_lease_at_most(self):
+        holders = [row.node_id for row in stored(self.database).values() if row.state == "running"]
+        assert len(holders) == len(set(holders))
+
+    @invariant()
+    def a_token_grows_with_every_change_of_hands(self):
+        for run_id, row in stored(self.database).items():
+            assert row.fencing_token >= self.tokens.get(run_id, 0)
+            self.tokens[run_id] = row.fencing_token
+            given = [grant.fencing_token for grant in grants(self.database, run_id)]
+            assert len(given) == len(set(given)) == row.attempt
+            still = [grant for grant in grants(self.database, run_id) if grant.outcome is None]
+            assert len(still) == (row.state == "running")
+
+    @rule(held=held)
+    def a_result_is_what_its_lease_is(self, held):
+        expected = "current" if self.is_current(held) else "late"
+        assert at_receipt(self.database, subject(held.node), held.lease) == expected
+
+    def teardown(self):
+        """However a run stands, it ends: its holders fall silent, and nobody claims it."""
+        for _ in range(2):
+            settle(self.database)
+            self.clock.move(seconds=HELD_SECONDS)
+        settle(self.database)
+        self.clock.move(days=7)
+        settle(self.database)
+        assert {row.state for row in stored(self.database).values()} <= FINAL
+        super().teardown()
+
+
+@pytest.mark.parametrize(
+    ("databases", "examples"), [("sqlite", 40), ("postgresql", 8)], indirect=["databases"]
+)
+def test_leases_are_what_the_model_says(database, examples):
+    clock = Clock(database)
+    small = settings(max_examples=examples, stateful_step_count=40)
+    try:
+        run_state_machine_as_test(lambda: Machine(database, clock), settings=small)
+    finally:
+        unset(database)
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("broken", ["write", "close"])
+def test_the_model_notices_a_fence_that_is_gone(database, monkeypatch, broken):
+    """Without the check of the token the model must not hold."""
+    from service.kit import leases as mechanism  # noqa: PLC0415
+    from service.nodes import repository  # noqa: PLC0415
+
+    def unfenced(session, table, lease, *conditions, **values):
+        kept = [one for one in conditions if "node_id" not in str(one)]
+        row = session.get(table, lease.id, populate_existing=True)
+        return whole(session, table, row.lease, *kept, **values)
+
+    def unraised(session, held, **values):
+        statement = update(LeaseRow).where(LeaseRow.id == held.id).values(**values).returning(LeaseRow)
+        return session.scalars(statement, execution_options={"populate_existing": True}).one()
+
+    whole = mechanism.write
+    if broken == "write":
+        monkeypatch.setattr(mechanism, "write", unfenced)
+    else:
+        monkeypatch.setattr(repository, "close", unraised)
+    clock = Clock(database)
+    small = settings(max_examples=100, stateful_step_count=40, phases=[Phase.generate], print_blob=False)
+    try:
+        with pytest.raises((AssertionError, pytest.fail.Exception)):
+            run_state_machine_as_test(lambda: Machine(database, clock), settings=small)
+    finally:
+        unset(database)

@@ -1,0 +1,249 @@
+"""Claims that wait: woken by work, by the end of the process, by their caller's end, and cheap till then."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+from sqlalchemy import event, update
+
+from service.kit import leases as mechanism
+from service.nodes import waiting
+from service.nodes.tables import LeaseRow
+from service.protocol.leases import Claim
+from tests.applications import attach
+from tests.nodes.fleet import INVENTORY, add_node, add_run, claim, complete, request_id, stored
+
+LONG = 30.0
+
+
+@pytest.fixture
+def face(app, database):
+    attach(app, database)
+    return app.state.nodes
+
+
+@pytest.fixture
+def statements(database):
+    """Statements as they are executed."""
+    seen = []
+
+    def note(*executed):
+        seen.append(executed[2])
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(database.engine, "before_cursor_execute", note)
+
+
+class Connections:
+    """How many connections are in use, by the pool's own events: on SQLite a pool does not count."""
+
+    def __init__(self, database):
+        self.held = 0
+        self._lock = threading.Lock()
+        event.listen(database.engine, "checkout", lambda *_: self._add(1))
+        event.listen(database.engine, "checkin", lambda *_: self._add(-1))
+
+    def _add(self, number):
+        with self._lock:
+            self.held += number
+
+
+async def never():
+    await asyncio.sleep(3600)
+
+
+def ask(face, node, seconds=LONG, receive=never):
+    body = Claim(request_id=request_id(), wait_seconds=seconds, inventory_sha256=INVENTORY)
+    return asyncio.create_task(face.claim(node, body, receive))
+
+
+async def settled(face, count):
+    """Until so many claims wait."""
+    while len(face.waiting) < count:  # noqa: ASYNC110  # claims announce themselves to nobody
+        await asyncio.sleep(0.01)
+
+
+async def ended(task, seconds):
+    began = time.monotonic()
+    answer = await asyncio.wait_for(task, LONG)
+    assert time.monotonic() - began < seconds
+    return answer.status_code
+
+
+def test_a_run_that_is_asked_for_is_granted_at_once(face, database):
+    node = add_node(database, "node-1")
+
+    async def scenario():
+        task = ask(face, node)
+        await settled(face, 1)
+        await asyncio.sleep(0.2)  # past the first look
+        await asyncio.to_thread(add_run, database, "run-1")
+        assert await ended(task, waiting.LOOK_SECONDS) == 200
+
+    asyncio.run(scenario())
+    assert stored(database)["run-1"].node_id == "node-1"
+
+
+def test_what_another_process_asks_for_is_seen_at_the_next_look(face, database, monkeypatch):
+    node = add_node(database, "node-1")
+    monkeypatch.setattr("service.nodes.leases.ring_after_commit", lambda _: None)
+
+    async def scenario():
+        task = ask(face, node)
+        await settled(face, 1)
+        await asyncio.to_thread(add_run, database, "run-1")
+        assert await ended(task, 2 * waiting.LOOK_SECONDS + 1) == 200
+
+    asyncio.run(scenario())
+
+
+def test_a_run_that_was_given_back_wakes_those_who_wait(face, database):
+    first, second = add_node(database, "node-1"), add_node(database, "node-2")
+    add_run(database, "run-1")
+    lease = claim(database, first)
+
+    async def scenario():
+        task = ask(face, second)
+        await settled(face, 1)
+        await asyncio.to_thread(complete, database, first, lease, "released")
+        with database.writing() as session:
+            session.execute(update(LeaseRow).values(due_at=mechanism.now()))
+        assert await ended(task, 3 * waiting.LOOK_SECONDS + 1) == 200
+
+    asyncio.run(scenario())
+    assert stored(database)["run-1"].node_id == "node-2"
+
+
+def test_only_those_wake_who_can_run_it(face, database):
+    nodes = [
+        add_node(database, "cpu-1"),
+        add_node(database, "cuda-1", device="cuda"),
+        add_node(database, "theirs", tenant="other"),
+        add_node(database, "target"),
+    ]
+
+    async def scenario():
+        tasks = [ask(face, node) for node in nodes]
+        await settled(face, 4)
+        await asyncio.to_thread(add_run, database, "run-1", target="target")
+        assert await ended(tasks[3], 3) == 200
+        await asyncio.to_thread(add_run, database, "run-2", device="cuda")
+        assert await ended(tasks[1], 3) == 200
+        assert [task.done() for task in tasks] == [False, True, False, True]
+        face.waiting.close()
+        assert [await ended(task, 1) for task in (tasks[0], tasks[2])] == [204, 204]
+
+    asyncio.run(scenario())
+
+
+def test_two_hundred_who_wait_hold_no_connection_and_cost_one_look_a_second(face, database, statements):
+    nodes = [add_node(database, f"node-{number}") for number in range(200)]
+    connections = Connections(database)
+    held, seconds = [], 4.0
+
+    async def scenario():
+        tasks = [ask(face, node) for node in nodes]
+        await settled(face, 200)
+        statements.clear()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            await asyncio.sleep(0.05)
+            held.append(connections.held)
+        face.waiting.close()
+        assert {(await task).status_code for task in tasks} == {204}
+
+    asyncio.run(scenario())
+    # A look takes a connection for some milliseconds; those who wait hold none.
+    assert held.count(0) > 0.8 * len(held)
+    assert max(held) <= 1
+    looks = [statement for statement in statements if "FROM leases" in statement]
+    assert len(looks) <= seconds + 2
+    assert len(looks) == len([one for one in statements if one.lstrip().upper().startswith("SELECT")])
+
+
+def test_a_run_wakes_one_and_each_of_many_gets_its_own(face, database):
+    nodes = [add_node(database, f"node-{number}") for number in range(10)]
+
+    async def scenario():
+        tasks = [ask(face, node) for node in nodes]
+        await settled(face, 10)
+        for number in range(4):
+            await asyncio.to_thread(add_run, database, f"run-{number}")
+        until = time.monotonic() + 10
+        while sum(task.done() for task in tasks) < 4:
+            assert time.monotonic() < until
+            await asyncio.sleep(0.05)
+        face.waiting.close()
+        assert sorted([(await task).status_code for task in tasks]) == [200] * 4 + [204] * 6
+
+    asyncio.run(scenario())
+    assert len({row.node_id for row in stored(database).values()}) == 4
+
+
+def test_nothing_comes_of_a_wait_that_ends(face, database):
+    node = add_node(database, "node-1")
+
+    async def scenario():
+        began = time.monotonic()
+        assert await ended(ask(face, node, seconds=0.3), 5) == 204
+        assert time.monotonic() - began >= 0.3
+        assert len(face.waiting) == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_caller_that_hangs_up_waits_no_longer(face, database):
+    node = add_node(database, "node-1")
+
+    async def scenario():
+        gone = asyncio.Event()
+
+        async def receive():
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        task = ask(face, node, receive=receive)
+        await settled(face, 1)
+        gone.set()
+        await ended(task, 1)
+        assert len(face.waiting) == 0
+
+    asyncio.run(scenario())
+    add_run(database, "run-1")
+    assert claim(database, node).attempt == 1
+
+
+def test_a_process_that_drains_answers_at_once(face, database):
+    node = add_node(database, "node-1")
+
+    async def scenario():
+        task = ask(face, node)
+        await settled(face, 1)
+        face.waiting.close()
+        assert await ended(task, 1) == 204
+        assert await ended(ask(face, node), 1) == 204
+
+    asyncio.run(scenario())
+
+
+def test_a_database_that_fails_for_a_while_is_waited_for(face, database, monkeypatch):
+    node = add_node(database, "node-1")
+    offers, failures = face.waiting._look, [RuntimeError, RuntimeError]
+
+    def failing():
+        if failures:
+            raise failures.pop()
+        return offers()
+
+    monkeypatch.setattr(face.waiting, "_look", failing)
+
+    async def scenario():
+        task = ask(face, node)
+        await settled(face, 1)
+        await asyncio.to_thread(add_run, database, "run-1")
+        assert await ended(task, 10) == 200
+
+    asyncio.run(scenario())
+    assert failures == []
