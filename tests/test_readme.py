@@ -18,9 +18,11 @@ import yaml
 
 from service.examples import EXAMPLES as BODIES
 from service.operator import NOTICED_SECONDS
+from service.protocol.suites import shipped_suites
 from service.settings import Settings
 from tests.auth.issuing import Provider, on_loopback
 from tests.serving import IRONLAW, environment, serving
+from tests.worker.records import suite
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -30,6 +32,7 @@ DATABASE = "postgresql+psycopg://ironlaw:secret@localhost:5432/ironlaw"
 KEY_ID = "k3v9x2m4c7b1n5q8"
 SERVE = ".venv/bin/ironlaw serve\n"
 WORK = ".venv/bin/ironlaw worker background\n"
+NODE = ".venv/bin/ironlaw worker run\n"
 MAKE = {"make run\n", "make test\n"}
 
 
@@ -55,7 +58,8 @@ EXAMPLES = list(examples())
 TERMINAL = [example for example in EXAMPLES if "ironlaw estimate" in example.command]
 CONTAINERS = [example for example in EXAMPLES if "docker compose" in example.command]
 BACKUPS = [example for example in EXAMPLES if "ironlaw restore" in example.command]
-ELSEWHERE = [*TERMINAL, *CONTAINERS, *BACKUPS]
+MEASURES = [example for example in EXAMPLES if "ironlaw worker measure" in example.command]
+ELSEWHERE = [*TERMINAL, *CONTAINERS, *BACKUPS, *MEASURES]
 
 
 def chapters():
@@ -124,13 +128,21 @@ def directory(tmp_path):
     return tmp_path
 
 
+def own_worker(directory):
+    """Where a worker of a test keeps its things."""
+    return {
+        "IRONLAW_WORKER_DIR": str(directory / "worker"),
+        "IRONLAW_WORKER_LOCK_FILE": str(directory / "lock"),
+    }
+
+
 class Reader:
     """Types the commands of a chapter into one shell, with what is here in place of what is shown."""
 
     def __init__(self, directory, **replaced):
         self._directory = directory
         self._replaced = replaced
-        self._variables = {"no_proxy": "127.0.0.1"}
+        self._variables = {"no_proxy": "127.0.0.1", **own_worker(directory)}
 
     def types(self, command):
         """What a command prints; its variables stay."""
@@ -155,6 +167,9 @@ class Reader:
         """A command after the server is up, held against what is shown."""
         if example.command == WORK:
             self._works()
+            return
+        if example.command == NODE:
+            self._measures()
             return
         printed = self.types(example.command)
         if "keys create" in example.command:
@@ -198,6 +213,27 @@ class Reader:
         process.communicate(timeout=20)
         assert process.returncode in (0, -signal.SIGTERM)
 
+    def _measures(self):
+        """Start the node, until the service has heard of it."""
+        with (self._directory / "node.log").open("w") as log:
+            process = subprocess.Popen(
+                shlex.split(NODE), cwd=self._directory, env=self._variables, stderr=log
+            )
+        try:
+            deadline = time.monotonic() + 20
+            while not self._is_reachable():
+                assert process.poll() is None, (self._directory / "node.log").read_text()
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+        assert process.returncode == 0
+
+    def _is_reachable(self):
+        nodes = httpx.get(f"{self._replaced[ADDRESS]}/v1/nodes", trust_env=False).json()["items"]
+        return any(node["reachable"] for node in nodes)
+
 
 def test_nothing_is_left_out():
     run = {example.command for chapter in CHAPTERS for example in chapter}
@@ -236,6 +272,16 @@ def test_commands(chapter, directory, here):
     with reader.serves(start.command):
         for example in following:
             reader.follows(example)
+
+
+def test_measuring(directory):
+    """With a suite that takes a second in place of the one that takes two minutes."""
+    (example,) = MEASURES
+    (directory / "suite.json").write_text(suite(benchmarks=1, repeats=1).model_dump_json())
+    assert "cpu-first" in shipped_suites()
+    shell(example.command.replace("cpu-first", "suite.json"), directory, **own_worker(directory))
+    summary = json.loads((directory / "measured" / "summary.json").read_text())
+    assert summary["benchmarks"][0]["figure"] > 0
 
 
 def test_terminal(directory):

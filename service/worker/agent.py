@@ -1,5 +1,6 @@
 """The main loop of a node: claim a suite, measure it, hand its results over, give the lease back."""
 
+import contextlib
 import logging
 import queue
 import threading
@@ -23,7 +24,7 @@ from service.worker.interrupt import Interrupt, Interrupted
 from service.worker.process import Children
 from service.worker.redaction import one_line
 from service.worker.retrying import Backoff
-from service.worker.running import Run, inventory, run_suite
+from service.worker.running import STUCK, Run, accelerator_index, inventory, run_suite
 from service.worker.shared import Shared
 from service.worker.spool import Entry
 from service.worker.uploader import Uploader
@@ -88,14 +89,14 @@ class Agent:
         left = self._spool.recover()
         if left:
             _logger.warning("%d files that a crash left half-written are set aside", left)
+        self._uploader.start()
+        self._uploader.wake()
         try:
             listed = inventory(self._node.device, self._children, self._interrupt)
         except Interrupted:
             return
         heart = Heart(self._shared, self._uploader, listed, boot_id_sha256=self._boot_id_sha256)
         heart.start()
-        self._uploader.start()
-        self._uploader.wake()
         try:
             while not self._stopping.is_set():
                 self._turn(heart)
@@ -172,7 +173,7 @@ class Agent:
                 "the spool is full: nothing new is measured until its results are uploaded, or there is room"
             )
         if self._children.is_stuck:
-            return "a process that was killed still hangs in its driver: nothing is measured beside it"
+            return STUCK
         if heart.state != "active":
             return f"the service gives this node nothing to run: it is {heart.state}"
         return None
@@ -221,6 +222,7 @@ class Agent:
             interrupt.set(WORKER_STOPPED)
         hold = Hold(self._shared, lease, sent_at, interrupt)
         _logger.info("run %s, attempt %d: %s", lease.id, lease.attempt, lease.suite.id)
+        self._board.begin(lease.suite, lease.attempt)
         kept: list[Entry] = []
         try:
             self._home.keep(HeldLease(id=lease.id, fencing_token=lease.fencing_token))
@@ -236,6 +238,10 @@ class Agent:
         except Refused as error:
             _logger.warning("run %s had ended: %s", lease.id, error)
             self._home.forget(HeldLease)
+        except OSError as error:
+            _logger.error("run %s is given back, the disk refuses: %s", lease.id, error.strerror)  # noqa: TRY400
+            with contextlib.suppress(Refused):
+                self._tell(lease, Ending("released", "DISK_REFUSES"), kept, self._backoff)
         finally:
             hold.let_go()
             self._interrupt = Interrupt()
@@ -259,7 +265,7 @@ class Agent:
             run = self._run_of(lease, heart.inventory)
             measured = run_suite(run, self._children, interrupt, self._board, keep)
         except WorkerError as error:
-            return Ending("failed", "DEVICE_NOT_LISTED", str(error))
+            return Ending("failed", "DEVICE_NOT_USABLE", str(error))
         except Interrupted as error:
             if error.reason in LOST:
                 raise
@@ -288,7 +294,7 @@ class Agent:
             node_id=self._node.node_id,
             boot_id_sha256=self._boot_id_sha256,
             inventory_sha256=digest(listed),
-            accelerator_index=self._options.accelerator_index if listed.accelerators else None,
+            accelerator_index=accelerator_index(listed, self._options.accelerator_index),
             clock_offset_seconds=self._client.offset.seconds,
         )
 
@@ -311,11 +317,14 @@ class Agent:
         backoff = Backoff()
         while hold.lost is None:
             is_last = time.monotonic() >= self._stop_by
-            is_handed_over = self._save(kept) and not self._waiting(kept)
+            if not self._save(kept):
+                time.sleep(self._until_stop(backoff.wait_seconds()))
+            is_handed_over = not self._unsaved and self._uploader.wait(
+                lambda: not self._waiting(kept), self._until_stop(LOOK_SECONDS)
+            )
             if is_last and not is_handed_over:
                 ending = Ending("released", WORKER_STOPPED)
             elif not is_handed_over:
-                self._uploader.wait(self._until_stop(LOOK_SECONDS))
                 continue
             seconds = self._tell(hold.lease, ending, kept, backoff)
             if seconds is None or is_last:

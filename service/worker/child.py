@@ -11,6 +11,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import BinaryIO
 
+from pydantic import TypeAdapter
+
+from service.protocol.nodes import DeviceKind
 from service.worker.task import Task
 
 _PR_SET_PDEATHSIG = 1
@@ -29,7 +32,8 @@ def list_devices(_: bytes, words: list[str]) -> bytes:
     """A kind of device in the words, the inventory of this host as JSON out."""
     from service.worker.inventory import take_inventory  # noqa: PLC0415
 
-    return take_inventory(words[0]).model_dump_json().encode()
+    device: DeviceKind = TypeAdapter(DeviceKind).validate_python(words[0])
+    return take_inventory(device).model_dump_json().encode()
 
 
 Job = Callable[[bytes, list[str]], bytes]

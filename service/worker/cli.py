@@ -80,7 +80,9 @@ def enrol(
         Device,
         typer.Option(envvar="IRONLAW_WORKER_DEVICE", help="What it measures; auto: cuda with its driver."),
     ] = Device.AUTO,
-    again: Annotated[bool, typer.Option("--again", help="Though this host is enrolled: a new node.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Though this host is enrolled: for a new credential.")
+    ] = False,
     folder: Folder = FOLDER,
     ca_file: CaFile = None,
 ) -> None:
@@ -139,12 +141,13 @@ def run(
     from service.worker.client import Client  # noqa: PLC0415
     from service.worker.credential import Credentials  # noqa: PLC0415
     from service.worker.gate import Gate  # noqa: PLC0415
-    from service.worker.home import lock_host  # noqa: PLC0415
+    from service.worker.home import lock_home, lock_host  # noqa: PLC0415
     from service.worker.process import Children  # noqa: PLC0415
     from service.worker.shared import Shared  # noqa: PLC0415
     from service.worker.spool import Spool  # noqa: PLC0415
 
     home, node = _enrolled(folder)
+    children = Children(kept_open=[lock_host(lock_file.expanduser()), lock_home(home)])
     credentials, board = Credentials(home.credential), Board()
     shared = Shared(
         node=node,
@@ -155,7 +158,6 @@ def run(
         board=board,
         gate=Gate(board),
     )
-    children = Children(kept_open=[lock_host(lock_file.expanduser())])
     agent = Agent(shared, children, Options(grace_seconds, accelerator))
     with _watched(board), _told_to_stop(agent.stop, lambda: agent.stop(at_once=True)):
         agent.run()
@@ -201,7 +203,7 @@ def measure(
     children = Children(kept_open=[lock_host(lock_file.expanduser())])
     try:
         with _watched(board), _told_to_stop(lambda: interrupt.set("STOPPED")):
-            measure_here(chosen, out, children, interrupt, board, seed=seed, accelerator_index=accelerator)
+            measure_here(chosen, out, children, interrupt, board, seed=seed, accelerator=accelerator)
     except Interrupted:
         raise WorkerError(f"stopped; what was measured is in {out}") from None
     finally:

@@ -1,10 +1,10 @@
 """How a host becomes a node: its single-use token for a credential of its own."""
 
+import os
 import socket
 from pathlib import Path
 from typing import Any
 
-import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from service import __version__
@@ -13,7 +13,7 @@ from service.protocol.nodes import DeviceKind, Enrolment
 from service.worker.client import Client, Refused, Unanswered, Unauthorized
 from service.worker.credential import Credentials
 from service.worker.errors import WorkerError
-from service.worker.home import HeldLease, Home, Installation, Node
+from service.worker.home import ClaimRequest, HeldLease, Home, Installation, Node, lock_home
 from service.worker.ids import hex_128
 
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
@@ -28,23 +28,39 @@ def enrol(
     name: str | None,
     ca_file: Path | None,
     again: bool,
-    transport: httpx.BaseTransport | None = None,
 ) -> Node:
     """Join a service, and keep the credential before anybody is told.
 
     The installation id is on the disk before it is sent: repeated after a lost answer, it is the same node.
 
     Raises:
-        WorkerError: this host is enrolled already, or the service says no.
+        WorkerError: this host is enrolled already, a worker runs, or the service says no.
     """
+    held = lock_home(home)
+    try:
+        return _enrol(home, address, token, device=device, name=name, ca_file=ca_file, again=again)
+    finally:
+        os.close(held)
+
+
+def _enrol(
+    home: Home,
+    address: str,
+    token: str,
+    *,
+    device: DeviceKind,
+    name: str | None,
+    ca_file: Path | None,
+    again: bool,
+) -> Node:
     if home.load(Node) is not None and not again:
-        raise WorkerError("this host is enrolled already; for a new node: ironlaw worker enrol --again")
+        raise WorkerError("this host is enrolled already; for a new credential: ironlaw worker enrol --again")
     installation = home.load(Installation)
     if installation is None:
         installation = Installation(installation_id=hex_128())
         home.keep(installation)
     enrolment = _enrolment(token, installation, device, name)
-    client = Client(address, ca_file=ca_file, transport=transport)
+    client = Client(address, ca_file=ca_file)
     try:
         enrolled = client.enrol(enrolment)
     except Unauthorized as error:
@@ -59,7 +75,7 @@ def enrol(
     Credentials.store(home.credential, enrolled.credential)
     home.keep(node)
     home.forget(HeldLease)
-    home.forget(Installation)
+    home.forget(ClaimRequest)
     return node
 
 

@@ -69,9 +69,12 @@ class Hold:
             try:
                 self._renew()
             except Refused as error:
+                if self._is_over:  # it was given back while this request was under way
+                    return
                 if error.status in _GONE:
                     _logger.error("the lease is lost: %s", error)  # noqa: TRY400  # what was said is enough
                     self._lose(STALE_LEASE)
+                    return
                 _logger.warning("the lease was not renewed: %s", error)
                 self._renew_at = ticks() + backoff.wait_seconds(error.retry_after_seconds)
             except Unauthorized as error:

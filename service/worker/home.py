@@ -18,12 +18,13 @@ from service.worker.errors import WorkerError
 from service.worker.files import private_folder, read_private, remove, write
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_FOR_ALL, _FOR_OWNER = 0o644, 0o600
 
 M = TypeVar("M", bound=Message)
 
 
 class Installation(Message):
-    """Made before the first attempt to enrol, so that a lost answer costs nothing."""
+    """Made before the first attempt to enrol, and kept: enrolled again, the host is the node that it was."""
 
     installation_id: Hex
 
@@ -95,7 +96,7 @@ def boot_id_sha256() -> str:
 
 
 def lock_host(path: Path) -> int:
-    """The lock of the host, held until every process that has this descriptor has ended.
+    """The lock of this host, which one worker holds whoever runs it.
 
     Child processes inherit it: one that hangs in a driver after its worker was killed keeps the next worker
     from measuring beside it.
@@ -103,13 +104,16 @@ def lock_host(path: Path) -> int:
     Raises:
         WorkerError: another worker holds it, or it is no file.
     """
-    descriptor = _opened(path)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise WorkerError(f"another worker of this host holds {path}: two would disturb each other") from None
-    return descriptor
+    return _lock(path, _FOR_ALL)
+
+
+def lock_home(home: Home) -> int:
+    """The lock of a worker's folder, which whoever changes something in it holds.
+
+    Raises:
+        WorkerError: another process holds it.
+    """
+    return _lock(home.folder / "lock", _FOR_OWNER)
 
 
 def is_locked(path: Path) -> bool:
@@ -121,12 +125,23 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def _opened(path: Path) -> int:
-    """The file, made readable for everybody if it is not there; reading is enough to lock it."""
+def _lock(path: Path, mode: int) -> int:
+    """A descriptor that holds the lock until every process that has it has ended."""
+    descriptor = _opened(path, mode)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise WorkerError(f"another worker of this host holds {path}: two would disturb each other") from None
+    return descriptor
+
+
+def _opened(path: Path, mode: int) -> int:
+    """The file, made if it is not there; reading is enough to lock it."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
-        os.fchmod(descriptor, 0o644)
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
+        os.fchmod(descriptor, mode)
     except FileExistsError:
         descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -21,7 +21,7 @@ from service.worker.home import boot_id_sha256
 from service.worker.ids import hex_128
 from service.worker.interrupt import Interrupt
 from service.worker.process import Children
-from service.worker.running import Run, inventory, run_suite
+from service.worker.running import Run, accelerator_index, inventory, run_suite
 
 NODE = "local"
 _SEED_BITS = 32
@@ -35,7 +35,7 @@ def measure_here(
     board: Board,
     *,
     seed: int | None,
-    accelerator_index: int,
+    accelerator: int,
 ) -> dict[str, Any]:
     """Run a suite, and write its records and ``summary.json`` to a folder.
 
@@ -46,7 +46,7 @@ def measure_here(
         interrupt: ends it; what was measured until then is summarized.
         board: told of every step.
         seed: input data come from it; a random one if it is None.
-        accelerator_index: which device, where there are any.
+        accelerator: which device, where there are any.
 
     Returns:
         The summary: inventory, and for each benchmark its figure with the unit in the name of the metric.
@@ -71,7 +71,7 @@ def measure_here(
         node_id=NODE,
         boot_id_sha256=boot_id_sha256(),
         inventory_sha256=digest(listed),
-        accelerator_index=accelerator_index if listed.accelerators else None,
+        accelerator_index=accelerator_index(listed, accelerator),
     )
     results: list[Result] = []
 

@@ -33,6 +33,7 @@ _SAME = (
 """What a record has to name as its task does."""
 _GIVES_UP = frozenset({"timeout", "unsupported"})
 """After which further repeats of the benchmark would only end in the same way."""
+STUCK = "a process that was killed still hangs in its driver: nothing is measured beside it"
 _logger = logging.getLogger(__name__)
 
 Keep = Callable[[Result], None]
@@ -92,6 +93,7 @@ def run_suite(run: Run, children: Children, interrupt: Interrupt, board: Board, 
 
     Raises:
         Interrupted: there is a reason to end; a process that measured has been killed.
+        WorkerError: one could not even be killed, and may hold the device.
     """
     board.begin(run.suite, run.attempt)
     measured = 0
@@ -108,6 +110,8 @@ def _repeats(
 ) -> Iterator[tuple[Result, bool]]:
     for repeat in range(1, benchmark.repeats + 1):
         interrupt.check()
+        if children.is_stuck:
+            raise WorkerError(STUCK)
         board.running(benchmark.name)
         result = measured(run.task(benchmark, repeat), children, interrupt)
         is_last = repeat == benchmark.repeats or result.status in _GIVES_UP
@@ -202,6 +206,19 @@ def inventory(device: DeviceKind, children: Children, interrupt: Interrupt) -> I
             "it took too long" if ended.is_timeout else said[-1] if said else f"exit status {ended.exit_code}"
         )
         raise WorkerError(f"the devices of this host cannot be listed: {why}") from None
+
+
+def accelerator_index(listed: Inventory, chosen: int) -> int | None:
+    """The index to measure; None on a host without accelerators.
+
+    Raises:
+        WorkerError: there are others, but not this one.
+    """
+    if not listed.accelerators:
+        return None
+    if all(accelerator.index != chosen for accelerator in listed.accelerators):
+        raise WorkerError(f"there is no accelerator {chosen} on this host")
+    return chosen
 
 
 def read_suite(text: str) -> Suite:

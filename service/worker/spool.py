@@ -5,6 +5,7 @@ A file is named by the id of its result and the digest of its bytes. It is moved
 half-written, or what no longer has its digest, goes to ``incomplete`` for somebody to look at.
 """
 
+import re
 import shutil
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ from service.worker.files import UNFINISHED, move, private_folder, remove, sync_
 
 KEPT_SECONDS = 7 * 86_400.0
 """How long a result is kept after it was acknowledged, for a service restored from an older backup."""
+
+_NAME = re.compile(r"[0-9a-f-]{36}\.[0-9a-f]{64}\.json")
 
 
 class Entry(NamedTuple):
@@ -137,7 +140,7 @@ class Spool:
         )
 
     def _entries(self, folder: Path) -> list[Entry]:
-        return [Entry.of(path) for path in sorted(folder.glob("[!.]*.json"))]
+        return [Entry.of(path) for path in sorted(folder.iterdir()) if _NAME.fullmatch(path.name)]
 
 
 def _bytes_in(folder: Path) -> int:

@@ -26,18 +26,21 @@ def render(view: View) -> RenderableType:
     if view.spool:
         parts.append(Text(f"results: {view.spool}", style="dim"))
     if view.lines:
-        parts += ["", _table(view)]
+        parts += ["", _title(view), _table(view)]
     if view.notice:
         parts += ["", Text(view.notice, style="bold red")]
     return Group(*parts)
 
 
-def _table(view: View) -> Table:
+def _title(view: View) -> Text:
     ended = sum(line.ended for line in view.lines)
     repeats = sum(line.repeats for line in view.lines)
     seconds = time.monotonic() - view.began_at
-    title = f"{view.suite}, {ended} of {repeats} repeats, {seconds:.0f} s"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    return Text(f"{view.suite}, {ended} of {repeats} repeats, {seconds:.0f} s", style="italic")
+
+
+def _table(view: View) -> Table:
+    table = Table(box=None, pad_edge=False)
     table.add_column("benchmark", no_wrap=True)
     table.add_column("repeats", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Callable
 
 from service.worker.client import Refused, Unanswered, Unauthorized
 from service.worker.retrying import Backoff
@@ -31,16 +32,20 @@ class Uploader(threading.Thread):
         while not self._gate.ended.is_set():
             self._wake.wait(LOOK_SECONDS)
             self._wake.clear()
-            self._pass()
+            try:
+                self._pass()
+            except Exception:  # whatever it was, results go on
+                _logger.exception("the uploader failed, and goes on")
+                self._pause(0.0)
 
     def wake(self) -> None:
         """There is something to upload."""
         self._wake.set()
 
-    def wait(self, seconds: float) -> None:
-        """Wait until a result was settled, or the time is over."""
+    def wait(self, until: Callable[[], bool], seconds: float) -> bool:
+        """Wait until what depends on results that were taken or refused holds; whether it does in time."""
         with self._settled:
-            self._settled.wait(seconds)
+            return self._settled.wait_for(until, seconds)
 
     def _pass(self) -> None:
         """Try each waiting result once, oldest first; stop where the service is not reached."""
@@ -58,8 +63,8 @@ class Uploader(threading.Thread):
                 self._pause(error.retry_after_seconds)
                 if not error.is_reached:
                     return
-            except Exception:  # whatever it was, the other results go on
-                _logger.exception("result %s waits", entry.result_id)
+            except OSError as error:
+                _logger.error("result %s waits: %s", entry.result_id, error.strerror)  # noqa: TRY400
                 self._pause(0.0)
             else:
                 self._backoff.succeeded()

@@ -8,8 +8,8 @@ import httpx
 
 
 @contextlib.contextmanager
-def serving(service):
-    """The address under which a fake service answers."""
+def serving(service, context=None):
+    """The address under which a fake service answers, by HTTPS with the certificate of a context."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -36,10 +36,12 @@ def serving(service):
             """A worker that ends cuts its connections."""
 
     server = Server(("127.0.0.1", 0), Handler)
+    if context:
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"{'https' if context else 'http'}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()

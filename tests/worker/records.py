@@ -10,6 +10,15 @@ INVENTORY = Inventory(
     device="cpu", host=Host(operating_system="Linux", kernel="6.1", architecture="x86_64", cpu_count=2)
 )
 
+SAMPLING = {
+    "warmup_seconds": 0.01,
+    "least_samples": 5,
+    "least_seconds": 0.01,
+    "relative_spread": 1.0,
+    "most_seconds": 0.2,
+}
+"""Quick, and so worth nothing."""
+
 
 def suite(*, repeats=2, benchmarks=2, timeout_seconds=60.0):
     gemm = {"kind": "gemm", "dtype": "fp32", "m": 64, "n": 64, "k": 64}
@@ -28,6 +37,7 @@ def suite(*, repeats=2, benchmarks=2, timeout_seconds=60.0):
                     "formula": "2 m n k",
                     "repeats": repeats,
                     "timeout_seconds": timeout_seconds,
+                    "sampling": SAMPLING,
                 }
                 for number in range(benchmarks)
             ],

@@ -8,6 +8,7 @@ import time
 import httpx
 import pytest
 
+from service.protocol.results import content_sha256
 from service.worker import agent as module
 from service.worker import heart, hold
 from service.worker.agent import Agent, Options
@@ -220,6 +221,26 @@ class TestRun:
             ("gemm.0", 1), ("gemm.1", 1),
         ]  # fmt: skip
 
+    def test_a_process_that_cannot_be_killed_ends_the_run_and_nothing_is_measured_beside_it(
+        self, host, service
+    ):
+        def behave(*_):
+            host.children.is_stuck = True
+            return Ended(b"", "", None, is_timeout=True)
+
+        host.children.behave = behave
+        service.waiting = 2
+        with host.works():
+            until(lambda: service.completions)
+            until(lambda: "hangs in its driver" in host.board.view.notice)
+            assert len(host.children.tasks) == 1
+            (record,) = [result for _, result in service.results.values()]
+            assert record.failure.detail == "after 60 s: it cannot be killed: the driver holds it"
+            host.children.is_stuck, host.children.behave = False, None
+            until(lambda: len(service.completions) == 2)
+        assert [(c.outcome, c.reason) for c in service.completions[:1]] == [("failed", "DEVICE_NOT_USABLE")]
+        assert service.completions[1].outcome == "completed"
+
 
 class TestLease:
     def test_progress_goes_with_renewals(self, host, service):
@@ -385,9 +406,11 @@ class TestNetwork:
             until(lambda: any(len(beat.acknowledged) == 4 for beat in service.heartbeats[count:]))
 
     def test_a_thousand_digests_fit_one_heartbeat(self, host, service):
-        kept = Spool(host.home.spool, **host.limits)
+        Spool(host.home.spool, **host.limits)
         for number in range(1001):
-            kept.acknowledge(kept.add(f"{number:08x}-0000-7000-8000-{0:012}", b"%d" % number))
+            content = b"%d" % number
+            name = f"{number:08x}-0000-7000-8000-{0:012}.{content_sha256(content)}.json"
+            (host.home.spool / "acknowledged" / name).write_bytes(content)
         with host.works():
             until(lambda: len(service.heartbeats) >= 2)
         assert [len(beat.acknowledged) for beat in service.heartbeats[:2]] == [1000, 1]
@@ -468,6 +491,22 @@ class TestRoom:
             until(lambda: service.completions)
         assert len(service.completions[0].results) == 4
         assert len(host.children.tasks) == 4
+
+    def test_a_lease_that_cannot_be_noted_is_given_back(self, host, service, monkeypatch):
+        keep = Home.keep
+
+        def refuse(home, message):
+            if isinstance(message, HeldLease):
+                raise OSError(28, "No space left on device")
+            keep(home, message)
+
+        monkeypatch.setattr(Home, "keep", refuse)
+        service.waiting = 1
+        with host.works():
+            until(lambda: service.completions)
+            monkeypatch.undo()
+        assert (service.completions[0].outcome, service.completions[0].reason) == ("released", "DISK_REFUSES")
+        assert host.children.tasks == [] or host.children.tasks[0].fencing_token > 1
 
 
 class TestStop:
