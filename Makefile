@@ -59,6 +59,9 @@ lock: ## Pin the dependencies again, with hashes
 	$(VENV)/uv pip compile pyproject.toml --extra server --extra install --universal \
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
 		--constraint requirements-dev.txt --output-file requirements.txt
+	$(VENV)/uv pip compile pyproject.toml --extra cuda --extra install --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
+		--constraint requirements-dev.txt --output-file requirements-worker.txt
 
 clean: ## Remove what the set-up made; the data directory stays
 	rm -rf .venv .venv-oracles tests/contract/typescript/node_modules

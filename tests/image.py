@@ -29,9 +29,9 @@ class Step(NamedTuple):
     rest: str
 
 
-def steps():
+def steps(name="Dockerfile"):
     """Every instruction, in order."""
-    text = re.sub(r"(?m)^#.*\n", "", (ROOT / "Dockerfile").read_text()).replace("\\\n", " ")
+    text = re.sub(r"(?m)^#.*\n", "", (ROOT / name).read_text()).replace("\\\n", " ")
     stage = -1
     for line in filter(None, map(str.strip, text.splitlines())):
         word, _, rest = line.partition(" ")

@@ -47,6 +47,8 @@ class Options:
 
     grace_seconds: float
     accelerator_index: int
+    is_once: bool = False
+    """Whether it ends after the first run that it settles."""
 
 
 class Ending(NamedTuple):
@@ -350,6 +352,8 @@ class Agent:
             return backoff.wait_seconds(error.retry_after_seconds)
         _logger.info("run %s: %s, now %s", lease.id, ending.outcome, answer.state)
         self._home.forget(HeldLease)
+        if self._options.is_once and ending.outcome != "released":
+            self.stop(at_once=True)
         return None
 
     def _completion(self, lease: Lease, ending: Ending, kept: list[Entry]) -> Completion:

@@ -73,6 +73,10 @@ def enrol(
         typer.FileText | None,
         typer.Option(help=f"File of the enrolment token, - for standard input; else {TOKEN_VARIABLE}."),
     ] = None,
+    key_file: Annotated[
+        typer.FileText | None,
+        typer.Option(help="File of an API key of the scope enrolment-tokens:write, to make a token with."),
+    ] = None,
     name: Annotated[
         str | None, typer.Option(envvar="IRONLAW_WORKER_NAME", help="What the node should be called.")
     ] = None,
@@ -83,14 +87,21 @@ def enrol(
     again: Annotated[
         bool, typer.Option("--again", help="Though this host is enrolled: for a new credential.")
     ] = False,
+    if_none: Annotated[bool, typer.Option(help="Do nothing where this host is enrolled already.")] = False,
     folder: Folder = FOLDER,
     ca_file: CaFile = None,
 ) -> None:
     """Make this host a node of a service, with a single-use token; repeat it if the answer was lost."""
-    from service.worker.enrolment import enrol  # noqa: PLC0415
-    from service.worker.home import Home  # noqa: PLC0415
+    from service.worker.enrolment import enrol, token_by_key  # noqa: PLC0415
+    from service.worker.home import Home, Node  # noqa: PLC0415
 
-    token = token_file.read(_MOST_TOKEN_CHARACTERS) if token_file else os.environ.get(TOKEN_VARIABLE, "")
+    if if_none and Home(folder).load(Node) is not None:
+        typer.echo("this host is enrolled already", err=True)
+        return
+    if key_file:
+        token = token_by_key(service, key_file.read(_MOST_TOKEN_CHARACTERS).strip(), ca_file=ca_file)
+    else:
+        token = token_file.read(_MOST_TOKEN_CHARACTERS) if token_file else os.environ.get(TOKEN_VARIABLE, "")
     if not token.strip():
         raise typer.BadParameter(f"there is no enrolment token: --token-file FILE, or {TOKEN_VARIABLE}")
     kind = device.value
@@ -133,6 +144,9 @@ def run(
         ),
     ] = 8.0,
     accelerator: AcceleratorIndex = 0,
+    once: Annotated[
+        bool, typer.Option(help="End after one suite, once the service has its results.")
+    ] = False,
     lock_file: LockFile = LOCK_FILE,
 ) -> None:
     """Claim suites and measure them, until asked to stop."""
@@ -158,7 +172,7 @@ def run(
         board=board,
         gate=Gate(board),
     )
-    agent = Agent(shared, children, Options(grace_seconds, accelerator))
+    agent = Agent(shared, children, Options(grace_seconds, accelerator, is_once=once))
     with _watched(board), _told_to_stop(agent.stop, lambda: agent.stop(at_once=True)):
         agent.run()
 

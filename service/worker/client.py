@@ -20,7 +20,15 @@ from pydantic import BaseModel, ValidationError
 from service import __version__
 from service.protocol.base import Reply
 from service.protocol.leases import Claim, Completed, Completion, Lease, Renewal, Renewed
-from service.protocol.nodes import Enrolled, Enrolment, Heartbeat, HeartbeatAnswer, Inventory, NewCredential
+from service.protocol.nodes import (
+    Enrolled,
+    Enrolment,
+    Heartbeat,
+    HeartbeatAnswer,
+    Inventory,
+    NewCredential,
+    NodeCredential,
+)
 from service.protocol.results import Receipt
 from service.worker.clock import Offset, ticks
 from service.worker.credential import Credentials
@@ -68,6 +76,12 @@ class _Problem(Reply):
     detail: str = ""
 
 
+class _NewToken(Reply):
+    """What is read of a new enrolment token."""
+
+    token: NodeCredential
+
+
 class Client:
     """One node's connection to its service; safe to use from several threads."""
 
@@ -101,6 +115,11 @@ class Client:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+    def make_token(self, api_key: str) -> str:
+        """A single-use enrolment token, by an API key of the scope `enrolment-tokens:write`."""
+        request = self._request("POST", "/v1/enrolment-tokens", b"{}", api_key)
+        return self._understood(self._sent(request, ANSWER_SECONDS), _NewToken).token
 
     def enrol(self, enrolment: Enrolment) -> Enrolled:
         """Join; repeated with the same installation id, it is the same node."""

@@ -19,6 +19,23 @@ from service.worker.ids import hex_128
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 
+def token_by_key(address: str, api_key: str, *, ca_file: Path | None) -> str:
+    """A single-use token that a host makes for itself, with an API key that many hosts may share.
+
+    Raises:
+        WorkerError: the service says no, or nothing.
+    """
+    client = Client(address, ca_file=ca_file)
+    try:
+        return client.make_token(api_key)
+    except Unauthorized as error:
+        raise WorkerError(f"the API key is not taken: {error}") from None
+    except (Refused, Unanswered) as error:
+        raise WorkerError(f"no enrolment token: {error}") from None
+    finally:
+        client.close()
+
+
 def enrol(
     home: Home,
     address: str,

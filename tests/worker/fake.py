@@ -16,6 +16,7 @@ from service.worker.ids import hex_128
 
 NODE_ID = "aaaaaaaaaaaaaaaa"
 ADDRESS = "https://ironlaw.test"
+API_KEY = "ironlaw_bbbbbbbbbbbbbbbb_" + "0" * 49
 
 
 def secret(generation):
@@ -61,6 +62,9 @@ class FakeService:
         if fault is not None:
             return fault
         with self._lock:
+            if path == "/v1/enrolment-tokens":
+                is_known = request.headers.get("authorization") == f"Bearer {API_KEY}"
+                return self._said(token="right") if is_known else problem(403, "FORBIDDEN")  # noqa: S106
             if path == "/v1/nodes:enrol":
                 return self._enrol(Enrolment.model_validate_json(request.content))
             if not self._is_known(request.headers.get("authorization", "").removeprefix("Bearer ")):

@@ -19,7 +19,7 @@ from service.worker.cli import app
 from service.worker.home import lock_host
 from tests.serving import IRONLAW, environment, run
 from tests.worker.base import BASE, ROOT, link_base, server_modules
-from tests.worker.fake import NODE_ID, FakeService, secret
+from tests.worker.fake import API_KEY, NODE_ID, FakeService, secret
 from tests.worker.loopback import serving
 from tests.worker.records import suite
 
@@ -217,6 +217,36 @@ class TestEnrol:
             assert run(*words, "--again", **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)[2] == 0
         assert fake.enrolment.installation_id == first, "it is the node that it was"
 
+    def test_many_hosts_share_an_api_key_and_enrol_as_often_as_they_start(self, own, tmp_path):
+        fake = FakeService()
+        (tmp_path / "key").write_text(f"{API_KEY}\n")
+        with serving(fake) as address:
+            words = [
+                "worker",
+                "enrol",
+                "--service",
+                address,
+                "--if-none",
+                "--key-file",
+                str(tmp_path / "key"),
+            ]
+            out, errors, status = run(*words, **own)
+            assert (errors, status) == ("", 0)
+            assert NODE_ID in out
+            assert run(*words, **own) == ("", "this host is enrolled already\n", 0)
+        assert [path for _, path, _ in fake.log] == ["/v1/enrolment-tokens", "/v1/nodes:enrol"]
+        folder = tmp_path / "worker"
+        assert API_KEY not in "".join(path.read_text() for path in folder.iterdir())
+
+    def test_a_key_that_may_not_is_said_without_it(self, own, tmp_path):
+        (tmp_path / "key").write_text(API_KEY.replace("b", "c"))
+        with serving(FakeService()) as address:
+            words = ["worker", "enrol", "--service", address, "--key-file", str(tmp_path / "key")]
+            _, errors, status = run(*words, **own)
+        assert status == 1
+        assert errors.startswith("ironlaw: no enrolment token: 403 FORBIDDEN")
+        assert "cccc" not in errors
+
     @pytest.mark.parametrize(
         ("token", "said"),
         [
@@ -277,6 +307,14 @@ class TestRun:
         assert status == 1
         assert "open to others" in errors
         assert secret(1) not in errors
+
+    def test_once_it_ends_after_one_suite(self, own, enrolled):
+        enrolled.waiting = 2
+        _, errors, status = run("worker", "run", "--once", **own)
+        assert (status, "Traceback" in errors) == (0, False)
+        assert [completion.outcome for completion in enrolled.completions] == ["completed"]
+        assert len(enrolled.results) == 1
+        assert enrolled.waiting == 1
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_it_stops_when_asked_and_neither_log_nor_command_line_holds_a_secret(self, own, enrolled, number):
