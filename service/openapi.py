@@ -277,7 +277,7 @@ def _complete_responses(operation: dict[str, Any], answer: object) -> None:
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """The whole document."""
-    document = get_openapi(
+    described = get_openapi(
         title="Ironlaw",
         version=__version__,
         summary="Capacity planning for machine learning.",
@@ -287,7 +287,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         separate_input_output_schemas=False,
         servers=[{"url": "/", "description": "This service."}],
     )
-    document = json.loads(_LONG.sub(_short, json.dumps(document)))
+    document: dict[str, Any] = json.loads(_LONG.sub(_short, json.dumps(described)))
     components = document["components"]
     components["securitySchemes"] = _SECURITY_SCHEMES
     routes = [route for route in app.routes if isinstance(route, JsonRoute)]
