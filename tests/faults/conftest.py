@@ -1,5 +1,6 @@
 """Fault tests: some seconds of them in every run; `make faults` runs all and writes docs/faults.md."""
 
+import contextlib
 import os
 import platform
 from collections import defaultdict
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.field import Field
 from tests.faults.harness import LONG
 
 REPORT = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
@@ -24,7 +26,8 @@ happened twice if any of these is stored once more. "Stored before the retry" ar
 killed between commit and answer, so that the retry got the answer that was kept.
 """
 
-collect_ignore = [] if LONG else ["test_idle.py", "test_schedule.py", "test_upgrade.py"]
+_LONG_ALONE = ["test_idle.py", "test_node_cases.py", "test_schedule.py", "test_upgrade.py"]
+collect_ignore = [] if LONG else _LONG_ALONE
 
 _rows = defaultdict(list)
 
@@ -38,6 +41,23 @@ def report():
         print(title, measured)
 
     return add
+
+
+@pytest.fixture
+def one_host(databases_of, tmp_path):
+    """Starts a service on a database of a kind, and one host that is a node of it."""
+    with contextlib.ExitStack() as ending:
+
+        def start(kind, *, spoil=lambda _: None, **mutations):
+            maker = databases_of(kind)
+            ending.callback(maker.dispose)
+            database = maker.loaded()
+            spoil(database)
+            field = ending.enter_context(Field(database, tmp_path, **mutations))
+            field.hosts[0].until_enrolled()
+            return field
+
+        yield start
 
 
 def pytest_sessionfinish(exitstatus):
