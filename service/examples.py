@@ -12,6 +12,7 @@ from service.catalog.nouns import MODELS, NOUNS
 from service.catalog.rows import Document, Noun
 from service.estimates.service import ESTIMATES
 from service.protocol.canonical import digest
+from service.protocol.nodes import Inventory
 from service.protocol.results import Result
 from service.protocol.suites import shipped_suites
 from service.snapshot.service import shipped_snapshot
@@ -42,8 +43,23 @@ _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
 _SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
 
+_INVENTORY: Final[dict[str, Any]] = {
+    "device": "cpu",
+    "host": {
+        "operating_system": "Linux",
+        "kernel": "6.8.0",
+        "architecture": "x86_64",
+        "cpu_model": "Example 9000",
+        "cpu_count": 8,
+        "memory_bytes": 68_719_476_736,
+    },
+    "accelerators": [],
+    "software": [{"name": "numpy", "version": "2.3.4"}],
+    "gaps": [],
+}
+_INVENTORY_SHA256: Final = digest(Inventory.model_validate(_INVENTORY))
 _RUN_ID: Final = "8c1f0a6b2d7e4c5f9a3b6d8e0f1a2b3c"
-_NODE_ID: Final = "n4w7c0z5r8e1t6qb"
+_NODE_ID: Final = "n5r8k1m4p7s0v3ya"
 _SUITE: Final = shipped_suites()["cpu-first"]
 _BENCHMARK: Final = _SUITE.benchmarks[0]
 _RECORD: Final[dict[str, Any]] = {
@@ -54,7 +70,7 @@ _RECORD: Final[dict[str, Any]] = {
     "nonce": "6" * 32,
     "node_id": _NODE_ID,
     "boot_id_sha256": "7" * 64,
-    "inventory_sha256": "8" * 64,
+    "inventory_sha256": _INVENTORY_SHA256,
     "worker_version": __version__,
     "suite_id": _SUITE.id,
     "suite_version": _SUITE.version,
@@ -198,6 +214,31 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "outcome": "completed",
         "results": [{"result_id": _RECORD["result_id"], "content_sha256": "5" * 64}],
     },
+    "create_enrolment_token": {"lifetime_seconds": 900, "node_name": "rack-7"},
+    "enrol_node": {
+        "token": "ironlawenrol_t4b7n2w9q5z1x8ce_" + "0" * 49,  # no token: its checksum is wrong
+        "installation_id": "6f2d0c9b8a7e4f13a5c6d7e8f9012345",
+        "name": "rack-7",
+        "device": "cpu",
+        "worker_version": "1.0.0",
+    },
+    "put_node_inventory": _INVENTORY,
+    "heartbeat_node": {
+        "boot_id_sha256": "b" * 64,
+        "worker_version": "1.0.0",
+        "inventory_sha256": _INVENTORY_SHA256,
+        "activity": "idle",
+        "spool": {"waiting_count": 0, "waiting_bytes": 0, "free_bytes": 53_687_091_200},
+    },
+    "claim_lease": {
+        "request_id": "0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+        "wait_seconds": 30.0,
+        "inventory_sha256": _INVENTORY_SHA256,
+    },
+    "renew_lease": {
+        "fencing_token": 1,
+        "progress": {"steps": [{"benchmark": "gemm.fp64", "state": "running", "repeat": 1}]},
+    },
 }
 _COPIED = ("offer", "accelerator", "link", "model", "grid", "site")
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
@@ -209,7 +250,7 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
 
 def answers() -> dict[str, Any]:
     """What a fresh service answers to each example, by operation."""
-    return _estimates() | _rows() | _TRUST | _benchmarks()
+    return _estimates() | _rows() | _TRUST | _NODES | _benchmarks()
 
 
 def _estimates() -> dict[str, Any]:
@@ -273,6 +314,78 @@ _EVENT: Final = {
     "after_digest": "4" * 64,
     "previous_hash": "a" * 64,
     "hash": "b" * 64,
+}
+_TOKEN: Final[dict[str, Any]] = {
+    "id": "t4b7n2w9q5z1x8ce",
+    "node_name": "rack-7",
+    "created_at": _WRITTEN_AT,
+    "expires_at": "2026-11-20T12:15:00Z",
+}
+_NODE: Final[dict[str, Any]] = {
+    "id": _NODE_ID,
+    "name": "rack-7",
+    "device": "cpu",
+    "state": "active",
+    "reachable": True,
+    "last_seen_at": _WRITTEN_AT,
+    "activity": "idle",
+    "spool": {**EXAMPLES["heartbeat_node"]["spool"], "rejected_count": 0, "is_full": False},
+    "worker_version": "1.0.0",
+    "inventory_sha256": _INVENTORY_SHA256,
+    "rotation_requested": False,
+    "version": 2,
+    "created_at": _WRITTEN_AT,
+}
+_CREDENTIAL: Final = "ironlawnode_n5r8k1m4p7s0v3ya_" + "0" * 49  # no credential: its checksum is wrong
+_NODES: Final[dict[str, Any]] = {
+    "list_enrolment_tokens": {"items": [_TOKEN], "next_page_token": None},
+    "create_enrolment_token": {"enrolment_token": _TOKEN, "token": EXAMPLES["enrol_node"]["token"]},
+    "get_enrolment_token": _TOKEN,
+    "enrol_node": {"node_id": _NODE["id"], "credential": _CREDENTIAL, "server_time": _WRITTEN_AT},
+    "list_nodes": {"items": [_NODE], "next_page_token": None},
+    "get_node": {**_NODE, "inventory": _INVENTORY},
+    "drain_node": {**_NODE, "state": "draining", "version": 3},
+    "resume_node": {**_NODE, "version": 4},
+    "request_node_rotation": {**_NODE, "rotation_requested": True, "version": 5},
+    "quarantine_node": {**_NODE, "state": "quarantined", "reason": "OPERATOR", "version": 6},
+    "revoke_node": {**_NODE, "state": "revoked", "version": 7, "revoked_at": _WRITTEN_AT},
+    "rotate_node_credential": {"credential": _CREDENTIAL, "generation": 2},
+    "put_node_inventory": {"inventory_sha256": _INVENTORY_SHA256},
+    "heartbeat_node": {
+        "state": "active",
+        "rotate": False,
+        "send_inventory": False,
+        "missing": [],
+        "heartbeat_seconds": 30.0,
+        "server_time": _WRITTEN_AT,
+    },
+    "claim_lease": {
+        "id": _RUN_ID,
+        "fencing_token": 1,
+        "nonce": "9f8e7d6c5b4a39281706f5e4d3c2b1a0",
+        "attempt": 1,
+        "lease_seconds": 90.0,
+        "renew_seconds": 30.0,
+        "runtime_seconds": 540.0,
+        "seed": 7,
+        "suite": {
+            "id": "cpu-example",
+            "version": 1,
+            "title": "One matrix product",
+            "device": "cpu",
+            "benchmarks": [
+                {
+                    "name": "gemm.fp64",
+                    "work": {"kind": "gemm", "dtype": "fp64", "m": 2048, "n": 2048, "k": 2048},
+                    "metric": "flops_per_second",
+                    "direction": "higher",
+                    "formula": "2 m n k",
+                }
+            ],
+        },
+        "server_time": _WRITTEN_AT,
+    },
+    "renew_lease": {"lease_seconds": 90.0, "cancel": False},
 }
 _TRUST: Final[dict[str, Any]] = {
     "list_api_keys": {"items": [_KEY], "next_page_token": None},
@@ -371,7 +484,7 @@ def _result() -> dict[str, Any]:
         "benchmark": _BENCHMARK.name,
         "lease": "current",
         "is_counted": True,
-        "hardware": "Intel(R) Xeon(R) Processor @ 2.10GHz",
+        "hardware": _INVENTORY["host"]["cpu_model"],
         "hardware_sha256": "9" * 64,
         "work_sha256": digest(_BENCHMARK.work),
         "metric": _BENCHMARK.metric,
@@ -391,6 +504,8 @@ EXAMPLE_IDS: Final[dict[str, str]] = {
     "benchmark-suites": _SUITE.id,
     "benchmark-runs": _RUN_ID,
     "benchmark-results": _RECORD["result_id"],
+    "enrolment-tokens": _TOKEN["id"],
+    "nodes": _NODE["id"],
     "leases": _RUN_ID,
 }
 """An id for the path of each collection."""

@@ -2,6 +2,8 @@
 
 import ast
 import inspect
+import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from types import ModuleType
@@ -83,13 +85,15 @@ _TAGS = (
     ("offers", "Dated prices."),
     ("grids", "Carbon intensity and water of electricity grids."),
     ("sites", "Buildings."),
-    ("api-keys", "Keys with which programs call the service."),
-    ("tenants", "Whose data is whose; for the operator of the service."),
-    ("background-jobs", "What the service does by itself."),
+    ("enrolment-tokens", "What lets a GPU host in, once."),
+    ("nodes", "GPU hosts that run benchmarks, and what they say about themselves."),
+    ("leases", "The right of a node to run one suite."),
     ("benchmark-suites", "What nodes can measure."),
     ("benchmark-runs", "Suites, each run once on one node."),
     ("benchmark-results", "What was measured, with its raw samples; computed again, compared, exported."),
-    ("leases", "The right of a node to run a suite."),
+    ("api-keys", "Keys with which programs call the service."),
+    ("tenants", "Whose data is whose; for the operator of the service."),
+    ("background-jobs", "What the service does by itself."),
     ("audit-events", "The record of every stored write."),
 )
 _PROBLEMS = {
@@ -118,11 +122,14 @@ _ALWAYS = (401, 403, 408, 414, 421, 422, 429, 431, 500, 503)
 _WITH_BODY = (400, 413, 415)
 _IF_MATCHING = (412, 428)
 _SUCCESSES = {"200": "What was asked for.", "201": "What was created.", "204": "It is gone."}
+_UNSAID = "Successful Response"
+"""FastAPI's description of an answer that has none."""
 _SECURITY_SCHEMES = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An API key, or a token of the configured issuer. In open mode nothing is asked for.",
+        "description": "An API key, a token of the configured issuer, or the credential of a node. "
+        "In open mode nothing is asked for but of nodes.",
     }
 }
 _HEADERS = {
@@ -198,6 +205,14 @@ def _tidy(node: object) -> None:
             _tidy(value)
 
 
+_LONG = re.compile(r"service__[a-z_]+__([A-Z]\w+)")
+
+
+def _short(name: re.Match[str]) -> str:
+    """The name of a shape that two rooms have; what nodes say of themselves is called so."""
+    return f"Node{name[1]}" if name[0].startswith("service__protocol__") else name[1]
+
+
 def _member_docs(module: ModuleType) -> dict[str, dict[str, str]]:
     """What stands behind the members of a module's classes; pydantic reads it of its own models only."""
     documented: dict[str, dict[str, str]] = {}
@@ -258,7 +273,8 @@ def _complete_responses(operation: dict[str, Any], answer: object) -> None:
         headers = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
         response["headers"] = {**response.get("headers", {}), **headers}
         if status in _SUCCESSES:
-            response["description"] = _SUCCESSES[status]
+            if response["description"] == _UNSAID:
+                response["description"] = _SUCCESSES[status]
             for kind, content in response.get("content", {}).items():
                 if kind == "application/json":
                     content["example"] = answer
@@ -266,20 +282,21 @@ def _complete_responses(operation: dict[str, Any], answer: object) -> None:
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """The whole document."""
-    document = get_openapi(
+    described = get_openapi(
         title="Ironlaw",
         version=__version__,
         summary="Capacity planning for machine learning.",
         description=_DESCRIPTION,
         routes=app.routes,
         tags=[{"name": name, "description": text} for name, text in _TAGS],
-        servers=[{"url": "/", "description": "This service."}],
-        # A record is sent and shown in one shape.
         separate_input_output_schemas=False,
+        servers=[{"url": "/", "description": "This service."}],
     )
+    document: dict[str, Any] = json.loads(_LONG.sub(_short, json.dumps(described)))
     components = document["components"]
     components["securitySchemes"] = _SECURITY_SCHEMES
-    needed = {route.name: route.permission.scope for route in app.routes if isinstance(route, JsonRoute)}
+    routes = [route for route in app.routes if isinstance(route, JsonRoute)]
+    needed = {route.name: route.permission.scope for route in routes if not route.is_public}
     for unused in ("HTTPValidationError", "ValidationError", "JsonValue"):
         components["schemas"].pop(unused, None)
     _describe(components["schemas"])
@@ -293,11 +310,13 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
             operation["responses"][str(status)] = _problem_response(status)
         operation["responses"] = dict(sorted(operation["responses"].items()))
         _complete_parameters(path, operation)
-        operation["security"] = [{"bearer": [needed[operation["operationId"]]]}]
+        scope = needed.get(operation["operationId"])
+        operation["security"] = [{"bearer": [scope]}] if scope else []
         _complete_responses(operation, answered.get(operation["operationId"]))
         if path.startswith("/v1/estimates"):
             operation["parameters"] = [REVISION_PARAMETER]
-        operation["description"] += f" Needs the scope `{needed[operation['operationId']]}`."
+        if scope:
+            operation["description"] += f" Needs the scope `{scope}`."
         if "requestBody" in operation:
             content = operation["requestBody"]["content"]["application/json"]
             content["example"] = EXAMPLES[operation["operationId"]]

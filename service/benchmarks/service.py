@@ -267,7 +267,8 @@ def _hardware(session: Writer, node: Subject, result: Result) -> Hardware | None
 
 
 def complete(session: Writer, node: Subject, lease_id: str, completion: Completion) -> Completed:
-    """End a lease, once every result that its node names is stored."""
+    """End a lease, once every result that its node names is stored; else nothing is written."""
+    completed = nodes.complete(session, node, lease_id, completion)
     digests = {named.content_sha256 for named in completion.results}
     stored = repository.stored(session, node.tenant_id, digests)
     missing = [
@@ -277,7 +278,7 @@ def complete(session: Writer, node: Subject, lease_id: str, completion: Completi
     ]
     if missing:
         raise ResultsMissing("", *missing[:ERROR_LIMIT])
-    return nodes.complete(session, node, lease_id, completion)
+    return completed
 
 
 def missing_results(session: Session, node: Subject, digests: Sequence[str]) -> list[str]:

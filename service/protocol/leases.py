@@ -27,9 +27,11 @@ class Claim(Message):
     """A node asks for work. Sent again with the same `request_id`, it gets the same lease."""
 
     request_id: Hex
+    """Names this claim; a node draws another for the next."""
     wait_seconds: Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS)] = LONGEST_WAIT_SECONDS
     """How long the answer may be held back until there is work."""
     inventory_sha256: Sha256
+    """Digest of the inventory that holds now."""
 
 
 class Lease(Reply):
@@ -42,6 +44,7 @@ class Lease(Reply):
     nonce: Hex
     """Goes into every result, to show that it was measured under this lease."""
     attempt: Whole
+    """Grants of the run so far."""
     lease_seconds: Seconds
     """How long the lease lasts, counted from when the request was sent."""
     renew_seconds: Seconds
@@ -53,15 +56,16 @@ class Lease(Reply):
     suite: Suite
     """What to run: data, never code."""
     server_time: Instant
+    """The service's time."""
 
 
 class Step(Message):
     """How far one benchmark is."""
 
     benchmark: Name
-    """Name in the suite."""
+    """Name of the benchmark."""
     state: Literal["waiting", "running", "done", "failed", "skipped"]
-    """How far it is."""
+    """How it stands."""
     repeat: Whole = 0
     """Repeats that have ended."""
     detail: Line | MISSING = MISSING
@@ -78,6 +82,7 @@ class Renewal(Message):
     """A node holds on to its lease, and says how far it is."""
 
     fencing_token: Token
+    """Token of the grant."""
     progress: Progress | MISSING = MISSING
 
 
@@ -85,6 +90,7 @@ class Renewed(Reply):
     """The lease goes on."""
 
     lease_seconds: Seconds
+    """How long the lease lasts, counted from when the request was sent."""
     cancel: bool
     """The run is to be ended: complete the lease with outcome cancelled."""
 

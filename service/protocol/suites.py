@@ -24,13 +24,13 @@ class Sampling(Message):
     warmup_seconds: Seconds = 3.0
     """The same work, run before the first sample."""
     least_samples: Positive = 30
-    """Stop no earlier."""
+    """Take so many at least."""
     least_seconds: Seconds = 0.5
     """Sum of the samples."""
     relative_spread: Annotated[float, Field(gt=0, le=1)] = 0.01
     """Enough once the interquartile range is at most this share of the median."""
     most_samples: Annotated[int, Field(ge=1, le=20_000, json_schema_extra={"format": "int64"})] = 2000
-    """Stop even if the spread is larger."""
+    """Stop at so many."""
     most_seconds: Seconds = 15.0
     """Stop even if the spread is larger; the result says so."""
 
@@ -41,11 +41,11 @@ class Window(Message):
     accelerator_id: Name
     """Id of the catalog."""
     low: AboveZero | MISSING = MISSING
-    """Lowest figure that has been published, with some room."""
+    """Lowest figure that is expected."""
     high: AboveZero
-    """Highest figure that has been published, with some room, or the limit of the device."""
+    """Highest figure that is expected."""
     source: Line
-    """Where it was published."""
+    """Where it is published."""
     is_provisional: bool = False
     """Whether fewer than two independent sources stand behind it."""
 
@@ -58,9 +58,9 @@ class Benchmark(Message):
     work: Work
     """What one execution does."""
     metric: Literal["flops_per_second", "bytes_per_second", "seconds", "bytes", "watts"]
-    """What the figure is, with its unit."""
+    """Unit of the figure."""
     direction: Literal["higher", "lower"]
-    """Whether more or less of it is better."""
+    """Which of two figures is the better."""
     formula: Line
     """How much work one sample does, in words and symbols."""
     repeats: Annotated[int, Field(ge=1, le=10, json_schema_extra={"format": "int64"})] = 3
@@ -92,11 +92,11 @@ class Suite(Message):
 
     id: Name
     version: Positive
-    """Raised with every change of what is measured."""
+    """Rises when what is measured changes."""
     title: Line
-    """What it is for."""
+    """What the suite measures."""
     device: DeviceKind
-    """Kind of device that it is for."""
+    """What it runs on."""
     benchmarks: Annotated[list[Benchmark], Field(min_length=1, max_length=200)]
 
     @model_validator(mode="after")

@@ -43,13 +43,13 @@ class Gemm(Message):
 
     kind: Literal["gemm"]
     dtype: DType
-    """Type of the elements of A and B."""
+    """Type of the elements."""
     m: Side
     """Rows of A and C."""
     n: Side
     """Columns of B and C."""
     k: Side
-    """Columns of A, rows of B."""
+    """Columns of A and rows of B."""
 
     def amount(self) -> Amount:
         """2 m n k, as cuBLAS and the published tables count; m n (2 k - 1) is exact and used by nobody.
@@ -66,9 +66,9 @@ class Stream(Message):
 
     kind: Literal["stream"]
     pattern: Literal["read", "write", "copy", "triad"]
-    """What is read and written."""
+    """What happens to the arrays."""
     array_bytes: Bytes
-    """Of each array."""
+    """Size of each array."""
 
     def amount(self) -> Amount:
         """Bytes that the source names (McCalpin, STREAM); fetches before a write are not counted."""
@@ -80,9 +80,9 @@ class StridedRead(Message):
 
     kind: Literal["strided_read"]
     stride_bytes: Annotated[int, Field(ge=4, le=2**20, multiple_of=4, json_schema_extra=_INT64)]
-    """From one read to the next."""
+    """Distance between two reads."""
     array_bytes: Bytes
-    """Of the array."""
+    """Size of the array."""
 
     def amount(self) -> Amount:
         """The bytes that are used, not the lines that are fetched for them."""
@@ -94,11 +94,11 @@ class HostLink(Message):
 
     kind: Literal["host_link"]
     direction: Literal["host_to_device", "device_to_host", "both"]
-    """Where the bytes go."""
+    """Which way, or both at once."""
     memory: Literal["pinned", "pageable"]
-    """Of the host: `pinned` is never moved, `pageable` is what programs have by default."""
+    """Kind of memory on the host."""
     transfer_bytes: Bytes
-    """In one copy."""
+    """Payload of one direction."""
 
     def amount(self) -> Amount:
         """Payload; both directions at once count twice."""
@@ -110,9 +110,9 @@ class LaunchLatency(Message):
 
     kind: Literal["launch_latency"]
     method: Literal["stream", "graph"]
-    """One by one in a stream, or as one graph."""
+    """How the kernels are launched."""
     launches: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=_INT64)]
-    """Kernels in one execution."""
+    """Kernels of one execution."""
 
     def amount(self) -> Amount:
         """The launches of one execution."""
@@ -126,9 +126,9 @@ class Power(Message):
     load: Literal["idle", "context", "gemm", "stream"]
     """`idle` without any context, `context` with one that does nothing."""
     window_seconds: Annotated[float, Field(ge=1, le=600)]
-    """How long the power is measured."""
+    """Time over which energy is counted."""
     settle_seconds: Annotated[float, Field(ge=0, le=600)]
-    """How long the load runs before."""
+    """Time under the load before that."""
 
     def amount(self) -> Amount:
         """Nothing is counted: the figure is read."""
@@ -152,11 +152,11 @@ class Fft(Message):
 
     kind: Literal["fft"]
     dtype: Literal["fp32", "fp64"]
-    """Type of the real and the imaginary parts."""
+    """Precision of the parts of a complex number."""
     points: Annotated[int, Field(ge=2, le=2**26, json_schema_extra=_INT64)]
-    """Of one transform."""
+    """Length of a transform."""
     batch: Annotated[int, Field(ge=1, le=65_536, json_schema_extra=_INT64)]
-    """Transforms in one execution."""
+    """Transforms of one execution."""
 
     def amount(self) -> Amount:
         """5 n log2 n a transform: the convention of FFTW's benchmarks, whatever the algorithm does."""
@@ -168,11 +168,11 @@ class Storage(Message):
 
     kind: Literal["storage"]
     direction: Literal["read", "write"]
-    """Whether the file is read or written."""
+    """Whether the file is written or read."""
     file_bytes: Bytes
     """Size of the file."""
     block_bytes: Bytes
-    """In one call."""
+    """Size of one call."""
 
     def amount(self) -> Amount:
         """The bytes of the file."""

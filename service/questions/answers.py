@@ -7,9 +7,9 @@ from typing_extensions import TypedDict
 from service.planning.parallelism import PipelineSchedule, Sharding
 from service.questions.base import (
     Advice,
-    AnswerGap,
     AnswerWarning,
     Evidence,
+    Gap,
     Integer,
     Line,
     MoneyQuantity,
@@ -51,7 +51,7 @@ class Answer(TypedDict):
     """What it takes to reproduce the answer."""
     warnings: list[AnswerWarning]
     """What to know of the question."""
-    gaps: list[AnswerGap]
+    gaps: list[Gap]
     """Figures that are absent, and why."""
 
 

@@ -114,7 +114,7 @@ class QuantityAnswer(TypedDict):
     """The weakest evidence that the number rests on."""
 
 
-class AnswerGap(TypedDict):
+class Gap(TypedDict):
     """A figure that is absent, and why. It is unknown, not zero."""
 
     pointer: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from service.planning.errors import PlanningError
-from service.questions.base import AnswerGap, AnswerWarning, Source
+from service.questions.base import AnswerWarning, Gap, Source
 
 
 @dataclass(slots=True)
@@ -13,7 +13,7 @@ class Notes:
     """What an answer says beside its figures."""
 
     warnings: list[AnswerWarning] = field(default_factory=list)
-    gaps: list[AnswerGap] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
 
     def warn(self, code: str, pointer: str, detail: str) -> None:

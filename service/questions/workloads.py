@@ -9,7 +9,7 @@ from service.planning.workload import AttentionKernel, Recomputation
 from service.questions.base import Count, Degree, Input, Positive, Share, Size, Text
 
 
-class Framework(Input):
+class Software(Input):
     """A framework or an engine by name and version."""
 
     name: Text
@@ -63,7 +63,7 @@ class TrainingWorkloadInput(Input):
     """Optimizer steps of the whole run."""
     total_samples: Count | MISSING = MISSING
     """Sequences of the whole run."""
-    framework: Framework | MISSING = MISSING
+    framework: Software | MISSING = MISSING
     """Framework that trains; no figure depends on it yet."""
 
 

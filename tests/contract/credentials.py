@@ -4,23 +4,24 @@ import json
 from base64 import b64encode
 from hashlib import sha256
 
+from service.examples import EXAMPLE_IDS, EXAMPLES
+from service.kit.credentials import id_of
 from tests.applications import Callers, bearing
 from tests.contract.test_document import OPERATIONS
+from tests.nodes.fleet import add_run
 
-SCOPES = {
-    name: scope
+OF_NODES = {
+    name
     for name, (_, _, operation) in OPERATIONS.items()
-    for (requirement,) in [operation["security"]]
-    for (scope,) in [requirement["bearer"]]
+    if operation["security"] in ([{"bearer": ["leases:claim"]}], [{"bearer": ["benchmark-results:report"]}])
 }
-BY_NODES = {name for name, scope in SCOPES.items() if not scope.endswith((":read", ":write"))}
-"""Operations that a node calls, for itself alone."""
+"""Operations that only an enrolled node may call, and only for itself."""
 
 
 def credentials(app, name=""):
-    """Headers of a caller who may call an operation of ``app``, by default any; its database is attached."""
+    """Headers of a caller who may call an operation of ``app``, whose database is attached."""
     callers = Callers(app, app.state.database)
-    if name in BY_NODES:
+    if name in OF_NODES:
         return bearing(callers.node())
     return bearing(callers.key("*:*", "tenants:*", "metrics:*"))
 
@@ -33,3 +34,26 @@ def content_digest(content):
 def sent(example):
     """An example as bytes."""
     return json.dumps(example).encode()
+
+
+def node_of(headers):
+    """The id of the node that headers are of."""
+    return id_of(headers["Authorization"].partition(" ")[2])
+
+
+def prepare_node(client, headers, base=""):
+    """Have a node send the inventory that the examples name; its id."""
+    node_id = node_of(headers)
+    url = f"{base}/v1/nodes/{node_id}/inventory"
+    kept = client.request("PUT", url, json=EXAMPLES["put_node_inventory"], headers=headers)
+    assert kept.status_code == 200, kept.text
+    return node_id
+
+
+def lease_of(client, headers, database, base=""):
+    """Have a node claim the run whose id the examples name; the id."""
+    prepare_node(client, headers, base)
+    add_run(database, EXAMPLE_IDS["leases"])
+    claimed = client.request("POST", f"{base}/v1/leases:claim", json=EXAMPLES["claim_lease"], headers=headers)
+    assert claimed.status_code == 200, claimed.text
+    return claimed.json()["id"]

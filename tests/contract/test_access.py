@@ -6,13 +6,18 @@ import re
 import pytest
 
 from service.examples import EXAMPLES
+from service.kit.credentials import id_of
 from tests.applications import ask_job, bearing, store_result
-from tests.contract.credentials import BY_NODES, SCOPES, content_digest, sent
+from tests.contract.credentials import OF_NODES, content_digest, lease_of, sent
 from tests.contract.test_document import NOUNS, OPERATIONS
 
+SCOPES = {
+    name: scope
+    for name, (_, _, operation) in OPERATIONS.items()
+    for requirement in operation["security"]
+    for (scope,) in [requirement["bearer"]]
+}
 OF_THE_OPERATOR = {"tenants"}
-BEYOND_SCOPES = {"SCOPE_NOT_HELD", "NOT_A_NODE"}
-"""What callers are refused for whose scopes suffice."""
 
 
 def request(callers, name, credential=None, row=None):
@@ -31,7 +36,7 @@ def request(callers, name, credential=None, row=None):
     return callers.client.request(method.upper(), url, content=body, headers=headers)
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", SCOPES)
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 class TestEveryOperation:
     def test_wants_credentials(self, callers, name):
@@ -52,19 +57,29 @@ class TestEveryOperation:
         wide = [] if resource in OF_THE_OPERATOR else [f"*:{action}", "*:*"]
         for scope in (f"{resource}:{action}", f"{resource}:*", *wide):
             answer = request(callers, name, callers.key(scope))
-            assert answer.status_code not in (401, 403) or answer.json()["code"] in BEYOND_SCOPES
+            assert answer.status_code not in (401, 403) or answer.json()["code"] in WITH_THE_SCOPE
+            assert name not in OF_NODES or answer.json()["code"] == "NOT_A_NODE"
 
-    def test_is_open_to_a_node_or_closed(self, callers, name):
-        refused = request(callers, name, callers.node()).status_code == 403
-        assert refused == (name not in BY_NODES)
+    def test_is_closed_to_a_node_unless_it_is_for_nodes(self, callers, name):
+        credential = callers.node()
+        answer = request(callers, name, credential, id_of(credential))
+        if name not in OF_NODES:
+            assert (answer.status_code, answer.json()["code"]) == (403, "SCOPE_REQUIRED")
+        else:
+            assert answer.status_code in (200, 404, 409, 422), answer.text
+
+
+WITH_THE_SCOPE = {"SCOPE_NOT_HELD", "NOT_A_NODE"}
 
 
 ON_A_ROW = [name for name, (_, path, _) in OPERATIONS.items() if "{id}" in path]
 
 
-# Tenants are seen by the operator alone, suites by everybody; what nodes may do is in tests/benchmarks.
+# Tenants are seen by the operator alone, suites by everybody; a node gives a result its id itself.
 OF_A_TENANT = [
-    name for name in ON_A_ROW if not name.endswith(("_tenant", "_benchmark_suite")) and name not in BY_NODES
+    name
+    for name in ON_A_ROW
+    if not name.endswith(("_tenant", "_benchmark_suite")) and name != "report_benchmark_result"
 ]
 
 
@@ -73,10 +88,18 @@ def test_the_row_of_another_tenant_is_not_found(callers, name):
     noun = OPERATIONS[name][1].split("/")[2]
     singular = noun.removesuffix("s").replace("-", "_")
     owner, other = callers.key("*:*"), callers.key("*:*", tenant=callers.tenant("other"))
+    if name in OF_NODES:
+        owner, other = callers.node(), callers.node(tenant="other")
+    callers.client.app.state.nodes.waiting.close()
+    database = callers.client.app.state.database
     if singular == "background_job":
-        row = ask_job(callers.client.app.state.database)
+        row = ask_job(database)
     elif singular == "benchmark_result":
-        row = store_result(callers.client.app.state.database)
+        row = store_result(database)
+    elif singular == "lease":
+        row = lease_of(callers.client, bearing(owner), database)
+    elif singular == "node":
+        row = id_of(owner if name in OF_NODES else callers.node())
     else:
         made = request(callers, f"create_{singular}", owner)
         assert made.status_code == 201
@@ -88,17 +111,29 @@ def test_the_row_of_another_tenant_is_not_found(callers, name):
     assert {k: v for k, v in refused.json().items() if k not in strip} == {
         k: v for k, v in unknown.json().items() if k not in strip
     }
-    assert request(callers, name, owner, row).status_code < 400 or name.startswith(("retire", "retry"))
+    answer = request(callers, name, owner, row)
+    assert answer.status_code < 400 or name.startswith(("complete", "retire", "retry"))
 
 
-@pytest.mark.parametrize(
-    "noun", [*NOUNS, "api-keys", "audit-events", "background-jobs", "benchmark-runs", "benchmark-results"]
+LISTED = (
+    *NOUNS,
+    "api-keys",
+    "audit-events",
+    "background-jobs",
+    "benchmark-results",
+    "benchmark-runs",
+    "enrolment-tokens",
+    "nodes",
 )
+
+
+@pytest.mark.parametrize("noun", LISTED)
 def test_lists_show_the_rows_of_the_tenant_alone(callers, noun):
     owner, other = callers.key("*:*"), callers.key("*:*", tenant=callers.tenant("other"))
     creating = {f"create_{noun.removesuffix('s').replace('-', '_')}", "create_grid"} & set(OPERATIONS)
     ask_job(callers.client.app.state.database)
     store_result(callers.client.app.state.database)
+    callers.node()
     for name in creating:
         assert request(callers, name, owner).status_code == 201
     mine, theirs = (
@@ -131,4 +166,12 @@ def test_what_needs_no_credentials_is_a_short_list(callers):
         if isinstance(route, APIRoute)
         if callers.client.request(next(iter(route.methods)), route.path_format).status_code != 401
     }
-    assert free == {"/livez", "/readyz", "/openapi.json", "/docs", "/redoc", "/docs/problems"}
+    assert free == {
+        "/livez",
+        "/readyz",
+        "/openapi.json",
+        "/docs",
+        "/redoc",
+        "/docs/problems",
+        "/v1/nodes:enrol",
+    }

@@ -14,7 +14,7 @@ from service.examples import EXAMPLE_IDS
 from service.kit.problems import CONTENT_TYPE
 from tests.applications import TENANT, attach
 from tests.contract.corpus import MARK, Operation
-from tests.contract.credentials import credentials
+from tests.contract.credentials import OF_NODES, credentials, node_of
 from tests.contract.test_document import NOUNS, OPERATIONS
 
 SECONDS = 1.0
@@ -31,8 +31,9 @@ class Wire:
 
     def __init__(self, app, name):
         self._app = app
-        own = credentials(app, name)
-        self._own = [(name.lower().encode(), value.encode()) for name, value in own.items()]
+        headers = credentials(app, name)
+        self.row = node_of(headers) if name in OF_NODES and "/nodes/" in OPERATIONS[name][1] else row_of(name)
+        self._own = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         self._runner = asyncio.Runner()
 
     def send(self, hostile):
@@ -119,7 +120,7 @@ def test_every_hostile_request_is_refused(wire, databases, name, record_property
     with databases.unchanged().reading() as session:
         revisions = repository.own_revisions(session)
     wrong, sent = [], Counter()
-    for hostile in Operation(name, row_of(name)).all():
+    for hostile in Operation(name, wire.row).all():
         started = time.process_time()
         status, headers, content = wire.send(hostile)
         spent = time.process_time() - started
