@@ -24,6 +24,13 @@ Callers of served processes send an Idempotency-Key with every write and send it
 it is answered. A write is lost if it was acknowledged and its row, its event or its answer is not stored; it
 happened twice if any of these is stored once more. "Stored before the retry" are writes whose process was
 killed between commit and answer, so that the retry got the answer that was kept.
+
+Nodes: every named point is reached in a real worker or service, whose functions are wrapped where it is
+started, and the process is killed there. A worker's host loses its power with it: what had not been brought
+to the disk by fsync, contents and names, is gone, torn or there, by the seed. A lease lasts two seconds. A
+result is lost if its worker had brought it to its disk, or had a receipt for it, and it is not stored byte
+for byte; it is late if its lease had ended when it came, and counts for nothing then. `IRONLAW_FAULTS_SEED`
+chooses another storm.
 """
 
 _LONG_ALONE = ["test_idle.py", "test_node_cases.py", "test_schedule.py", "test_upgrade.py"]
