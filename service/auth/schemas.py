@@ -22,7 +22,7 @@ class ApiKeyInput(Input):
 
     name: Text
     """What the key is for."""
-    scopes: Annotated[list[Scope], Field(min_length=1, max_length=50)]
+    scopes: Annotated[list[Scope], Field(max_length=50)]
     """What the key may do; no more than its creator may."""
     expires_at: Instant | MISSING = MISSING
     """When the key stops working; never if it is left out."""

@@ -234,6 +234,9 @@ def _key_change(
 
 
 def _check_scopes(creator: Subject, scopes: list[str]) -> None:
+    if not scopes:
+        field = FieldError("/scopes", "EMPTY", "a key without scopes opens nothing")
+        raise Unprocessable("The key would open nothing", field)
     for position, scope in enumerate(scopes):
         if not covers(creator.scopes, scope):
             detail = "the creator does not hold this scope"
