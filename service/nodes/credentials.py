@@ -172,8 +172,8 @@ class NodeAuthenticator:
         for one in earlier:
             if one.state == CURRENT:
                 one.state, one.ended_at = RETIRED, repository.time(session)
+                node.rotate_requested = False
         row.state, row.confirmed_at = CURRENT, repository.time(session)
-        node.rotate_requested = False
         change = changed(session, node, before)
         self._writes.record(session, own_call(node, "confirm_node_credential"), change)
 

@@ -360,9 +360,10 @@ def _standing(row: LeaseRow) -> Standing:
 
 
 def lease_at_receipt(
-    session: Session, *, tenant_id: str, node_id: str, run_id: str, fencing_token: int, nonce: str
+    session: Writer, *, tenant_id: str, node_id: str, run_id: str, fencing_token: int, nonce: str
 ) -> AtReceipt:
-    """What the lease under which something was measured is now, as its holder names it."""
+    """What the lease under which something was measured is now, and stays until the transaction ends."""
+    repository.hold_lease(session, tenant_id, run_id)
     grant = repository.grant(session, Lease(run_id, fencing_token), tenant_id, node_id)
     if grant is None or not secrets.compare_digest(grant.nonce, nonce):
         return "unknown"

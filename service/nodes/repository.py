@@ -77,6 +77,11 @@ def locked_lease(session: Writer, tenant_id: str, lease_id: str) -> LeaseRow | N
     return session.scalars(_lease(tenant_id, lease_id).with_for_update()).one_or_none()
 
 
+def hold_lease(session: Writer, tenant_id: str, lease_id: str) -> None:
+    """Let nobody change a lease until the transaction ends; several may hold it so."""
+    session.execute(_lease(tenant_id, lease_id).with_for_update(read=True))
+
+
 def _lease(tenant_id: str, lease_id: str) -> Any:  # noqa: ANN401
     own = select(LeaseRow).where(LeaseRow.tenant_id == tenant_id, LeaseRow.id == lease_id)
     return own.execution_options(populate_existing=True)

@@ -48,7 +48,7 @@ class Credentials:
         self._changed = threading.Condition()
         self._senders = 0
         self._is_changing = False
-        self._given_up_at = float("-inf")
+        self._given_up_at = time.monotonic()  # a request of the process before may still be on its way
 
     @staticmethod
     def store(path: Path, credential: str) -> None:

@@ -12,12 +12,15 @@ _OTHERS = 0o077
 
 
 def private_folder(path: Path) -> Path:
-    """The folder, made if it is not there.
+    """The folder, made for good if it is not there.
 
     Raises:
         WorkerError: it belongs to another user, or others may enter it.
     """
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+    for folder in made:
+        sync_folder(folder.parent)
     _check(path, is_kind=stat.S_ISDIR(path.lstat().st_mode))
     return path
 

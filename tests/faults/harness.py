@@ -18,6 +18,8 @@ from tests.faults.crew import EFFECTS, METADATA, ORDERS, STEPS, WALK, Walk
 
 LONG = bool(os.environ.get("IRONLAW_FAULTS"))
 """Whether `make faults` asks for all of it."""
+TIMES = int(os.environ.get("IRONLAW_FAULTS_TIMES", "10")) if LONG else 1
+"""How often each named point of a storm is hit."""
 ROOT = Path(__file__).resolve().parents[2]
 FINISH_SECONDS = 60.0
 

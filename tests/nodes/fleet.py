@@ -107,15 +107,19 @@ def settle(database):
 
 
 def at_receipt(database, node, lease, nonce=None):
-    with database.reading() as session:
-        return leases.lease_at_receipt(
-            session,
-            tenant_id=node.tenant_id,
-            node_id=node.id,
-            run_id=lease.id,
-            fencing_token=lease.fencing_token,
-            nonce=nonce or lease.nonce,
-        )
+    with database.writing() as session:
+        return at_receipt_within(session, node, lease, nonce)
+
+
+def at_receipt_within(session, node, lease, nonce=None):
+    return leases.lease_at_receipt(
+        session,
+        tenant_id=node.tenant_id,
+        node_id=node.id,
+        run_id=lease.id,
+        fencing_token=lease.fencing_token,
+        nonce=nonce or lease.nonce,
+    )
 
 
 def standing(database, run_id, tenant="default"):

@@ -88,6 +88,12 @@ class TestRotation:
         assert host.heartbeat(credential).json()["rotate"] is False
         assert client.get(host.url).json()["rotation_requested"] is False
 
+    def test_asked_for_before_the_first_use_it_is_still_wanted_after_it(self, client):
+        host = Host(client).enrol()
+        client.post(f"{host.url}:request-rotation")
+        assert host.heartbeat().json()["rotate"] is True
+        assert client.get(host.url).json()["rotation_requested"] is True
+
     def test_a_credential_expires(self, clock, client):
         host = Host(client).enrol()
         host.heartbeat()

@@ -1,5 +1,6 @@
 """What a node may do with a lease, and when it is another's."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -26,6 +27,7 @@ from tests.nodes.fleet import (
     add_node,
     add_run,
     at_receipt,
+    at_receipt_within,
     cancel,
     claim,
     complete,
@@ -278,6 +280,17 @@ class TestFencing:
         complete(database, other, second)
         assert at_receipt(database, other, second) == "late"
         assert at_receipt(database, other, second.model_copy(update={"id": "run-9"})) == "unknown"
+
+    def test_until_a_result_is_stored_the_lease_that_it_came_under_does_not_end(self, database, node):
+        add_run(database, "run-1")
+        lease = claim(database, node)
+        with ThreadPoolExecutor(1) as pool:
+            with database.writing() as session:
+                assert at_receipt_within(session, node, lease) == "current"
+                ending = pool.submit(complete, database, node, lease)
+                time.sleep(0.2)
+                assert not ending.done()
+            assert ending.result(timeout=10) == "completed"
 
 
 class TestCompletion:

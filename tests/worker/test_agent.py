@@ -417,7 +417,8 @@ class TestNetwork:
 
 
 class TestCredential:
-    def test_it_is_rotated_when_the_service_asks(self, host, service):
+    def test_it_is_rotated_when_the_service_asks(self, host, service, monkeypatch):
+        monkeypatch.setattr("service.worker.credential.SETTLED_SECONDS", 0.1)
         service.rotate, service.waiting = True, 2
         with host.works():
             until(lambda: service.generation == 2)

@@ -149,6 +149,7 @@ class TestAnswers:
     )
     def test_no_connection(self, service, client, credentials, error):
         service.faults[f"{NODE_ID}:heartbeat"] = [error]
+        credentials._given_up_at = float("-inf")
         with pytest.raises(Unanswered) as raised:
             beat(client)
         assert not raised.value.is_reached

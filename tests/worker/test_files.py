@@ -38,6 +38,7 @@ def calls(monkeypatch):
 
 def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anybody_is_told(tmp_path, calls):
     folder = files.private_folder(tmp_path / "spool")
+    calls.clear()
     files.write(folder / "a.json", b"12345")
     assert [call[:2] for call in calls] == [
         ("fsync", ".a.json.part"),
@@ -46,6 +47,14 @@ def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anybod
     ]
     assert calls[0][2] == 5, "all of it was written when it was brought to the disk"
     assert calls[1][2] == "a.json"
+
+
+def test_a_folder_that_is_made_is_on_the_disk_with_every_folder_above_it(tmp_path, calls):
+    files.private_folder(tmp_path / "a" / "b")
+    assert {name for _, name, _ in calls} == {"a", tmp_path.name}
+    calls.clear()
+    files.private_folder(tmp_path / "a" / "b")
+    assert not calls
 
 
 def test_a_move_is_on_the_disk_in_the_folder_that_it_goes_to_first(tmp_path, calls):

@@ -1,0 +1,131 @@
+"""The service as `ironlaw serve` starts it, in a process with named points around its transactions."""
+
+import contextlib
+import json
+import os
+import sys
+
+from service import app, cli
+from service.background import service as background
+from service.benchmarks import service as results
+from service.kit import leases as kit_leases
+from service.kit.database import Database
+from service.nodes import credentials, face, leases
+from service.nodes import service as nodes
+from service.protocol.suites import Suite
+from tests.faults.points import Points, around
+
+LEASE_SECONDS, GRACE_SECONDS, RENEW_SECONDS = 2.0, 0.5, 0.4
+WRITES = (
+    "ask", "enrol", "inventory", "news", "claim", "renew", "result", "complete", "rotate", "confirm", "lose",
+)  # fmt: skip
+"""What the service commits for nodes and their runs."""
+KILLS = tuple(f"{write}: {step}" for write in WRITES for step in ("before commit", "committed, not answered"))
+SUITE = Suite.model_validate(
+    {
+        "id": "tiny",
+        "version": 1,
+        "title": "A suite for tests of faults",
+        "device": "cpu",
+        "benchmarks": [
+            {
+                "name": f"fft.{number}",
+                "work": {"kind": "fft", "dtype": "fp32", "points": 64, "batch": 1},
+                "metric": "flops_per_second",
+                "direction": "higher",
+                "formula": "5 n log2 n",
+                "repeats": repeats,
+                "timeout_seconds": 20.0,
+            }
+            for number, repeats in ((1, 2), (2, 1))
+        ],
+    }
+)
+REPEATS = [(benchmark.name, n + 1) for benchmark in SUITE.benchmarks for n in range(benchmark.repeats)]
+"""What a whole run has a result of."""
+
+
+def run(options):
+    """Serve as `ironlaw serve` does. ``options``: see :class:`tests.faults.field.Service`."""
+    log = os.open(options["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.environ.update(options["environment"])
+    points = Points(options["hits"], **options["armed"])
+    app.shipped_suites = lambda: {SUITE.id: SUITE}
+    _shorten()
+    MUTATIONS[options["mutation"]]()
+    _watch(points)
+    cli.serve(ask=False)
+
+
+def _shorten():
+    leases.LEASE_SECONDS, leases.RENEW_SECONDS = LEASE_SECONDS, RENEW_SECONDS
+    leases._HELD_SECONDS = LEASE_SECONDS + GRACE_SECONDS
+    leases.RELEASED_SECONDS = 0.1
+    face.HEARTBEAT_SECONDS = 0.5
+    background.SCHEDULES = ()  # claims settle what has lapsed; the schedules have tests of their own
+
+
+def _without_fencing():
+    """Every holder's token is taken for the one that holds."""
+    checked = kit_leases.write
+
+    def write(session, table, lease, *conditions, **values):
+        row = session.get(table, lease.id, populate_existing=True)
+        held = lease if row is None else row.lease
+        return checked(session, table, held, *conditions, **values)
+
+    kit_leases.write = write
+
+
+def _without_lateness():
+    """Every result is taken as one of the lease that holds."""
+    results.nodes.lease_at_receipt = lambda *_, **__: "current"
+
+
+MUTATIONS = {"": lambda: None, "no fencing": _without_fencing, "no lateness": _without_lateness}
+
+
+def _watch(points):
+    """A point before and after the commit of each transaction, named by what was done in it."""
+
+    def named(name):
+        def after(result, *args, **_):
+            session = next((one for one in args if hasattr(one, "info")), None)
+            if result is not None and session is not None:
+                session.info.setdefault("write", name)
+
+        return after
+
+    writing = Database.writing
+
+    @contextlib.contextmanager
+    def watched(self):
+        done = ""
+        with writing(self) as session:
+            yield session
+            session.flush()
+            done = session.info.get("write", "")
+            points.reached(f"{done}: before commit")
+        points.reached(f"{done}: committed, not answered")
+
+    Database.writing = watched
+    around(results, "ask", after=named("ask"))
+    around(results, "keep", after=named("result"))
+    around(results, "complete", after=named("complete"))
+    around(leases, "claim", after=named("claim"))
+    around(leases, "renew", after=named("renew"))
+    around(leases, "_lose", after=lambda _, session, *__: session.info.update(write="lose"))
+    around(nodes.Enrolments, "enrol", after=named("enrol"))
+    around(nodes.Enrolments, "rotate", after=named("rotate"))
+    around(nodes, "keep_inventory", after=named("inventory"))
+    around(nodes, "take_news", after=named("news"))
+    around(
+        credentials.NodeAuthenticator, "_confirm",
+        after=lambda _, __, session, *___: session.info.update(write="confirm"),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    run(json.loads(sys.argv[1]))
