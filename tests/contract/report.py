@@ -63,6 +63,8 @@ class Report:
                     statuses[outcome[1] if key == "schemathesis" else outcome] += times
 
     def pytest_sessionfinish(self):
+        if not self.counted["corpus"]:
+            return  # of a part of it nothing is written down
         facts = {
             "schemathesis": version("schemathesis"),
             "cpus": os.cpu_count(),

@@ -78,6 +78,8 @@ SHAPE_PROBLEMS = (
     "The body is not JSON",
 )
 BASE = "http://testserver"
+PATIENCE_SECONDS = 120.0
+"""For one answer, however busy the machine is: how long it takes is measured elsewhere."""
 LISTS = [name for name in OPERATIONS if name.startswith("list_")]
 # Filters are what the two databases could answer differently.
 # A record comes with its digest, and no schema says which members go together: none is right by chance.
@@ -167,7 +169,7 @@ class Caller:
             case.headers.pop("Idempotency-Key", None)
             # The version that a change is based on is the current one.
             headers = {"If-Match": "*"} if "If-Match" in case.headers else None
-        response = case.call(session=self._session, base_url=BASE, headers=headers)
+        response = case.call(session=self._session, base_url=BASE, headers=headers, timeout=PATIENCE_SECONDS)
         if "location" in response.headers and self.count(right=True, kind=2) < RESTORED:
             self._delete(response.headers["location"][0])
         elif (
