@@ -1,6 +1,6 @@
 """What this process has heard of nodes since it was last written down.
 
-A heartbeat of a node that says nothing new is kept in memory. Its row is written at every twelfth, with
+A heartbeat of a node that says nothing new is kept in memory. Its row is written at every fifteenth, with
 those of all others that are due in one transaction: less than a tenth of a write for each.
 """
 
@@ -15,7 +15,7 @@ from service.nodes import repository
 from service.nodes.tables import NodeRow
 
 HEARTBEAT_SECONDS = 30.0
-BEATS_A_WRITE = 12
+BEATS_A_WRITE = 15
 SILENCE = timedelta(seconds=150)
 """After which a node that this process has heard counts as unreachable."""
 SILENCE_ELSEWHERE = SILENCE + timedelta(seconds=HEARTBEAT_SECONDS * BEATS_A_WRITE)
