@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types bench gpu-suite hostile faults oracles fresh-clone containers lock clean
+.PHONY: help run test lint types bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -27,6 +27,10 @@ types:
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test
 	$(VENV)/python -m bench.run
+
+fleet: ## Simulate 200 nodes on each database; writes docs/fleet.md; takes 21 minutes
+	@tools/setup test
+	$(VENV)/python -m bench.fleet
 
 gpu-suite: ## Measure an NVIDIA GPU with $(PYTHON), compare with what was published and with PyTorch; ONLY="hbm.*"
 	@$(PYTHON) -m bench.gpu_suite $(if $(OUT),--out "$(OUT)") $(foreach name,$(ONLY),'$(name)')

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from math import inf
+from threading import Lock
 from time import monotonic
 from typing import Any
 
@@ -90,6 +91,7 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.engine: Engine = create_engine(self.url, hide_parameters=True, **self._options())
         self._reading = self.engine
+        self._turn = Lock()
         if self.is_sqlite:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
@@ -119,8 +121,22 @@ class Database:
     def writing(self) -> Iterator[Writer]:
         """A write transaction, committed at the end or rolled back on error."""
         engine = self.engine.execution_options(ironlaw_write=True)
-        with Writer(engine, expire_on_commit=False) as session, session.begin():
+        with self._turn_to_write(), Writer(engine, expire_on_commit=False) as session, session.begin():
             yield session
+
+    @contextmanager
+    def _turn_to_write(self) -> Iterator[None]:
+        """On SQLite the writers of this process wait for each other here, without a connection.
+
+        SQLite has those that wait look again after ever longer sleeps: of 200 at once some took nine seconds
+        while nobody wrote, and they held every connection. Writers of other processes are left to it.
+        """
+        has_turn = self.is_sqlite and self._turn.acquire(timeout=SQLITE_BUSY_MILLISECONDS / 1000)
+        try:
+            yield
+        finally:
+            if has_turn:
+                self._turn.release()
 
     def answers(self) -> bool:
         """Whether the database answers a query."""

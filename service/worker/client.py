@@ -38,6 +38,9 @@ from service.worker.redaction import one_line
 ANSWER_SECONDS = 15.0
 UPLOAD_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 2.0
+"""How long an idle connection is used again: the service closes it after five seconds, and what is sent to it
+in that moment is lost."""
 LONGEST_RETRY_AFTER_SECONDS = 3600.0
 _TRY_AGAIN = frozenset({408, 425, 429})
 """Statuses below 500 that say: later."""
@@ -108,6 +111,7 @@ class Client:
             # A proxy of the environment is for what lies beyond this host.
             trust_env=not is_loopback(url.host),
             follow_redirects=False,
+            limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
             transport=transport,
             headers={"User-Agent": f"ironlaw-worker/{__version__}"},
         )

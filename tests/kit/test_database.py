@@ -1,6 +1,8 @@
 """The two databases behave alike: times, documents, transactions, many writers."""
 
 import contextlib
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -114,3 +116,31 @@ def test_sqlite_is_set_up_to_lose_nothing(tmp_path):
 def test_a_database_that_is_not_there_does_not_answer(tmp_path, databases):
     assert databases.empty().answers()
     assert not Database(f"sqlite:///{tmp_path / 'no' / 'such' / 'folder.db'}").answers()
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_writers_that_wait_keep_nobody_from_reading(things):
+    """More of them than there are connections; and none sleeps once it is its turn."""
+    began, may_end = threading.Event(), threading.Event()
+
+    def write(number):
+        with things.writing() as session:
+            session.execute(insert(THINGS).values(id=number, count=number))
+            began.set()
+            may_end.wait(timeout=10)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(30)]
+    for writer in writers:
+        writer.start()
+    began.wait(timeout=10)
+    time.sleep(0.2)  # for the others to come and wait
+    asked_at = time.monotonic()
+    with things.reading() as session:
+        assert session.execute(select(THINGS)).all() == []
+    assert time.monotonic() - asked_at < 2.0
+    assert things.engine.pool.checkedout() == 1
+    may_end.set()
+    for writer in writers:
+        writer.join(timeout=10)
+    with things.reading() as session:
+        assert len(session.execute(select(THINGS)).all()) == 30

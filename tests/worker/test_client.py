@@ -1,11 +1,14 @@
 """The client: where credentials go, which answers settle something, and what errors say."""
 
+import inspect
 import ssl
 import threading
 
 import httpx
 import pytest
+import uvicorn
 
+from service import cli
 from service.protocol.leases import Claim, Completion
 from service.protocol.nodes import Enrolment, Heartbeat, SpoolState
 from service.worker import client as module
@@ -39,6 +42,16 @@ def client(service, credentials):
 
 def beat(client):
     return client.heartbeat(NODE_ID, BEAT)
+
+
+def test_an_idle_connection_is_not_used_until_the_service_closes_it(credentials):
+    """What is sent at the moment in which the service closes it is lost."""
+    closed_after_seconds = inspect.signature(uvicorn.Config).parameters["timeout_keep_alive"].default
+    assert "timeout_keep_alive" not in inspect.getsource(cli.serve)
+    assert closed_after_seconds / 2 > module.IDLE_SECONDS
+    client = Client(ADDRESS, credentials=credentials)
+    assert client._client._transport._pool._keepalive_expiry == module.IDLE_SECONDS
+    client.close()
 
 
 class TestAddress:

@@ -1,0 +1,580 @@
+"""Simulated nodes and their operator: what a fleet does with a service, over HTTP and in real time.
+
+A node lives as a worker does: it enrols, beats, claims, renews, reports and completes at the intervals that
+the service tells. What it keeps on its disk survives its restarts. Nothing here measures anything.
+"""
+
+import asyncio
+import contextlib
+import random
+import ssl
+import time
+from base64 import b64encode
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Literal
+from uuid import uuid4
+
+import httpx
+from pydantic import BaseModel
+
+from bench.fleet_records import WORKER_VERSION, inventory, measured, repeat_seconds
+from service.protocol.canonical import digest
+from service.protocol.leases import (
+    Claim,
+    Completed,
+    Completion,
+    Lease,
+    Progress,
+    Renewal,
+    Renewed,
+    Step,
+    StoredResult,
+)
+from service.protocol.nodes import (
+    Enrolled,
+    Enrolment,
+    Heartbeat,
+    HeartbeatAnswer,
+    NewCredential,
+    SpoolState,
+)
+from service.protocol.results import Receipt, content_sha256
+from service.worker.client import ANSWER_SECONDS, IDLE_SECONDS, UPLOAD_SECONDS
+from service.worker.credential import SETTLED_SECONDS
+from service.worker.ids import hex_128
+
+CLAIM_SECONDS = 30.0
+LOST_SHARE = 0.02
+"""Of answers, those that get lost on their way; the same request is sent again."""
+CUT_SHARE = 0.03
+"""Of claims, those whose connection breaks while they wait."""
+PAUSE_SECONDS = 1.0
+RUN_AGAIN_SECONDS = 2.0
+MOST_OFFERED = 1000
+
+MEANT = {
+    (
+        "claim_lease",
+        "409 NODE_BUSY",
+    ): "a node whose restart lost its lease claims anew before that has lapsed",
+    ("renew_lease", "409 STALE_LEASE"): "a node that was away for longer than its lease holds on to it",
+    ("complete_lease", "409 STALE_LEASE"): "the same, or a restarted one, gives back a lease that has lapsed",
+    ("cancel_benchmark_run", "409 RUN_ENDED"): "the operator cancels a run that has just ended",
+}
+"""Refusals that belong to what nodes and operator do here, and why; every other one is an error."""
+
+Restart = Literal["short", "reboot", "forgetful", "long"]
+RESTARTS: tuple[Restart, ...] = ("short", "forgetful", "long", "reboot")
+AWAY_SECONDS: Mapping[Restart, float] = {"short": 5.0, "reboot": 40.0, "forgetful": 5.0, "long": 150.0}
+"""A forgetful one loses what it held of its lease; a long one outlasts it."""
+
+
+@dataclass
+class Tally:
+    """What was asked and answered."""
+
+    answers: Counter[tuple[str, str]] = field(default_factory=Counter)
+    seconds: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    lost: Counter[str] = field(default_factory=Counter)
+    cut: int = 0
+    restarts: Counter[str] = field(default_factory=Counter)
+    rotations: int = 0
+    wrong: list[str] = field(default_factory=list)
+    """What was answered that should not have been."""
+
+    @property
+    def errors(self) -> dict[tuple[str, str], int]:
+        """Answers that are neither a success nor meant."""
+        return {
+            key: count
+            for key, count in self.answers.items()
+            if not key[1].startswith("2") and key not in MEANT
+        }
+
+
+class World:
+    """What nodes and operator share: the service, the time that passes for them, and the tally."""
+
+    def __init__(self, address: str, *, speed: float, seconds: float) -> None:
+        self.address = address
+        self.speed = speed
+        self.seconds = seconds
+        """How long nodes live, in their time."""
+        self.tally = Tally()
+        self.sent: dict[str, str] = {}
+        self.acknowledged: dict[str, str] = {}
+        """Digests by id of the results that were sent, and of those that have a receipt."""
+        self._trust = ssl.create_default_context()
+
+    def client(self) -> httpx.AsyncClient:
+        """Connections of one host."""
+        # Every request has a time limit of its own.
+        return httpx.AsyncClient(
+            base_url=self.address,
+            verify=self._trust,
+            trust_env=False,
+            limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
+            timeout=CLAIM_SECONDS + UPLOAD_SECONDS,
+        )
+
+    async def sleep(self, seconds: float) -> None:
+        """Some seconds of node time."""
+        await asyncio.sleep(seconds / self.speed)
+
+    def now(self) -> float:
+        """Node time."""
+        return time.monotonic() * self.speed
+
+
+def named(answer: httpx.Response) -> str:
+    """The status of an answer, with the code of a problem."""
+    if answer.is_success:
+        return str(answer.status_code)
+    with contextlib.suppress(ValueError):
+        return f"{answer.status_code} {answer.json().get('code')}"
+    return str(answer.status_code)
+
+
+class Caller:
+    """Sends requests again until they are answered, and notes what came of each."""
+
+    def __init__(self, world: World, chance: random.Random) -> None:
+        self.world = world
+        self.tally = world.tally
+        self.chance = chance
+        self.http = world.client()
+
+    async def _once(
+        self,
+        operation: str,
+        method: str,
+        path: str,
+        seconds: float,
+        *,
+        waits: float = 0.0,
+        **request: Any,  # noqa: ANN401
+    ) -> httpx.Response | None:
+        """One request; None if there was no answer within ``seconds`` of real time."""
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await self.http.request(method, path, **request)
+        except (TimeoutError, httpx.HTTPError) as error:
+            self.tally.answers[operation, f"none: {type(error).__name__}"] += 1
+            return None
+        took = time.monotonic() - began
+        self.tally.answers[operation, named(answer)] += 1
+        if not waits:
+            self.tally.seconds[operation].append(took)
+        elif answer.status_code == httpx.codes.NO_CONTENT:
+            self.tally.seconds[f"{operation}, nothing to run: beyond its wait"].append(took - waits)
+        return answer
+
+    async def _until_answered(
+        self, operation: str, once: Callable[[], Coroutine[Any, Any, httpx.Response | None]]
+    ) -> httpx.Response:
+        """The answer to a request that is sent again where one is lost, or settles nothing."""
+        lost = None
+        while True:
+            answer = await once()
+            if answer is None or answer.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
+                await self.world.sleep(PAUSE_SECONDS)
+            elif lost is None and self.chance.random() < LOST_SHARE:
+                self.tally.lost[operation] += 1
+                lost = answer
+            else:
+                if lost is not None and operation in _DONE_ONCE and not _says_the_same(lost, answer):
+                    self.tally.wrong.append(f"{operation}, sent again: {named(lost)}, then {named(answer)}")
+                return answer
+
+
+_DONE_ONCE = (
+    "enrol_node",
+    "claim_lease",
+    "report_benchmark_result",
+    "complete_lease",
+    "create_benchmark_run",
+    "cancel_benchmark_run",
+)
+_SHOWN_ONCE = ("server_time", "credential")
+
+
+def _says_the_same(first: httpx.Response, second: httpx.Response) -> bool:
+    """Whether an answer is the one that was lost, but for times and for secrets that are made anew."""
+    if {first.status_code, second.status_code} - {httpx.codes.OK, httpx.codes.CREATED}:
+        return True
+    one, other = (
+        {name: value for name, value in answer.json().items() if name not in _SHOWN_ONCE}
+        for answer in (first, second)
+    )
+    return one == other
+
+
+class Node(Caller):
+    """One host and its worker."""
+
+    def __init__(self, world: World, number: int) -> None:
+        super().__init__(world, random.Random(number))  # noqa: S311
+        self.number = number
+        self.device: Literal["cpu", "cuda"] = "cuda" if number % 4 == 3 else "cpu"  # noqa: PLR2004
+        self.inventory = inventory(number, self.device)
+        self.inventory_sha256 = digest(self.inventory)
+        self.boot = self._new_boot()
+        self.id = self.credential = ""
+        self.lease: Lease | None = None
+        self.request_id: str | None = None
+        self.kept: list[StoredResult] = []
+        """What is on its disk beside its credential: lease, claim under way, acknowledged results."""
+        self.activity: Literal["idle", "measuring"] = "idle"
+        self._due = asyncio.Event()
+        self._changed = asyncio.Condition()
+        self._senders = 0
+        self._is_rotating = False
+        self._given_up_at = float("-inf")
+
+    def _new_boot(self) -> str:
+        return sha256(self.chance.randbytes(16)).hexdigest()
+
+    async def enrol(self, token: str) -> None:
+        """Join."""
+        enrolment = Enrolment(
+            token=token,
+            installation_id=hex_128(),
+            name=f"simulated-{self.number}",
+            device=self.device,
+            worker_version=WORKER_VERSION,
+        )
+        request = {"content": enrolment.model_dump_json(), "headers": {"Content-Type": "application/json"}}
+        answer = await self._until_answered(
+            "enrol_node",
+            lambda: self._once("enrol_node", "POST", "/v1/nodes:enrol", ANSWER_SECONDS, **request),
+        )
+        enrolled = Enrolled.model_validate_json(answer.content)
+        self.id, self.credential = enrolled.node_id, enrolled.credential
+
+    async def live(self, until: float) -> None:
+        """Beat and work until ``until`` in node time, with the restart that falls to this node."""
+        if self.number % 5 == 2:  # noqa: PLR2004
+            kind = RESTARTS[self.number // 5 % len(RESTARTS)]
+            left = until - self.world.now()
+            await self._work_for(self.chance.uniform(0.1, 0.4) * left)
+            if kind in ("forgetful", "long"):
+                await self._work_for(until - self.world.now(), until_it_measures=True)
+            self.tally.restarts[kind] += 1
+            await self.world.sleep(min(AWAY_SECONDS[kind], max(until - self.world.now(), 0.0)))
+            if kind == "forgetful":
+                self.lease = self.request_id = None
+            if kind == "reboot":
+                self.boot = self._new_boot()
+        await self._work_for(until - self.world.now())
+
+    async def _work_for(self, seconds: float, *, until_it_measures: bool = False) -> None:
+        """One process of the worker, killed after some seconds of node time, or once it measures."""
+        tasks = [asyncio.create_task(self._process())]
+        if until_it_measures:
+            tasks.append(asyncio.create_task(self._has_begun()))
+        done, left = await asyncio.wait(
+            tasks, timeout=max(seconds, 0) / self.world.speed, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        for task in done:
+            task.result()
+
+    async def _has_begun(self) -> None:
+        while self.activity != "measuring":
+            await self.world.sleep(1.0)
+        await self.world.sleep(5.0)
+
+    async def _process(self) -> None:
+        self.activity = "idle"
+        offered = [one.content_sha256 for one in self.kept[-MOST_OFFERED:]]
+        await self._beat(offered)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._heart())
+            group.create_task(self._work())
+
+    @contextlib.asynccontextmanager
+    async def _carrying(self) -> AsyncIterator[dict[str, str]]:
+        """The credential for one request, which stays the right one until the request has ended."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: not self._is_rotating)
+            self._senders += 1
+        try:
+            yield {"Authorization": f"Bearer {self.credential}"}
+        except BaseException:
+            self._given_up_at = self.world.now()
+            raise
+        finally:
+            self._senders -= 1
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def ask(
+        self,
+        operation: str,
+        method: str,
+        path: str,
+        content: BaseModel | bytes | None = None,
+        *,
+        seconds: float = ANSWER_SECONDS,
+        waits: float = 0.0,
+    ) -> httpx.Response:
+        """The answer to a request of this node."""
+        body = content.model_dump_json().encode() if isinstance(content, BaseModel) else content
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        if isinstance(content, bytes):
+            headers["Content-Digest"] = f"sha-256=:{b64encode(sha256(content).digest()).decode()}:"
+
+        async def once() -> httpx.Response | None:
+            async with self._carrying() as bearer:
+                if waits and self.chance.random() < CUT_SHARE:
+                    await self._cut(method, path, content=body, headers={**headers, **bearer})
+                answer = await self._once(
+                    operation, method, path, seconds, waits=waits, content=body, headers={**headers, **bearer}
+                )
+                if answer is None:
+                    self._given_up_at = self.world.now()
+                return answer
+
+        return await self._until_answered(operation, once)
+
+    async def _cut(self, method: str, path: str, **request: Any) -> None:  # noqa: ANN401
+        """A request whose connection breaks while it waits; answered before, its answer is lost."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.chance.uniform(0.0, CLAIM_SECONDS / self.world.speed)):
+                await self.http.request(method, path, **request)
+        self._given_up_at = self.world.now()
+        self.tally.cut += 1
+
+    async def _beat(self, acknowledged: list[str] | None = None) -> HeartbeatAnswer | None:
+        beat = Heartbeat(
+            boot_id_sha256=self.boot,
+            worker_version=WORKER_VERSION,
+            inventory_sha256=self.inventory_sha256,
+            activity=self.activity,
+            spool=SpoolState(waiting_count=0, waiting_bytes=0, free_bytes=10**11),
+            acknowledged=acknowledged or [],
+        )
+        answered = await self.ask("heartbeat_node", "POST", f"/v1/nodes/{self.id}:heartbeat", beat)
+        if not answered.is_success:
+            return None
+        answer = HeartbeatAnswer.model_validate_json(answered.content)
+        if answer.missing or answer.state != "active":
+            self.tally.wrong.append(f"heartbeat: {answer.state}, {len(answer.missing)} results missing")
+        if answer.send_inventory:
+            path = f"/v1/nodes/{self.id}/inventory"
+            await self.ask("put_node_inventory", "PUT", path, self.inventory)
+        return answer
+
+    async def _heart(self) -> None:
+        while True:
+            answer = await self._beat()
+            seconds = PAUSE_SECONDS if answer is None else answer.heartbeat_seconds
+            is_settled = self.world.now() - self._given_up_at >= SETTLED_SECONDS
+            if answer is not None and answer.rotate and is_settled and await self._rotate():
+                continue  # the next heartbeat is the first use of the new credential
+            self._due.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds * self.chance.uniform(0.9, 1.0) / self.world.speed):
+                    await self._due.wait()
+
+    async def _rotate(self) -> bool:
+        """Replace the credential while no other request is under way; whether it was."""
+        async with self._changed:
+            self._is_rotating = True
+            try:
+                await self._changed.wait_for(lambda: not self._senders)
+                if self.world.now() - self._given_up_at < SETTLED_SECONDS:
+                    return False
+                headers = {"Authorization": f"Bearer {self.credential}"}
+                path, operation = f"/v1/nodes/{self.id}:rotate", "rotate_node_credential"
+                answer = await self._until_answered(
+                    operation,
+                    lambda: self._once(operation, "POST", path, ANSWER_SECONDS, headers=headers),
+                )
+                if not answer.is_success:
+                    return False
+                self.credential = NewCredential.model_validate_json(answer.content).credential
+                self.tally.rotations += 1
+                return True
+            finally:
+                self._is_rotating = False
+                self._changed.notify_all()
+
+    async def _work(self) -> None:
+        if self.lease is not None:  # the process before this one held it
+            await self._complete("released", reason="WORKER_RESTARTED")
+        while True:
+            self.activity = "idle"
+            self.lease = await self._claim()
+            if self.lease is not None:
+                self.request_id, self.activity = None, "measuring"
+                self._due.set()
+                await self._run(self.lease)
+                self._due.set()
+
+    async def _claim(self) -> Lease | None:
+        """A lease, or None after a wait; asked again after a restart, under the same id."""
+        self.request_id = self.request_id or hex_128()
+        waits = CLAIM_SECONDS / self.world.speed
+        claim = Claim(request_id=self.request_id, wait_seconds=waits, inventory_sha256=self.inventory_sha256)
+        patience = waits + ANSWER_SECONDS
+        answer = await self.ask(
+            "claim_lease", "POST", "/v1/leases:claim", claim, seconds=patience, waits=waits
+        )
+        if answer.status_code == httpx.codes.OK:
+            return Lease.model_validate_json(answer.content)
+        if answer.status_code != httpx.codes.NO_CONTENT:
+            await self.world.sleep(float(answer.headers.get("Retry-After", PAUSE_SECONDS)))
+        return None
+
+    async def _run(self, lease: Lease) -> None:
+        """Measure the suite of a lease, and end it."""
+        done: list[StoredResult] = []
+        measuring = asyncio.create_task(self._measure(lease, done))
+        holding = asyncio.create_task(self._hold(lease, done))
+        try:
+            await asyncio.wait((measuring, holding), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (measuring, holding):
+                task.cancel()
+            ended = await asyncio.gather(measuring, holding, return_exceptions=True)
+        for outcome in ended:
+            if isinstance(outcome, Exception):
+                raise outcome
+        if ended[1] == "lost":
+            self.lease = None
+        elif ended[1] == "cancelled":
+            await self._complete("cancelled", done)
+        else:
+            await self._complete("completed", done)
+
+    async def _measure(self, lease: Lease, done: list[StoredResult]) -> None:
+        for benchmark in lease.suite.benchmarks:
+            for repeat in range(1, benchmark.repeats + 1):
+                await self.world.sleep(repeat_seconds(benchmark))
+                record = measured(
+                    lease,
+                    benchmark,
+                    repeat,
+                    chance=self.chance,
+                    node_id=self.id,
+                    boot_id_sha256=self.boot,
+                    inventory_sha256=self.inventory_sha256,
+                )
+                done.append(await self._report(record.result_id, record.to_json()))
+
+    async def _report(self, result_id: str, content: bytes) -> StoredResult:
+        content_digest = content_sha256(content)
+        self.world.sent[result_id] = content_digest
+        path = f"/v1/benchmark-results/{result_id}"
+        answer = await self.ask("report_benchmark_result", "PUT", path, content, seconds=UPLOAD_SECONDS)
+        stored = StoredResult(result_id=result_id, content_sha256=content_digest)
+        if answer.is_success:
+            receipt = Receipt.model_validate_json(answer.content)
+            if (receipt.result_id, receipt.content_sha256) != (result_id, content_digest):
+                self.tally.wrong.append("a receipt for another result")
+            self.world.acknowledged[result_id] = content_digest
+            self.kept.append(stored)
+        return stored
+
+    async def _hold(self, lease: Lease, done: list[StoredResult]) -> str:
+        """Renew a lease for as long as it is needed: "lost" or "cancelled" once it is not."""
+        path = f"/v1/leases/{lease.id}:renew"
+        while True:
+            await self.world.sleep(lease.renew_seconds)
+            first = lease.suite.benchmarks[0].name
+            steps = [Step(benchmark=first, state="running", repeat=len(done))]
+            renewal = Renewal(fencing_token=lease.fencing_token, progress=Progress(steps=steps))
+            answer = await self.ask("renew_lease", "POST", path, renewal)
+            if answer.status_code == httpx.codes.CONFLICT:
+                return "lost"
+            if answer.is_success and Renewed.model_validate_json(answer.content).cancel:
+                return "cancelled"
+
+    async def _complete(self, outcome: str, done: list[StoredResult] | None = None, **why: str) -> None:
+        lease = self.lease
+        if lease is None:
+            return
+        completion = Completion.model_validate(
+            {"fencing_token": lease.fencing_token, "outcome": outcome, "results": done or [], **why}
+        )
+        answer = await self.ask("complete_lease", "POST", f"/v1/leases/{lease.id}:complete", completion)
+        if answer.is_success:
+            Completed.model_validate_json(answer.content)
+        self.lease = None
+
+
+class Operator(Caller):
+    """Makes tokens, asks for runs, looks at lists, cancels some runs and has some credentials replaced."""
+
+    def __init__(self, world: World, key: str) -> None:
+        super().__init__(world, random.Random(0))  # noqa: S311
+        self.http.headers["Authorization"] = f"Bearer {key}"
+        self.asked: set[str] = set()
+        """Ids of the runs that were acknowledged."""
+
+    async def ask(self, operation: str, method: str, path: str, body: object = None) -> httpx.Response:
+        """The answer to a request of the operator, sent again under the same key where it is lost."""
+        headers = {} if method == "GET" else {"Idempotency-Key": uuid4().hex}
+        request = {"headers": headers} if body is None else {"headers": headers, "json": body}
+        return await self._until_answered(
+            operation, lambda: self._once(operation, method, path, ANSWER_SECONDS, **request)
+        )
+
+    async def token(self) -> str:
+        """The secret of a fresh enrolment token; one whose answer is lost is never shown again."""
+        while True:
+            answer = await self.ask("create_enrolment_token", "POST", "/v1/enrolment-tokens", {})
+            if (secret := answer.json().get("token")) is not None:
+                return str(secret)
+
+    async def ask_for_runs(self, nodes: list[Node], every_seconds: float) -> None:
+        """Ask for a run every so often: one in ten of accelerators, one in five of a certain node."""
+        async with asyncio.TaskGroup() as group:
+            number = 0
+            while True:
+                number += 1
+                group.create_task(self._ask_for_run(number, nodes))
+                await self.world.sleep(every_seconds)
+
+    async def _ask_for_run(self, number: int, nodes: list[Node]) -> None:
+        device = "cuda" if number % 10 == 1 else "cpu"
+        body = {"suite_id": "gpu-first" if device == "cuda" else "cpu-first", "note": f"number {number}"}
+        if number % 5 == 0:
+            body["node_id"] = self.chance.choice([one for one in nodes if one.device == device]).id
+        answer = await self.ask("create_benchmark_run", "POST", "/v1/benchmark-runs", body)
+        if not answer.is_success:
+            return
+        run_id = answer.json()["id"]
+        self.asked.add(run_id)
+        if number % 15 == 7:  # noqa: PLR2004
+            await self.world.sleep(self.chance.uniform(5.0, 60.0))
+            await self.ask("cancel_benchmark_run", "POST", f"/v1/benchmark-runs/{run_id}:cancel")
+
+    async def look(self, every_seconds: float) -> None:
+        """Look at what a person would look at."""
+        paths = {
+            "list_nodes": "/v1/nodes?page_size=200",
+            "list_benchmark_runs": "/v1/benchmark-runs?page_size=50&state=running",
+            "list_benchmark_results": "/v1/benchmark-results?page_size=50",
+        }
+        while True:
+            for operation, path in paths.items():
+                await self.ask(operation, "GET", path)
+            if self.asked:
+                run_id = self.chance.choice(sorted(self.asked))
+                await self.ask("get_benchmark_run", "GET", f"/v1/benchmark-runs/{run_id}")
+            await self.world.sleep(every_seconds)
+
+    async def replace_credentials(self, nodes: list[Node], *, over_seconds: float) -> None:
+        """Have every tenth node replace its credential, one after the other."""
+        chosen = nodes[5::10]
+        for node in chosen:
+            await self.world.sleep(over_seconds / len(chosen))
+            await self.ask("request_node_rotation", "POST", f"/v1/nodes/{node.id}:request-rotation")

@@ -1,0 +1,133 @@
+"""What simulated nodes are made of and measure: inventories and records of the protocol's own shapes."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from service.protocol.leases import Lease
+from service.protocol.nodes import Accelerator, DeviceKind, Host, Inventory, Software
+from service.protocol.results import Correctness, Failure, Measurement, Result, Spread, Telemetry
+from service.protocol.suites import Benchmark
+from service.worker.ids import uuid7
+
+WORKER_VERSION = "1.0"
+STARTING_SECONDS = 1.0
+FAILED_SHARE = 0.03
+_LEAST_SAMPLE_NS = 1000
+_RATES = {
+    ("cpu", "flops_per_second"): 8e10,
+    ("cpu", "bytes_per_second"): 1.2e10,
+    ("cuda", "flops_per_second"): 4e14,
+    ("cuda", "bytes_per_second"): 2.5e12,
+}
+_SECONDS_A_PART = 4e-6
+_READINGS = {"bytes": 5.1e8, "watts": 420.0}
+
+
+def inventory(number: int, device: DeviceKind) -> Inventory:
+    """What one host is made of."""
+    host = Host(
+        operating_system="Linux",
+        kernel="6.8.0",
+        architecture="x86_64",
+        cpu_model="Xeon of the simulation",
+        cpu_count=64,
+        memory_bytes=2**39,
+    )
+    accelerator = Accelerator(
+        index=0,
+        uuid_sha256=sha256(f"device {number}".encode()).hexdigest(),
+        name="NVIDIA H100 80GB HBM3",
+        compute_capability="9.0",
+        memory_bytes=80 * 2**30,
+        power_limit_watts=700.0,
+    )
+    accelerators = [accelerator] if device == "cuda" else []
+    software = [Software(name="numpy", version="2.3.4"), Software(name="python", version="3.11.7")]
+    return Inventory(device=device, host=host, accelerators=accelerators, software=software)
+
+
+def repeat_seconds(benchmark: Benchmark) -> float:
+    """How long a repeat takes: its process starts, warms up and measures."""
+    sampling, work = benchmark.sampling, benchmark.work
+    if work.kind == "power":
+        return STARTING_SECONDS + work.settle_seconds + work.window_seconds
+    return STARTING_SECONDS + sampling.warmup_seconds + 1.5 * sampling.least_seconds
+
+
+def _measurement(benchmark: Benchmark, device: str, chance: random.Random) -> Measurement:
+    sampling, amount = benchmark.sampling, benchmark.work.amount()
+    count = min(chance.randint(sampling.least_samples, 6 * sampling.least_samples), sampling.most_samples)
+    tail = [1 + chance.lognormvariate(-6, 1) for _ in range(count)]
+    values: dict[str, Any] = {"stop_reason": "spread"}
+    if benchmark.metric in _READINGS:
+        values["readings"] = [_READINGS[benchmark.metric] * one for one in tail]
+    else:
+        work = amount.flops if benchmark.metric == "flops_per_second" else amount.moved_bytes
+        seconds = _SECONDS_A_PART * amount.parts
+        if benchmark.metric != "seconds":
+            seconds = work / _RATES[device, benchmark.metric]
+        values["samples_ns"] = [round(max(seconds * 1e9, _LEAST_SAMPLE_NS) * one) for one in tail]
+    clock = Spread(minimum=1.7e9, median=1.75e9, maximum=1.98e9)
+    telemetry = (
+        Telemetry(window_seconds=1.0, sample_count=10, sm_clock_hz=clock, energy_joules=400.0)
+        if device == "cuda"
+        else Telemetry(window_seconds=1.0, cpu_clock_hz=clock, load_average=0.7)
+    )
+    return Measurement(
+        library="own kernel stream_copy" if device == "cuda" else "numpy 2.3.4",
+        data="normal(0, 1)",
+        timer="cuda_event" if device == "cuda" else "host_clock",
+        warmup_seconds=sampling.warmup_seconds,
+        warmup_iterations=500,
+        working_set_bytes=2**28,
+        correctness=Correctness(
+            method="float64 on sampled tiles", largest_error=1e-7, tolerance=1e-5, passed=True
+        ),
+        telemetry=telemetry,
+        **values,
+    )
+
+
+def measured(
+    lease: Lease,
+    benchmark: Benchmark,
+    repeat: int,
+    *,
+    chance: random.Random,
+    **node: Any,  # noqa: ANN401
+) -> Result:
+    """The record of one repeat that has just ended."""
+    device, seconds = lease.suite.device, repeat_seconds(benchmark)
+    ended = datetime.now(UTC)
+    if chance.random() < FAILED_SHARE:
+        outcome: dict[str, Any] = {
+            "status": "failed",
+            "failure": Failure(reason="PROCESS_DIED", detail="the process ended", exit_code=-11),
+        }
+    else:
+        outcome = {"status": "ok", "measurement": _measurement(benchmark, device, chance)}
+    return Result(
+        result_id=uuid7(),
+        run_id=lease.id,
+        fencing_token=lease.fencing_token,
+        attempt=lease.attempt,
+        nonce=lease.nonce,
+        worker_version=WORKER_VERSION,
+        suite_id=lease.suite.id,
+        suite_version=lease.suite.version,
+        seed=lease.seed,
+        repeat=repeat,
+        benchmark=benchmark,
+        device=device,
+        started_at=ended - timedelta(seconds=seconds),
+        finished_at=ended,
+        started_monotonic_seconds=1000.0,
+        finished_monotonic_seconds=1000.0 + seconds,
+        clock_offset_seconds=chance.uniform(-0.01, 0.01),
+        software=[Software(name="python", version="3.11.7")],
+        **({"accelerator_index": 0, "concurrent_accelerators": 1} if device == "cuda" else {}),
+        **node,
+        **outcome,
+    )

@@ -1,0 +1,29 @@
+"""A fleet over real HTTP, fifteen times as fast as the clock: what `make fleet` does in real time."""
+
+import pytest
+
+from bench.fleet import NOTHING, Beats, Plan, run
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
+
+PLAN = Plan(nodes=20, seconds=90.0, speed=15.0, run_every_seconds=6.0)
+
+
+@pytest.mark.parametrize("databases", ["sqlite", "postgresql"], indirect=True)
+def test_a_fleet_loses_nothing(databases, tmp_path):
+    url = databases.loaded().url.render_as_string(hide_password=False)
+    outcome = run(databases.kind, url, tmp_path, PLAN)
+    assert outcome.faults == []
+    stored, tally = outcome.stored, outcome.world.tally
+    assert stored["acknowledged"] > 20
+    assert all(stored[name] == 0 for name in NOTHING)
+    assert stored["runs asked for"] >= 5
+    assert tally.answers["claim_lease", "200"] >= 5
+    assert tally.answers["renew_lease", "200"] >= 1
+    assert tally.lost.total() >= 5
+    assert tally.cut >= 1
+    assert tally.restarts.total() == 4
+    assert outcome.counts["requests"]["heartbeat_node"] > 2 * PLAN.nodes
+    assert Beats.of(outcome).news <= PLAN.nodes + tally.restarts["reboot"]
+    assert outcome.waiting > PLAN.nodes / 2
+    assert outcome.held < outcome.waiting / 2  # heartbeats and the look for all of them; no claim that waits
