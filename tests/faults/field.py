@@ -29,7 +29,7 @@ from tests.faults.proxy import Proxy
 from tests.faults.served import free_port
 
 SEED = int(os.environ.get("IRONLAW_FAULTS_SEED", "1"))
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 FINAL = ("completed", "failed", "cancelled", "dead")
 LUCK = (0.0, 0.5, 1.0)
 """Share of what was not brought to the disk that is there after a kill; 1 is a kill without loss of power."""

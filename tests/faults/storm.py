@@ -12,6 +12,7 @@ from tests.faults import node_service, node_worker
 from tests.faults.field import PATIENCE_SECONDS, Host, expect
 
 MOST_OPEN_RUNS = 4
+JOINING_SECONDS = 15.0
 SLOW_SECONDS = 0.6
 """A repeat that outlasts a renewal."""
 ROTATIONS = (*node_worker.ROTATING, "full disk: credential")
@@ -170,9 +171,11 @@ class Storm:
             "confirm": self._rotate_any,
             "lose": self._lose,
         }.get(point.partition(":")[0], self._go_on)
+        # A host that has just joined lists its devices in a process of its own first.
+        seconds = JOINING_SECONDS if do == self._enrol else 1.0
         while process.is_alive():
             do(helper)
-            process.join(1.0)
+            process.join(seconds)
 
     def _enrol(self, helper):
         """A host joins and says what it is; it has no room, so it measures nothing."""
