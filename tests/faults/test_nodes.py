@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 
 WORKER_POINTS = (*node_worker.KILLS, *node_worker.FULL, *node_worker.OTHERS)
 HOSTS = 3 if LONG else 2
-EVERY = {"sqlite": slice(0, None, 10), "postgresql": slice(5, None, 10)}
+EVERY = {"sqlite": slice(0, None, 16), "postgresql": slice(8, None, 16)}
 """Which points are tried where time is short."""
 OFTEN = ("claim", "renew", "upload", "complete", "heartbeat")
 """Operations that are asked for so often that every planned trouble meets one."""

@@ -24,6 +24,7 @@ DIRECT_ALIGNMENT = 4096
 FOLDER = "/var/tmp"  # noqa: S108  # made unguessable and private by tempfile
 """On a device by convention, where /tmp is often in memory (Filesystem Hierarchy Standard, 5.15)."""
 IN_MEMORY = ("tmpfs", "ramfs")
+DROP_ATTEMPTS = 6
 PROBES = 16
 
 
@@ -125,8 +126,7 @@ class _File:
         direct = getattr(os, "O_DIRECT", None)
         if direct and self.block % DIRECT_ALIGNMENT == 0 and self._reads_directly(direct):
             return "O_DIRECT", lambda: self._read(direct)
-        self._drop()
-        if self._is_cached() is False:
+        if self._lets_go():
             return "posix_fadvise DONTNEED", self._read_dropped
         raise Unsupported("neither O_DIRECT nor posix_fadvise passes the page cache by")
 
@@ -170,12 +170,21 @@ class _File:
 
     def _reads_directly(self, direct: int) -> bool:
         """Whether a direct read works and leaves nothing in the page cache, as a fall-back would."""
-        self._drop()
+        self._lets_go()
         try:
             self._read(direct)
         except OSError:
             return False
         return self._is_cached() is not True
+
+    def _lets_go(self) -> bool:
+        """Whether the cache drops the file when asked; what the kernel is busy with stays a while."""
+        for attempt in range(DROP_ATTEMPTS):
+            self._drop()
+            if self._is_cached() is not True:
+                break
+            time.sleep(0.01 * 2**attempt)
+        return self._is_cached() is False
 
     def _drop(self) -> None:
         if hasattr(os, "posix_fadvise"):
