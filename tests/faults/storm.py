@@ -150,8 +150,10 @@ class Storm:
             while left:
                 service.kill()
                 service.start(point=left[0])
-                pool.submit(self._bring_about, left[0], helper, service.process)
+                ended = threading.Event()
+                pool.submit(self._bring_about, left[0], helper, ended)
                 service.process.join(PATIENCE_SECONDS)
+                ended.set()
                 if service.process.exitcode != -signal.SIGKILL:
                     break
                 del left[0]
@@ -161,8 +163,11 @@ class Storm:
         helper.end()
         expect(not left, f"the service is killed at {left[:1]}")
 
-    def _bring_about(self, point, helper, process):
-        """Do what leads to a point of the service, until it is killed there."""
+    def _bring_about(self, point, helper, ended):
+        """Do what leads to a point of the service, until it is killed there.
+
+        Whether it has ended is told: a process of multiprocessing may be asked by one thread alone.
+        """
         do = {
             "enrol": self._enrol,
             "inventory": self._enrol,
@@ -173,9 +178,9 @@ class Storm:
         }.get(point.partition(":")[0], self._go_on)
         # A host that has just joined lists its devices in a process of its own first.
         seconds = JOINING_SECONDS if do == self._enrol else 1.0
-        while process.is_alive():
+        while not ended.is_set():
             do(helper)
-            process.join(seconds)
+            ended.wait(seconds)
 
     def _enrol(self, helper):
         """A host joins and says what it is; it has no room, so it measures nothing."""

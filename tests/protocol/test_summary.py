@@ -1,7 +1,6 @@
 """What is said of samples, against NumPy and against counting every case."""
 
 import itertools
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -87,7 +86,10 @@ def place(size):
 
 def covered(size, low):
     """How often order statistics ``low`` from either end enclose the median, by all cases at once."""
-    tail = sum(math.comb(size, below) for below in range(low + 1))
+    tail = cases = 1
+    for below in range(low):
+        cases = cases * (size - below) // (below + 1)
+        tail += cases
     return 1 - Fraction(2 * tail, 2**size)
 
 
