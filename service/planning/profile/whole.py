@@ -1,69 +1,28 @@
 """What an architecture costs per token: the coefficients that every estimate multiplies.
 
-Derived once per architecture by :func:`profile_of`; a catalog model keeps its profile. Elements are
-counted where PyTorch's autograd saves them: the input of each matrix multiplication, of each norm and
-of each activation function, once per consumer that needs it (Korthikanti et al. 2022, section 4.1,
-which this reproduces for GPT layers: 34 bytes per token and hidden unit at 16 bit, plus 5 bytes per
-head and pair of tokens without a fused attention kernel).
+Derived once per architecture by :func:`profile_of`; a catalog model keeps its profile.
 """
 
 from collections.abc import Iterable
-from functools import singledispatch
 from itertools import accumulate
 from typing import NamedTuple
 
 from service.planning.architecture import MODELLED_KINDS, Architecture, Block, Layer
 from service.planning.errors import PlanningError
 from service.planning.layers import (
-    Attention,
-    FeedForward,
     Linear,
     MixtureOfExperts,
-    Normalization,
     Split,
     Tensor,
 )
+from service.planning.profile.activations import ActivationTerms, block_activations, inner_elements
+from service.planning.profile.attention import AttentionWork, attention_work
 
 MOST_BLOCKS = 10_000
 """Far beyond the deepest models; a profile keeps a running sum over single blocks."""
 
 MOST_PARAMETERS = 2**53
 """Counts above it are not exact as a JSON number."""
-
-
-class ActivationTerms(NamedTuple):
-    """What the backward pass of one layer needs, per token of a micro-batch.
-
-    ``split`` parts are divided by the tensor-parallel degree, ``whole`` parts only under sequence
-    parallelism. ``score`` parts are per token and token of context and exist only where the kernel
-    stores the score matrix; ``statistics_bytes`` only where a fused kernel stores its row sums.
-    """
-
-    whole_elements: float = 0.0
-    split_elements: float = 0.0
-    whole_bytes: float = 0.0
-    statistics_bytes: float = 0.0
-    score_elements: float = 0.0
-    score_bytes: float = 0.0
-
-    def plus(self, other: "ActivationTerms", times: int = 1) -> "ActivationTerms":
-        """The sum of both, the other taken ``times`` times."""
-        return ActivationTerms(*[a + b * times for a, b in zip(self, other, strict=True)])
-
-
-class AttentionWork(NamedTuple):
-    """The attention of ``layers`` equal layers: what the projections' FLOPs do not contain."""
-
-    layers: int
-    score_flops: float
-    """FLOPs of scores and weighted sum, per token and token of context."""
-    query_heads: int
-    key_value_heads: int
-    key_value_head_elements: int
-    """Elements of one key and one value of one head."""
-    causal: bool
-    window_tokens: float
-    caches: bool
 
 
 class BlockProfile(NamedTuple):
@@ -134,74 +93,6 @@ class Profile(NamedTuple):
     """False for a model of which only the number of parameters is known."""
 
 
-@singledispatch
-def activation_terms(layer: object) -> ActivationTerms:
-    """Saved activations of one layer; zero for kinds outside the modelled ones."""
-    del layer
-    return ActivationTerms()
-
-
-@activation_terms.register
-def _(layer: Attention) -> ActivationTerms:
-    query = layer.query_heads * layer.head_size
-    key_value = layer.key_value_heads * layer.head_size
-    normed = query + key_value if layer.query_key_norm != "none" else 0
-    dropped = 1.0 if layer.dropout else 0.0
-    return ActivationTerms(
-        whole_elements=layer.hidden_size + (layer.cross_size or 0),
-        split_elements=2 * query + 2 * key_value + normed,
-        whole_bytes=layer.hidden_size * dropped,
-        statistics_bytes=4.0 * layer.query_heads,
-        score_elements=layer.query_heads * (1.0 + dropped),
-        score_bytes=layer.query_heads * dropped,
-    )
-
-
-@activation_terms.register
-def _(layer: FeedForward) -> ActivationTerms:
-    return ActivationTerms(
-        whole_elements=layer.hidden_size,
-        split_elements=layer.inner_size * (4 if layer.gated else 2),
-        whole_bytes=layer.hidden_size * (1.0 if layer.dropout else 0.0),
-    )
-
-
-@activation_terms.register
-def _(layer: MixtureOfExperts) -> ActivationTerms:
-    saved = 4 if layer.gated else 2
-    inner = layer.experts_per_token * layer.expert_inner_size + (layer.shared_inner_size or 0)
-    # Router input, each expert's copy of its tokens, and each expert's output before weighting.
-    copies = 1 + 2 * layer.experts_per_token
-    return ActivationTerms(
-        whole_elements=layer.hidden_size * copies,
-        split_elements=inner * saved,
-        whole_bytes=4.0 * layer.expert_count,
-    )
-
-
-@activation_terms.register
-def _(layer: Normalization) -> ActivationTerms:
-    return ActivationTerms(whole_elements=layer.size)
-
-
-@activation_terms.register
-def _(layer: Linear) -> ActivationTerms:
-    return ActivationTerms(whole_elements=layer.input_size)
-
-
-def _inner_elements(layer: Layer) -> float:
-    match layer:
-        case Attention():
-            return (2 * layer.query_heads + 2 * layer.key_value_heads) * layer.head_size
-        case FeedForward():
-            return layer.inner_size * (2 if layer.gated else 1)
-        case MixtureOfExperts():
-            routed = layer.experts_per_token * layer.expert_inner_size
-            return (routed + (layer.shared_inner_size or 0)) * (2 if layer.gated else 1)
-        case _:
-            return 0.0
-
-
 def _width(block: Block) -> int:
     layer = block.layers[0]
     for name in ("hidden_size", "size", "input_size"):
@@ -223,39 +114,9 @@ def _sizes(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
     return split, whole, expert
 
 
-def _activations(block: Block) -> ActivationTerms:
-    terms = ActivationTerms()
-    for layer in block.layers:
-        terms = terms.plus(activation_terms(layer), layer.count)
-    return terms
-
-
 def _block_profile(block: Block) -> BlockProfile:
     sizes = _sizes(block.tensors())
-    return BlockProfile(block.count, *sizes, _activations(block), _width(block))
-
-
-def _attention_work(blocks: tuple[Block, ...], *, generates: bool) -> tuple[AttentionWork, ...]:
-    work: dict[tuple[object, ...], AttentionWork] = {}
-    for block in blocks:
-        for layer in block.layers:
-            if not isinstance(layer, Attention):
-                continue
-            count = block.count * layer.count
-            causal = layer.causal and layer.cross_size is None
-            item = AttentionWork(
-                layers=count,
-                score_flops=4.0 * layer.query_heads * layer.head_size,
-                query_heads=layer.query_heads,
-                key_value_heads=layer.key_value_heads,
-                key_value_head_elements=2 * layer.head_size,
-                causal=causal,
-                window_tokens=float(layer.window_tokens or "inf"),
-                caches=causal and generates,
-            )
-            known = work.get(item[1:])
-            work[item[1:]] = item._replace(layers=count + known.layers) if known else item
-    return tuple(work.values())
+    return BlockProfile(block.count, *sizes, block_activations(block), _width(block))
 
 
 def _is_loose(layer: Layer) -> bool:
@@ -294,7 +155,7 @@ def profile_of(architecture: Architecture) -> Profile:
     owned = [tensor for tensor, tied in head_tensors if not tied]
     fixed_parameters = sum(tensor.size for tensor in (*table_tensors, *owned))
     head_flops = sum(2.0 * tensor.size * tensor.multiplied for tensor, _ in head_tensors)
-    attention = _attention_work(blocks, generates=bool(language_heads) or not architecture.heads)
+    attention = attention_work(blocks, generates=bool(language_heads) or not architecture.heads)
     behind = [(tensor, n * block.count) for block in loose for tensor, n in block.tensors()]
     parameter_count = fixed_parameters + sum(tensor.size * n for tensor, n in tensors)
     if parameter_count > MOST_PARAMETERS:
@@ -326,7 +187,7 @@ def profile_of(architecture: Architecture) -> Profile:
         tied_parameters=sum(tensor.size for tensor, tied in head_tensors if tied),
         vocabulary_size=language_heads[0].output_size if language_heads else 0,
         head_saved_elements=(language_heads[0].input_size if language_heads else 0)
-        + sum(_activations(block).whole_elements * block.count for block in loose),
+        + sum(block_activations(block).whole_elements * block.count for block in loose),
         embedding_mask_bytes=float(table.size) if table and table.dropout else 0.0,
         matmul_flops_per_token=head_flops
         + sum(2.0 * tensor.size * tensor.multiplied * n for tensor, n in tensors),
@@ -344,7 +205,7 @@ def profile_of(architecture: Architecture) -> Profile:
         widest_elements=max((profile.width_elements for profile in profiles), default=0),
         generates=any(work.caches for work in attention),
         inner_elements=max(
-            (_inner_elements(layer) for block in blocks for layer in block.layers), default=0.0
+            (inner_elements(layer) for block in blocks for layer in block.layers), default=0.0
         ),
         unmodelled_kinds=frozenset(
             layer.kind for block in blocks for layer in block.layers if layer.kind not in MODELLED_KINDS

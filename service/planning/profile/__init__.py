@@ -1,0 +1,22 @@
+"""What an architecture costs: the coefficients that every estimate multiplies, derived once a model."""
+
+from service.planning.profile.activations import ActivationTerms, activation_terms
+from service.planning.profile.attention import AttentionWork
+from service.planning.profile.whole import (
+    BlockProfile,
+    Profile,
+    StageParameters,
+    profile_of,
+    profile_of_count,
+)
+
+__all__ = [
+    "ActivationTerms",
+    "AttentionWork",
+    "BlockProfile",
+    "Profile",
+    "StageParameters",
+    "activation_terms",
+    "profile_of",
+    "profile_of_count",
+]
