@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from service.planning.architecture import Architecture
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import bert, decoders
+from service.planning.formats.huggingface import bert, families
 from service.planning.formats.huggingface.reader import ConfigReader, Family
 
-FAMILIES: Mapping[str, Family] = {**decoders.FAMILIES, **bert.FAMILIES}
+FAMILIES: Mapping[str, Family] = {**families.FAMILIES, **bert.FAMILIES}
 
 
 class ImportedModel(NamedTuple):
@@ -40,9 +40,9 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
             "MODEL_TYPE_UNKNOWN", "/model_type", f"this model_type is not known; known are {known}"
         )
     class_suffix = _class_suffix(config, family)
-    reader = ConfigReader(config, family.defaults)
+    reader = ConfigReader(config, family.defaults, family.names)
     architecture = family.build(reader, class_suffix)
-    context_tokens = reader.size(family.context_field)
+    context_tokens = reader.optional_size(family.context_field) if family.context_field else None
     defaulted = list(reader.defaulted)
     if "architectures" not in config:
         defaulted.append("architectures")
