@@ -90,6 +90,7 @@ class Attention:
     query_key_norm: Literal["none", "head", "projection"] = "none"
     query_key_norm_shift: bool = False
     gate: Literal["none", "head", "element"] = "none"
+    gate_bias: bool = False
     output_norm: bool = False
     sinks: bool = False
     dropout: bool = False
@@ -123,6 +124,7 @@ class Attention:
         if self.gate != "none":
             gates = gathered if self.gate == "element" else self.query_heads
             yield matrix("gate", self.hidden_size, gates, Split.COLUMN)
+            yield from vectors(self.gate_bias, "gate_bias", gates, Split.COLUMN)
 
     def _norms(self, query: int, key: int) -> Iterator[Tensor]:
         if self.query_key_norm == "none":
@@ -246,8 +248,8 @@ class StateSpace:
     """Selective state space: Mamba 1 (``time_step_rank``), Mamba 2 (``heads``), RG-LRU (``gate_blocks``).
 
     ``state_norms`` says that Mamba 1 normalizes step, input and output of its state, ``gated_norm``
-    that Mamba 2 normalizes what its gate has passed. ``gate_blocks`` is the number of diagonal blocks in the two
-    gates of a real-gated linear recurrent unit (De et al. 2024), whose ``state_size`` is 1.
+    that Mamba 2 normalizes what its gate has passed. ``gate_blocks`` is the number of diagonal blocks in
+    the two gates of a real-gated linear recurrent unit (De et al. 2024), whose ``state_size`` is 1.
     """
 
     kind: ClassVar[Literal["state_space"]] = "state_space"

@@ -52,6 +52,8 @@ class AttentionLayer(Input):
     """Whether that norm has a shift beside its scale."""
     gate: Literal["none", "head", "element"] = "none"
     """Projection that scales the output, by head or by element."""
+    gate_bias: bool = False
+    """Whether a learned vector is added to the gate."""
     output_norm: bool = False
     """Whether a norm stands in front of the output projection."""
     sinks: bool = False

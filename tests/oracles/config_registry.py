@@ -30,12 +30,14 @@ NO_SHAPE = re.compile(
     r"|^attention_softmax|^router_|clip_qkv|^residual_in|^rescale|^use_assoc|^num_logits|^mamba_chunk|_fp32$|^seed$"
 )
 NOT_DECODERS = frozenset(
-    "bart bert bert-generation big_bird bigbird_pegasus blenderbot blenderbot-small camembert data2vec-text electra"
-    " emu3 ernie fuyu git got_ocr2 marian mbart megatron-bert mllama modernbert-decoder moshi"
-    " moss_transcribe_diarize musicgen musicgen_melody mvp pegasus phi4_multimodal plbart prophetnet reformer"
-    " rembert roberta roberta-prelayernorm roc_bert roformer trocr whisper xlm xlm-roberta xlm-roberta-xl xlnet"
-    " xmod gemma3 gemma3n gemma4 gemma4_unified gemma4_assistant gemma4_unified_assistant llama4 qwen3_5 qwen3_5_moe"
-    " qwen4_exp dots3_note blt".split()
+    """
+    bart bert bert-generation big_bird bigbird_pegasus blenderbot blenderbot-small camembert
+    data2vec-text electra emu3 ernie fuyu git got_ocr2 marian mbart megatron-bert mllama
+    modernbert-decoder moshi moss_transcribe_diarize musicgen musicgen_melody mvp pegasus
+    phi4_multimodal plbart prophetnet reformer rembert roberta roberta-prelayernorm roc_bert roformer
+    trocr whisper xlm xlm-roberta xlm-roberta-xl xlnet xmod gemma3 gemma3n gemma4 gemma4_unified
+    gemma4_assistant gemma4_unified_assistant llama4 qwen3_5 qwen3_5_moe qwen4_exp dots3_note blt
+    """.split()  # noqa: SIM905  # a list of words would be a page long
 )
 """Registered for causal language modelling, but encoders, encoder-decoders, multimodal or draft models."""
 
@@ -56,9 +58,15 @@ def entry(model_type: str, class_name: str) -> dict[str, object]:
     """One type: the prefix and suffixes of its classes, its spellings and its defaults."""
     prefix = re.sub("ForCausalLM$|LMHeadModel$", "", class_name)
     config_class = CONFIG_MAPPING[model_type]
+    classes = [getattr(transformers, prefix + suffix, None) for suffix in SUFFIXES]
+    built_from = [getattr(found, "config_class", None) for found in classes]
     return {
         "prefix": prefix,
-        "classes": [suffix for suffix in SUFFIXES if hasattr(transformers, prefix + suffix)],
+        "classes": [
+            suffix
+            for suffix, found in zip(SUFFIXES, built_from, strict=True)
+            if found is not None and (issubclass(config_class, found) or suffix in SUFFIXES[:2])
+        ],
         "names": dict(config_class.attribute_map),
         "defaults": defaults(config_class),
     }

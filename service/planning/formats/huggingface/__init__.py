@@ -32,6 +32,7 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
 
     Raises :class:`PlanningError` whose pointer names the field at fault inside the configuration.
     """
+    config = _text_of(config)
     model_type = _model_type(config)
     family = FAMILIES.get(model_type)
     if family is None:
@@ -55,6 +56,18 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
         context_tokens=context_tokens,
         defaulted=tuple(dict.fromkeys(defaulted)),
     )
+
+
+def _text_of(config: Mapping[str, object]) -> Mapping[str, object]:
+    """The text part of a multimodal configuration whose first class is that of the text model."""
+    text, names = config.get("text_config"), config.get("architectures")
+    if not isinstance(text, Mapping) or not isinstance(names, list) or not names:
+        return config
+    family = families.FAMILIES.get(str(text.get("model_type")))
+    known = [family.prefix + suffix for suffix in family.classes] if family else []
+    if names[0] not in known:
+        return config
+    return {**text, "architectures": names}
 
 
 def _model_type(config: Mapping[str, object]) -> str:

@@ -85,6 +85,9 @@ class Heads:
     norm_shift: bool = False
     gate: Literal["none", "head", "element"] = "none"
     gated: Switch = True
+    gate_names: str | None = None
+    """A field that names the gate: true or ``per-head`` by head, else by element."""
+    gate_bias: Switch = False
     sinks: bool = False
     output_norm: bool = False
     key_value_heads: Callable[[ConfigReader, int], int] | None = None
@@ -104,6 +107,7 @@ class Experts:
     """Field with the width of the shared expert."""
     shared_count: str | int | None = None
     """Field with the number of shared experts, each as wide as a routed one."""
+    shared_bias: Switch = False
     shared_gate: bool = False
     latent: str | None = None
 
@@ -133,6 +137,7 @@ class Decoder:
     inner: Callable[[ConfigReader], int] = lambda reader: reader.size("intermediate_size")
     bias: Switch = "mlp_bias"
     inner_norm: bool = False
+    state_norms: bool = False
     activation_parameters: int = 0
     experts: Experts | None = None
     positions: Switch = False
@@ -140,6 +145,8 @@ class Decoder:
     position_offset: int = 0
     embedding_norm: Literal["none", "rms", "layer"] = "none"
     head_bias: Switch = False
+    ties: bool = True
+    """Whether the class follows ``tie_word_embeddings``."""
     drops: bool = False
     """Whether outputs and embeddings pass a dropout as their fields say."""
     parts: Mapping[str, Mixer] = field(default_factory=dict)
@@ -187,6 +194,13 @@ def window_of(reader: ConfigReader, kind: str) -> int | None:
             return None
 
 
+def _gate(reader: ConfigReader, heads: Heads) -> Literal["none", "head", "element"]:
+    if heads.gate_names is None:
+        return heads.gate if turned_on(reader, heads.gated) else "none"
+    value = reader.value(heads.gate_names)
+    return "head" if value is True or value == "per-head" else "element"
+
+
 def attention(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
     """Attention by heads."""
     heads = family.heads
@@ -205,7 +219,8 @@ def attention(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
             output_bias=bias if heads.output_bias is None else turned_on(reader, heads.output_bias),
             query_key_norm=heads.norm if turned_on(reader, heads.normed) else "none",
             query_key_norm_shift=heads.norm_shift and turned_on(reader, heads.normed),
-            gate=heads.gate if turned_on(reader, heads.gated) else "none",
+            gate=_gate(reader, heads),
+            gate_bias=turned_on(reader, heads.gate_bias),
             sinks=heads.sinks,
             output_norm=heads.output_norm,
             dropout=reader.drops("attention_dropout"),
@@ -247,6 +262,7 @@ def experts(reader: ConfigReader, layout: Experts) -> Layers:
             router_bias=layout.router_bias,
             latent_size=reader.optional_size(layout.latent) if layout.latent else None,
             shared_inner_size=shared or None,
+            shared_bias=turned_on(reader, layout.shared_bias) and shared > 0,
             shared_gate=layout.shared_gate and shared > 0,
         ),
     )
@@ -282,16 +298,18 @@ class _Parts:
         match part:
             case "norm":
                 return self.norm
-            case "ffn" if sparse and self.family.experts is not None:
-                return experts(self.reader, self.family.experts)
+            case "sparse_norm":
+                return self.norm if sparse else ()
             case "ffn":
-                return feed_forward(self.reader, self.family)
-            case "linear":
-                return self._linear(kind)
+                layout = self.family.experts
+                return experts(self.reader, layout) if sparse and layout else self._dense()
             case "mixer" if kind in ("linear", "convolution"):
                 return self._linear(kind)
             case _:
                 return (self.family.attention or attention)(self.reader, self.family, kind)
+
+    def _dense(self) -> Layers:
+        return feed_forward(self.reader, self.family)
 
     def _linear(self, kind: str) -> Layers:
         if self.family.linear is None:
@@ -338,7 +356,7 @@ def assemble(
     bias = turned_on(reader, family.head_bias)
     heads = _heads(reader, suffix, size, vocabulary, bias=bias)
     generates = suffix in ("ForCausalLM", "LMHeadModel")
-    tied = generates and reader.flag("tie_word_embeddings")
+    tied = generates and family.ties and reader.flag("tie_word_embeddings")
     return Architecture(
         embeddings=embeddings_of(reader, family, size),
         layers=layers,
@@ -362,10 +380,6 @@ def projected(reader: ConfigReader, suffix: str, family: Decoder) -> Architectur
     if not before or reader.flag("_remove_final_layer_norm"):
         layers = layers[:-1]
     if narrow != hidden:
-        if suffix not in ("ForCausalLM", "Model"):
-            raise PlanningError(
-                "CONFIG_FIELD_UNSUPPORTED", "/word_embed_proj_dim", "known for the language model only"
-            )
         # Positions are as wide as the model, not as the tokens, so their table stands among the layers.
         positions = reader.size("max_position_embeddings") + family.position_offset
         family = replace(family, positions=False)

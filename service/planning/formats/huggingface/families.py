@@ -6,26 +6,27 @@ from the configuration classes of transformers 5.23.
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from service.planning.architecture import Architecture, Layer
-from service.planning.formats.huggingface import mixers, patterns
+from service.planning.architecture import Architecture
+from service.planning.formats.huggingface import builders, mixers, patterns
 from service.planning.formats.huggingface.decoders import (
     SPELLINGS,
     Decoder,
     Experts,
     Heads,
-    assemble,
     build,
     key_value_heads,
-    layers_of,
     projected,
 )
 from service.planning.formats.huggingface.patterns import after, every, named_or
-from service.planning.formats.huggingface.reader import ConfigReader, Family, invalid
-from service.planning.layers import EmbeddingTable, Linear, Normalization
+from service.planning.formats.huggingface.reader import (
+    ConfigReader,
+    Family,
+)
 
 _REGISTRY: Mapping[str, dict[str, Any]] = json.loads(
     (files(__package__) / "registry.json").read_text(encoding="utf-8")
@@ -44,30 +45,24 @@ def _half_inner(reader: ConfigReader) -> int:
     return reader.size("intermediate_size") // 2
 
 
-def _inner_of_multiple(reader: ConfigReader) -> int:
-    return reader.size("intermediate_multiple_size") * reader.size("hidden_size")
-
-
 def _adjusted_inner(reader: ConfigReader) -> int:
     """LFM2: two thirds, times a factor, rounded up to a multiple."""
     inner = reader.size("block_ff_dim") if reader.states("block_ff_dim") else reader.size("intermediate_size")
     if not reader.flag("block_auto_adjust_ff_dim"):
         return inner
     inner = int(2 * inner / 3)
-    factor = reader.config.get("block_ffn_dim_multiplier", 1.0)
-    if factor is None:
+    if "block_ffn_dim_multiplier" in reader.config and not reader.states("block_ffn_dim_multiplier"):
         return inner
-    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 1000:
-        raise invalid("block_ffn_dim_multiplier", "block_ffn_dim_multiplier must be above 0")
+    factor = reader.factor("block_ffn_dim_multiplier") if reader.states("block_ffn_dim_multiplier") else 1.0
     multiple = reader.size("block_multiple_of")
     return multiple * -(-int(factor * inner) // multiple)
 
 
 def _falcon_block(reader: ConfigReader) -> str:
     norms = reader.optional_size("num_ln_in_parallel_attn")
-    if norms is None and reader.flag("new_decoder_architecture"):
-        norms = 2
-    return "norm mixer norm ffn" if norms == 2 or not reader.flag("parallel_attn") else PARALLEL
+    if norms is None:
+        norms = 2 if reader.flag("new_decoder_architecture") else 1
+    return "norm mixer norm ffn" if norms > 1 or not reader.flag("parallel_attn") else PARALLEL
 
 
 def _falcon_heads(reader: ConfigReader, heads: int) -> int:
@@ -107,7 +102,7 @@ _SHARED = Experts(layers=after("first_k_dense_replace"), shared_count="n_shared_
 _DEEPSEEK = Decoder(attention=mixers.latent, experts=_SHARED, bias=False)
 _SPARSE = Decoder(attention=mixers.indexed, experts=_SHARED, bias=False)
 _GEMMA_2 = Decoder(kinds=every("sliding_window_pattern", 2), block=AROUND)
-_QWEN_NEXT = Heads(norm="head", gate="element")
+_QWEN_NEXT = Heads(norm="head", gate="element", gate_bias="attention_bias")
 _GPT_2 = Decoder(
     heads=Heads(bias=True, key_value_heads=_all_heads),
     norm="layer",
@@ -342,7 +337,7 @@ DECODERS: Mapping[str, Decoder] = {
     "olmo_hybrid": Decoder(
         heads=_WHOLE,
         linear=mixers.olmo_delta,
-        kinds=every("", 4, "linear"),
+        kinds=patterns.full_at_last,
         blocks={"full": BEHIND},
         bias=False,
     ),
@@ -380,7 +375,11 @@ DECODERS: Mapping[str, Decoder] = {
     "dots1": Decoder(heads=_NORMED, kinds=patterns.late_windows, bias=False, experts=_SHARED),
     "hy_v3": Decoder(
         heads=_NORMED,
-        experts=Experts(layers=after("first_k_dense_replace", 1), shared_count="num_shared_experts"),
+        experts=Experts(
+            layers=after("first_k_dense_replace", 1),
+            shared_count="num_shared_experts",
+            shared_bias="mlp_bias",
+        ),
     ),
     "exaone_moe": Decoder(
         heads=_NORMED_PLAIN,
@@ -440,7 +439,7 @@ DECODERS: Mapping[str, Decoder] = {
         experts=Experts(layers=patterns.stepped, shared_size="shared_expert_intermediate_size"),
     ),
     "laguna": Decoder(
-        heads=Heads(norm="head", gate="head", gated="gating"),
+        heads=Heads(norm="head", gate_names="gating"),
         kinds=named_or("full"),
         bias=False,
         experts=Experts(
@@ -450,7 +449,10 @@ DECODERS: Mapping[str, Decoder] = {
         ),
     ),
     "aria_text": Decoder(experts=Experts(inner="intermediate_size", shared_count="moe_num_shared_experts")),
-    "deepseek_v2": _DEEPSEEK,
+    "deepseek_v2": Decoder(
+        attention=mixers.latent,
+        experts=replace(_SHARED, shared_bias="mlp_bias"),
+    ),
     "deepseek_v3": _DEEPSEEK,
     "deepseek_v32": _SPARSE,
     "glm_moe_dsa": _SPARSE,
@@ -459,13 +461,40 @@ DECODERS: Mapping[str, Decoder] = {
         bias=False,
         experts=Experts(layers=after("first_k_dense_replace", 1), shared_count="n_shared_experts"),
     ),
+    "axk1": Decoder(
+        attention=mixers.latent,
+        bias=False,
+        experts=Experts(layers=after("first_k_dense_replace", 1), shared_count="n_shared_experts"),
+        block="norm mixer norm ffn sparse_norm",
+    ),
+    "kimi_linear": Decoder(
+        attention=mixers.latent,
+        linear=mixers.kimi_delta,
+        kinds=patterns.kimi,
+        ties=False,
+        bias=False,
+        experts=Experts(layers=after("first_k_dense_replace", 1), shared_count="num_shared_experts"),
+    ),
+    "bailing_hybrid": Decoder(
+        heads=Heads(gate="head"),
+        attention=mixers.latent,
+        linear=mixers.bailing_delta,
+        kinds=every("layer_group_size", 6, "linear"),
+        bias=False,
+        experts=Experts(layers=after("first_k_dense_replace"), shared_count="num_shared_experts"),
+    ),
+    "dbrx": Decoder(
+        heads=Heads(bias=False, key_value_heads=mixers.dbrx_heads),
+        parts={"ffn": mixers.dbrx_experts},
+    ),
     "youtu": Decoder(attention=mixers.latent, bias=False),
     "minicpm3": Decoder(attention=mixers.latent),
-    "mamba": Decoder(linear=mixers.mamba, kinds=patterns.linear, block="norm linear"),
-    "falcon_mamba": Decoder(linear=mixers.mamba, kinds=patterns.linear, block="norm linear"),
-    "mamba2": Decoder(linear=mixers.mamba_2, kinds=patterns.linear, block="norm linear"),
+    "mamba": Decoder(linear=mixers.mamba, kinds=patterns.linear, block="norm mixer"),
+    "falcon_mamba": Decoder(linear=mixers.mamba, kinds=patterns.linear, block="norm mixer"),
+    "mamba2": Decoder(linear=mixers.mamba_2, kinds=patterns.linear, block="norm mixer"),
     "jamba": Decoder(
         heads=_PLAIN,
+        state_norms=True,
         linear=mixers.mamba_of_hybrid,
         kinds=patterns.period_and_offset,
         bias=False,
@@ -497,7 +526,7 @@ DECODERS: Mapping[str, Decoder] = {
     "lfm3": Decoder(
         heads=Heads(norm="head", gate="head", gated="use_attention_gate"),
         linear=mixers.short_convolution,
-        kinds=named_or("full"),
+        kinds=patterns.convolution_in_odd_layers,
         block=_sandwich,
         bias=False,
     ),
@@ -505,60 +534,14 @@ DECODERS: Mapping[str, Decoder] = {
 """Every family that one description suffices for, by its ``model_type``."""
 
 
-def _nemotron_h(reader: ConfigReader, suffix: str) -> Architecture:
-    """Nemotron-H: each layer is one norm and one of Mamba 2, attention, feed-forward or experts."""
-    kinds = patterns.nemotron(reader)
-    width, shared = "moe_intermediate_size", "moe_shared_expert_intermediate_size"
-    family = Decoder(
-        heads=_PLAIN,
-        linear=mixers.nemotron_mamba,
-        kinds=lambda _reader, _depth: kinds,
-        blocks={"mlp": "norm ffn", "moe": "norm ffn", "full": "norm mixer", "linear": "norm linear"},
-        gated=False,
-        experts=Experts(
-            inner=width,
-            layers=lambda _reader, _depth: [kind == "moe" for kind in kinds],
-            gated=False,
-            shared_size=shared,
-            latent="moe_latent_size",
-        ),
-    )
-    counted = ConfigReader(
-        {**reader.config, "num_hidden_layers": len(kinds)}, reader.defaults, reader.names, reader.defaulted
-    )
-    return build(counted, suffix, family)
-
-
-def _gemma_4(reader: ConfigReader, suffix: str) -> Architecture:
-    """Gemma 4, with the table that gives each layer an input of its own where there is one."""
-    family = Decoder(
-        attention=mixers.gemma_4,
-        kinds=patterns.gemma_4,
-        block="norm mixer norm norm ffn norm token_input",
-        parts={"ffn": mixers.gemma_4_feed_forward, "token_input": mixers.gemma_4_token_input},
-        bias=False,
-    )
-    layers: tuple[Layer, ...] = layers_of(reader, family)
-    hidden, width = reader.size("hidden_size"), reader.number("hidden_size_per_layer_input")
-    if width:
-        all_layers = width * reader.depth("num_hidden_layers")
-        layers = (
-            EmbeddingTable(rows=reader.size("vocab_size_per_layer_input"), size=all_layers),
-            Linear(input_size=hidden, output_size=all_layers),
-            Normalization(size=width),
-            *layers,
-        )
-    return assemble(reader, suffix, family, layers, hidden)
-
-
 Builder = Callable[[ConfigReader, str], Architecture]
 
 BUILDERS: Mapping[str, Builder] = {
     **{name: partial(build, family=family) for name, family in DECODERS.items()},
     "opt": partial(projected, family=DECODERS["opt"]),
-    "nemotron_h": _nemotron_h,
-    "gemma4_text": _gemma_4,
-    "gemma4_unified_text": _gemma_4,
+    "nemotron_h": builders.nemotron_h,
+    "gemma4_text": builders.gemma_4,
+    "gemma4_unified_text": builders.gemma_4,
 }
 
 
@@ -583,5 +566,24 @@ def _family(model_type: str, builder: Builder) -> Family:
 
 
 FAMILIES: Mapping[str, Family] = {
-    model_type: _family(model_type, builder) for model_type, builder in BUILDERS.items()
+    **{model_type: _family(model_type, builder) for model_type, builder in BUILDERS.items()},
+    # Types of code that is published beside the weights, as their model cards and that code describe them.
+    "kimi_k2": _family("deepseek_v3", BUILDERS["deepseek_v3"]),
+    "nemotron-nas": _family("llama", builders.deci)._replace(
+        prefix="DeciLM", classes=("ForCausalLM", "Model"), defaults={"tie_word_embeddings": False}
+    ),
+    "internlm": _family("llama", partial(build, family=Decoder(heads=Heads(bias="bias"))))._replace(
+        prefix="InternLM",
+        classes=("ForCausalLM", "Model"),
+        defaults={
+            "vocab_size": 103_168,
+            "hidden_size": 4096,
+            "intermediate_size": 11_008,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "max_position_embeddings": 2048,
+            "bias": True,
+            "tie_word_embeddings": False,
+        },
+    ),
 }

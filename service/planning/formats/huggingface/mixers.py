@@ -1,5 +1,7 @@
 """What mixes tokens where it is not plain attention by heads: latent, linear, state-space, convolution."""
 
+from collections.abc import Mapping
+
 from service.planning.errors import PlanningError
 from service.planning.formats.huggingface.decoders import (
     Decoder,
@@ -105,6 +107,69 @@ def olmo_delta(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
     )
 
 
+def _channel_delta(reader: ConfigReader, heads: int, size: int, width: int, rank: int | None) -> Layers:
+    return (
+        LinearAttention(
+            hidden_size=reader.size("hidden_size"),
+            key_heads=heads,
+            value_heads=heads,
+            key_head_size=size,
+            value_head_size=size,
+            convolution_width=width,
+            rule="channel_delta",
+            gate_rank=rank,
+        ),
+    )
+
+
+def kimi_delta(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+    """Kimi Delta Attention, whose gates pass a rank of one head; published files nest its fields."""
+    del family, kind
+    nested = reader.config.get("linear_attn_config")
+    inner = ConfigReader(nested if isinstance(nested, Mapping) else {}, {})
+    if inner.flag("use_full_rank_gate"):
+        raise PlanningError(
+            "CONFIG_FIELD_UNSUPPORTED", "/linear_attn_config/use_full_rank_gate", "not known here"
+        )
+    size = inner.optional_size("head_dim") or reader.size("linear_head_dim")
+    heads = inner.optional_size("num_heads") or reader.size("linear_num_heads")
+    width = inner.optional_size("short_conv_kernel_size") or reader.size("linear_conv_kernel_dim")
+    return _channel_delta(reader, heads, size, width, size)
+
+
+def bailing_delta(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+    """The linear layers of Ling 2.5, whose gates are full projections."""
+    del family, kind
+    heads, size = reader.size("num_attention_heads"), reader.size("head_dim")
+    return _channel_delta(reader, heads, size, reader.size("short_conv_kernel_size"), None)
+
+
+def _nested(reader: ConfigReader, name: str) -> ConfigReader:
+    value = reader.config.get(name)
+    if not isinstance(value, Mapping):
+        raise PlanningError("CONFIG_FIELD_MISSING", f"/{name}", f"{name} is missing")
+    return ConfigReader(value, {})
+
+
+def dbrx_heads(reader: ConfigReader, heads: int) -> int:
+    """DBRX nests the key-value heads."""
+    return key_value_heads(_nested(reader, "attn_config"), heads, "kv_n_heads")
+
+
+def dbrx_experts(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+    """DBRX nests the shapes of its experts."""
+    del family, kind
+    nested = _nested(reader, "ffn_config")
+    return (
+        MixtureOfExperts(
+            hidden_size=reader.size("hidden_size"),
+            expert_count=nested.size("moe_num_experts"),
+            experts_per_token=nested.size("moe_top_k"),
+            expert_inner_size=nested.size("ffn_hidden_size"),
+        ),
+    )
+
+
 def lightning(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
     """Lightning attention of MiniMax."""
     del family, kind
@@ -174,7 +239,7 @@ def mamba_of_hybrid(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
             state_size=reader.size("mamba_d_state"),
             convolution_width=reader.size("mamba_d_conv"),
             time_step_rank=_rank(reader, "mamba_dt_rank", hidden),
-            state_norms=family.inner_norm,
+            state_norms=family.state_norms,
             convolution_bias=reader.flag("mamba_conv_bias"),
             projection_bias=reader.flag("mamba_proj_bias"),
         ),

@@ -1,6 +1,6 @@
 """Which layer is of which kind: the rules by which configurations lay out windows, experts and hybrids."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from service.planning.errors import PlanningError
@@ -100,6 +100,31 @@ def period_and_offset(reader: ConfigReader, depth: int) -> list[str]:
     """Jamba: full attention once in ``attn_layer_period`` layers."""
     period, offset = reader.size("attn_layer_period"), reader.number("attn_layer_offset")
     return ["full" if index % period == offset else "linear" for index in range(depth)]
+
+
+def full_at_last(reader: ConfigReader, depth: int) -> list[str]:
+    """OLMo hybrid: a full layer in four, the last one if there is none."""
+    kinds = every("", 4, "linear")(reader, depth)
+    return kinds if "full" in kinds else [*kinds[:-1], "full"]
+
+
+def convolution_in_odd_layers(reader: ConfigReader, depth: int) -> list[str]:
+    """LFM3: full attention, convolution, a window, convolution; the first layer is a convolution."""
+    period = ("window", "convolution", "full", "convolution")
+    kinds = ["convolution" if index == 0 else period[index % 4] for index in range(depth)]
+    return listed(reader, depth) or kinds
+
+
+def kimi(reader: ConfigReader, depth: int) -> list[str]:
+    """Kimi Linear: as ``linear_attn_config`` numbers the layers from 1, else every fourth after the first."""
+    named = listed(reader, depth)
+    if named:
+        return named
+    nested = reader.config.get("linear_attn_config")
+    if isinstance(nested, Mapping) and "full_attn_layers" in nested:
+        full_layers = ConfigReader(nested, {}).indexes("full_attn_layers")
+        return ["full" if index + 1 in full_layers else "linear" for index in range(depth)]
+    return ["full" if index and not index % 4 else "linear" for index in range(depth)]
 
 
 def at_indexes(field: str, other: str) -> Kinds:

@@ -9,6 +9,7 @@ from service.planning.errors import PlanningError
 from service.planning.layers import SimpleLayer
 
 _LARGEST_SIZE = 2**31 - 1
+_LARGEST_FACTOR = 1000
 LARGEST_DEPTH = 2000
 
 
@@ -103,6 +104,16 @@ class ConfigReader:
         if not isinstance(value, bool):
             raise invalid(spelling, f"{spelling} must be true or false")
         return value
+
+    def factor(self, name: str) -> float:
+        """A number above 0."""
+        spelling = self.spelling(name)
+        value = self.value(name)
+        if value is None:
+            raise PlanningError("CONFIG_FIELD_MISSING", f"/{spelling}", f"{spelling} is missing")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LARGEST_FACTOR:
+            raise invalid(spelling, f"{spelling} must be a number above 0, at most {_LARGEST_FACTOR}")
+        return float(value)
 
     def words(self, name: str, length: int) -> list[str] | None:
         """A list with one word a layer; ``None`` when left out."""
