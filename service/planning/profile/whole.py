@@ -12,6 +12,7 @@ from service.planning.errors import PlanningError
 from service.planning.layers import (
     Linear,
     MixtureOfExperts,
+    SimpleLayer,
     Split,
     Tensor,
 )
@@ -119,6 +120,20 @@ def _block_profile(block: Block) -> BlockProfile:
     return BlockProfile(block.count, *sizes, block_activations(block), _width(block))
 
 
+def _block_profiles(blocks: tuple[Block, ...]) -> tuple[BlockProfile, ...]:
+    """One profile a block in order; blocks of the same content are worked out once."""
+    known = {block.layers: _block_profile(block) for block in _distinct(blocks)}
+    return tuple(known[block.layers]._replace(repeats=block.count) for block in blocks)
+
+
+def _distinct(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Blocks of the same content as one: a hybrid of a hundred layers has three or four of them."""
+    counts: dict[tuple[SimpleLayer, ...], int] = {}
+    for block in blocks:
+        counts[block.layers] = counts.get(block.layers, 0) + block.count
+    return tuple(Block(layers=layers, count=count) for layers, count in counts.items())
+
+
 def _is_loose(layer: Layer) -> bool:
     """Whether this is no unit of depth: what stands outside blocks and is a matrix or less."""
     if isinstance(layer, Block):
@@ -140,7 +155,8 @@ def profile_of(architecture: Architecture) -> Profile:
     deep = tuple(block for layer, block in placed if not _is_loose(layer))
     if sum(block.count for block in deep) > MOST_BLOCKS:
         raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
-    profiles = tuple(_block_profile(block) for block in deep)
+    profiles = _block_profiles(deep)
+    blocks, deep, loose = _distinct(blocks), _distinct(deep), _distinct(loose)
     tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
     singles = [profile for profile in profiles for _ in range(profile.repeats)]
     table = architecture.embeddings
