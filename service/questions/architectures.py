@@ -310,6 +310,8 @@ class BlockLayer(Input):
     kind: Literal["block"]
     layers: Annotated[list[SimpleLayer], Field(min_length=1, max_length=100)]
     """Layers of one block, in order."""
+    reused: bool = False
+    """Whether it takes the weights of an earlier block of the same layers."""
     count: Repeats = 1
 
 
@@ -403,7 +405,7 @@ def _planned_layer(shape: Layer | SimpleLayer) -> planning.Layer:
     layer: planning.Layer
     if isinstance(shape, BlockLayer):
         layers = tuple(_planned_layer(inner) for inner in shape.layers)
-        layer = planning.Block(layers=layers, count=shape.count)  # type: ignore[arg-type]
+        layer = planning.Block(layers=layers, **_members(shape))  # type: ignore[arg-type]
     else:
         layer = _PLANNED[shape.kind](**_members(shape))
     return layer

@@ -31,7 +31,11 @@ SWITCHES = frozenset(
     use_sandwich_norm attention_k_eq_v use_sliding_window
     """.split()  # noqa: SIM905  # a list of words would be a page long
 )
-REFUSED_SWITCHES = {"ernie4_5_moe": {"use_bias"}}
+REFUSED_SWITCHES = {
+    "ernie4_5_moe": {"use_bias"},
+    "zamba": {"tie_word_embeddings"},
+    "zamba2": {"tie_word_embeddings"},
+}
 
 
 def common(choose: random.Random) -> dict[str, object]:
@@ -130,7 +134,7 @@ def common(choose: random.Random) -> dict[str, object]:
     return values
 
 
-def special(model_type: str, config: dict, choose: random.Random) -> None:  # noqa: C901, PLR0912
+def special(model_type: str, config: dict, choose: random.Random) -> None:  # noqa: C901, PLR0912, PLR0915
     """Fields that must fit others in a way of their own."""
     hidden = config.get("hidden_size", 0)
     depth = config.get("num_hidden_layers", 2)
@@ -160,6 +164,22 @@ def special(model_type: str, config: dict, choose: random.Random) -> None:  # no
             config["full_attention_interval"] = choose.choice([2, 3])
         case "opt":
             config["word_embed_proj_dim"] = choose.choice([24, hidden, hidden])
+        case "zamba" | "zamba2":
+            config["layers_block_type"] = ["mamba", "hybrid", "mamba", "hybrid", "hybrid", "mamba"]
+            config |= {"num_hidden_layers": 6, "mamba_ngroups": 2, "n_mamba_heads": 2, "adapter_rank": 9}
+            config["num_mem_blocks"] = choose.choice([1, 2])
+            config["use_shared_attention_adapter"] = choose.random() < 0.5
+            if model_type == "zamba":
+                for name in (
+                    "num_mem_blocks",
+                    "use_shared_attention_adapter",
+                    "adapter_rank",
+                    "mamba_ngroups",
+                ):
+                    del config[name]
+                config["num_key_value_heads"] = config["num_attention_heads"]
+        case "mimo_v2_flash":
+            config["num_key_value_heads"] = 2
         case "helium":
             config["head_dim"] = hidden // config["num_attention_heads"]
         case "glm4_moe_lite" | "deepseek_v32" | "glm_moe_dsa" | "axk1" | "hy_v3" | "mellum" | "laguna":

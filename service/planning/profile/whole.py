@@ -122,16 +122,19 @@ def _block_profile(block: Block) -> BlockProfile:
 
 def _block_profiles(blocks: tuple[Block, ...]) -> tuple[BlockProfile, ...]:
     """One profile a block in order; blocks of the same content are worked out once."""
-    known = {block.layers: _block_profile(block) for block in _distinct(blocks)}
-    return tuple(known[block.layers]._replace(repeats=block.count) for block in blocks)
+    known = {(block.layers, block.reused): _block_profile(block) for block in _distinct(blocks)}
+    return tuple(known[block.layers, block.reused]._replace(repeats=block.count) for block in blocks)
 
 
 def _distinct(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """Blocks of the same content as one: a hybrid of a hundred layers has three or four of them."""
-    counts: dict[tuple[SimpleLayer, ...], int] = {}
+    counts: dict[tuple[tuple[SimpleLayer, ...], bool], int] = {}
     for block in blocks:
-        counts[block.layers] = counts.get(block.layers, 0) + block.count
-    return tuple(Block(layers=layers, count=count) for layers, count in counts.items())
+        content = block.layers, block.reused
+        counts[content] = counts.get(content, 0) + block.count
+    return tuple(
+        Block(layers=layers, reused=reused, count=count) for (layers, reused), count in counts.items()
+    )
 
 
 def _is_loose(layer: Layer) -> bool:
@@ -206,7 +209,7 @@ def profile_of(architecture: Architecture) -> Profile:
         + sum(block_activations(block).whole_elements * block.count for block in loose),
         embedding_mask_bytes=float(table.size) if table and table.dropout else 0.0,
         matmul_flops_per_token=head_flops
-        + sum(2.0 * tensor.size * tensor.multiplied * n for tensor, n in tensors),
+        + sum(2.0 * tensor.elements * tensor.multiplied * n for tensor, n in tensors),
         head_flops_per_token=sum(2.0 * head.input_size * head.output_size for head in language_heads),
         attention=attention,
         quantisable_parameters=sum(

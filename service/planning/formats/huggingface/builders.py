@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from service.planning.architecture import Architecture, Layer
+from service.planning.architecture import Architecture, Block, Layer
 from service.planning.errors import PlanningError
 from service.planning.formats.huggingface import mixers, patterns
 from service.planning.formats.huggingface.decoders import (
@@ -11,6 +11,7 @@ from service.planning.formats.huggingface.decoders import (
     Heads,
     assemble,
     build,
+    key_value_heads,
     layers_of,
 )
 from service.planning.formats.huggingface.reader import ConfigReader, as_blocks, head_size, invalid
@@ -73,6 +74,83 @@ def gemma_4(reader: ConfigReader, suffix: str) -> Architecture:
             *layers,
         )
     return assemble(reader, suffix, family, layers, hidden)
+
+
+def zamba(reader: ConfigReader, suffix: str) -> Architecture:
+    """Zamba: Mamba 1 with one transformer layer that several places share, before a matrix of their own."""
+    hidden = reader.size("hidden_size")
+    (mamba,) = mixers.mamba_of_hybrid(reader, Decoder(), "linear")
+    wide = reader.optional_size("attention_hidden_size") or 2 * hidden
+    size = reader.optional_size("attention_head_dim") or wide // reader.size("num_attention_heads")
+    shared = _shared_layer(reader, wide, size, bias=False)
+    kinds = patterns.zamba(reader, reader.depth("num_hidden_layers"))
+    matrix = (Linear(input_size=hidden, output_size=hidden),)
+    return _with_shared(reader, suffix, kinds, [shared], own=matrix, mamba=mamba)
+
+
+def zamba_2(reader: ConfigReader, suffix: str) -> Architecture:
+    """Zamba 2: Mamba 2 with ``num_mem_blocks`` shared layers in turn, and adapters of each place's own."""
+    hidden = reader.size("hidden_size")
+    wide, inner = 2 * hidden, reader.optional_size("intermediate_size") or 4 * hidden
+    rank, bias = reader.size("adapter_rank"), reader.flag("add_bias_linear")
+    size = wide // reader.size("num_attention_heads")
+    shared = _shared_layer(reader, wide, size, bias=bias)
+    own = [Linear(input_size=hidden, output_size=rank), Linear(input_size=rank, output_size=2 * inner)]
+    if reader.flag("use_shared_attention_adapter"):
+        own += 3 * [Linear(input_size=wide, output_size=rank), Linear(input_size=rank, output_size=wide)]
+    own.append(Linear(input_size=hidden, output_size=hidden))
+    kinds = patterns.zamba_2(reader, reader.depth("num_hidden_layers"))
+    turns = [shared] * reader.size("num_mem_blocks")
+    return _with_shared(reader, suffix, kinds, turns, own=tuple(own), mamba=mixers.zamba_2_mamba(reader))
+
+
+def _shared_layer(reader: ConfigReader, wide: int, size: int, *, bias: bool) -> tuple[SimpleLayer, ...]:
+    """Attention over hidden state and embedding side by side, then a feed-forward."""
+    hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
+    inner = reader.optional_size("intermediate_size") or 4 * hidden
+    return (
+        Normalization(size=wide),
+        Attention(
+            hidden_size=wide,
+            query_heads=heads,
+            key_value_heads=key_value_heads(reader, heads),
+            head_size=size,
+            output_size=hidden,
+            dropout=reader.drops("attention_dropout"),
+        ),
+        Normalization(size=hidden),
+        FeedForward(hidden_size=hidden, inner_size=inner, gated=True, bias=bias),
+    )
+
+
+def _with_shared(
+    reader: ConfigReader,
+    suffix: str,
+    kinds: list[str],
+    turns: list[tuple[SimpleLayer, ...]],
+    *,
+    own: tuple[SimpleLayer, ...],
+    mamba: SimpleLayer,
+) -> Architecture:
+    """The layers in order; from the second round on, the shared ones bring no weights."""
+    if not reader.flag("tie_word_embeddings"):
+        raise PlanningError(
+            "CONFIG_FIELD_UNSUPPORTED",
+            "/tie_word_embeddings",
+            "the class shares no layer without tied tables; that is not known here",
+        )
+    hidden = reader.size("hidden_size")
+    norm = Normalization(size=hidden)
+    layers: list[Layer] = []
+    places = 0
+    for kind in kinds:
+        if kind == "hybrid":
+            layers.append(Block(layers=turns[places % len(turns)], reused=places >= len(turns)))
+            layers.append(Block(layers=(*own, norm, mamba)))
+            places += 1
+        else:
+            layers.append(Block(layers=(norm, mamba)))
+    return assemble(reader, suffix, Decoder(), (*layers, norm), hidden)
 
 
 def _deci_width(reader: ConfigReader, hidden: int) -> int:

@@ -45,6 +45,10 @@ def _half_inner(reader: ConfigReader) -> int:
     return reader.size("intermediate_size") // 2
 
 
+def _inner_of_multiple(reader: ConfigReader) -> int:
+    return reader.size("intermediate_multiple_size") * reader.size("hidden_size")
+
+
 def _adjusted_inner(reader: ConfigReader) -> int:
     """LFM2: two thirds, times a factor, rounded up to a multiple."""
     inner = reader.size("block_ff_dim") if reader.states("block_ff_dim") else reader.size("intermediate_size")
@@ -412,6 +416,22 @@ DECODERS: Mapping[str, Decoder] = {
     "minimax_m2": Decoder(
         heads=Heads(bias=False, norm="projection"), experts=Experts(inner="intermediate_size")
     ),
+    "mimo_v2_flash": Decoder(
+        attention=mixers.wide_values,
+        kinds=patterns.windows_after_first,
+        bias=False,
+        experts=Experts(layers=after("first_k_dense_replace", 1)),
+    ),
+    "gpt_neox_japanese": Decoder(
+        heads=Heads(bias=False, key_value_heads=_all_heads),
+        attention=mixers.biased_at_last,
+        kinds=patterns.last_apart,
+        norm="layer",
+        gated=False,
+        bias=False,
+        inner=_inner_of_multiple,
+        drops=True,
+    ),
     "cohere2_moe": Decoder(
         kinds=patterns.cohere_windows,
         block=PARALLEL,
@@ -540,6 +560,8 @@ BUILDERS: Mapping[str, Builder] = {
     **{name: partial(build, family=family) for name, family in DECODERS.items()},
     "opt": partial(projected, family=DECODERS["opt"]),
     "nemotron_h": builders.nemotron_h,
+    "zamba": builders.zamba,
+    "zamba2": builders.zamba_2,
     "gemma4_text": builders.gemma_4,
     "gemma4_unified_text": builders.gemma_4,
 }

@@ -1,6 +1,7 @@
 """What mixes tokens where it is not plain attention by heads: latent, linear, state-space, convolution."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from service.planning.errors import PlanningError
 from service.planning.formats.huggingface.decoders import (
@@ -378,6 +379,46 @@ def shared_granite(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
             expert_inner_size=reader.size("intermediate_size"),
             shared_inner_size=shared or None,
         ),
+    )
+
+
+def wide_values(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+    """MiMo: values narrower than keys; layers with a window have twice the key-value heads, and sinks."""
+    del family
+    windowed = kind == "window"
+    heads = reader.size("num_attention_heads")
+    return (
+        Attention(
+            hidden_size=reader.size("hidden_size"),
+            query_heads=heads,
+            key_value_heads=key_value_heads(reader, heads) * (2 if windowed else 1),
+            head_size=reader.size("head_dim"),
+            value_head_size=reader.size("v_head_dim"),
+            window_tokens=reader.size("sliding_window") if windowed else None,
+            query_key_value_bias=reader.flag("attention_bias"),
+            sinks=windowed,
+            dropout=reader.drops("attention_dropout"),
+        ),
+    )
+
+
+def biased_at_last(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+    """GPT-NeoX Japanese: only the last layer adds a learned vector to its output."""
+    (plain,) = attention(reader, family, kind)
+    return (replace(plain, output_bias=kind == "last"),) if isinstance(plain, Attention) else ()
+
+
+def zamba_2_mamba(reader: ConfigReader) -> StateSpace:
+    """Mamba 2 inside Zamba 2."""
+    return _mamba_2(
+        reader,
+        inner=reader.size("mamba_expand") * reader.size("hidden_size"),
+        heads=reader.size("n_mamba_heads"),
+        state="mamba_d_state",
+        width="mamba_d_conv",
+        groups="mamba_ngroups",
+        bias="add_bias_linear",
+        convolution_bias=True,
     )
 
 

@@ -102,6 +102,43 @@ def period_and_offset(reader: ConfigReader, depth: int) -> list[str]:
     return ["full" if index % period == offset else "linear" for index in range(depth)]
 
 
+def windows_after_first(reader: ConfigReader, depth: int) -> list[str]:
+    """MiMo: the first layer and each sixth are full."""
+    kinds = ["window" if index and (index + 1) % 6 else "full" for index in range(depth)]
+    return listed(reader, depth) or kinds
+
+
+def last_apart(reader: ConfigReader, depth: int) -> list[str]:
+    """The last layer is of a kind of its own."""
+    del reader
+    return ["full"] * (depth - 1) + ["last"]
+
+
+def zamba(reader: ConfigReader, depth: int) -> list[str]:
+    """Zamba: attention before the layers ``attn_layer_offset`` of each period, counted from the third on."""
+    named = listed(reader, depth)
+    if named:
+        return named
+    period, offset = reader.size("attn_layer_period"), reader.number("attn_layer_offset")
+    kinds = ["linear", "linear", "hybrid"]
+    kinds += ["hybrid" if index % period == offset else "linear" for index in range(depth - 3)]
+    return kinds[:depth]
+
+
+_ZAMBA_2 = ["linear"] + (["linear"] * 5 + ["hybrid"]) * 7 + ["linear"] * 4
+_ZAMBA_2 += ["hybrid"] + ["linear"] * 3 + ["hybrid"] + ["linear"] * 2
+
+
+def zamba_2(reader: ConfigReader, depth: int) -> list[str]:
+    """Zamba 2: as listed, else the order of the 2.7B model."""
+    named = listed(reader, depth)
+    if named is None and depth != len(_ZAMBA_2):
+        raise PlanningError(
+            "CONFIG_FIELD_MISSING", "/layers_block_type", "the kinds of the layers are missing"
+        )
+    return named or _ZAMBA_2
+
+
 def full_at_last(reader: ConfigReader, depth: int) -> list[str]:
     """OLMo hybrid: a full layer in four, the last one if there is none."""
     kinds = every("", 4, "linear")(reader, depth)
