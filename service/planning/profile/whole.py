@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import NamedTuple
 
-from service.planning.architecture import MODELLED_KINDS, Architecture, Block, Layer
+from service.planning.architecture import MODELLED_INPUTS, MODELLED_KINDS, Architecture, Block, Layer
 from service.planning.errors import PlanningError
 from service.planning.layers import (
     Linear,
@@ -114,15 +114,26 @@ def _sizes(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
     return split, whole, expert
 
 
-def _block_profile(block: Block) -> BlockProfile:
+def _block_profiles(block: Block) -> tuple[BlockProfile, ...]:
+    """One profile; shared tensors stand with the first repetition."""
     sizes = _sizes(block.tensors())
-    return BlockProfile(block.count, *sizes, block_activations(block), _width(block))
+    once = BlockProfile(block.count, *sizes, block_activations(block), _width(block))
+    if not block.shared or block.count == 1:
+        return (once,)
+    again = once._replace(
+        repeats=block.count - 1, split_parameters=0, whole_parameters=0, expert_parameters=0
+    )
+    return (once._replace(repeats=1), again)
+
+
+def _copies(block: Block) -> int:
+    return 1 if block.shared else block.count
 
 
 def _is_loose(layer: Layer) -> bool:
     """Whether this is no unit of depth: what stands outside blocks and is a matrix or less."""
     if isinstance(layer, Block):
-        return False
+        return not layer.unit
     return isinstance(layer, Linear) or not any(tensor.multiplied for tensor in layer.tensors())
 
 
@@ -140,8 +151,9 @@ def profile_of(architecture: Architecture) -> Profile:
     deep = tuple(block for layer, block in placed if not _is_loose(layer))
     if sum(block.count for block in deep) > MOST_BLOCKS:
         raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
-    profiles = tuple(_block_profile(block) for block in deep)
-    tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
+    profiles = tuple(profile for block in deep for profile in _block_profiles(block))
+    tensors = [(tensor, n * _copies(block)) for block in blocks for tensor, n in block.tensors()]
+    work = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
     singles = [profile for profile in profiles for _ in range(profile.repeats)]
     table = architecture.embeddings
     table_tensors = list(table.tensors()) if table else []
@@ -156,7 +168,7 @@ def profile_of(architecture: Architecture) -> Profile:
     fixed_parameters = sum(tensor.size for tensor in (*table_tensors, *owned))
     head_flops = sum(2.0 * tensor.size * tensor.multiplied for tensor, _ in head_tensors)
     attention = attention_work(blocks, generates=bool(language_heads) or not architecture.heads)
-    behind = [(tensor, n * block.count) for block in loose for tensor, n in block.tensors()]
+    behind = [(tensor, n * _copies(block)) for block in loose for tensor, n in block.tensors()]
     parameter_count = fixed_parameters + sum(tensor.size * n for tensor, n in tensors)
     if parameter_count > MOST_PARAMETERS:
         raise PlanningError("TOO_MANY_PARAMETERS", "", f"more than {MOST_PARAMETERS} parameters")
@@ -190,11 +202,11 @@ def profile_of(architecture: Architecture) -> Profile:
         + sum(block_activations(block).whole_elements * block.count for block in loose),
         embedding_mask_bytes=float(table.size) if table and table.dropout else 0.0,
         matmul_flops_per_token=head_flops
-        + sum(2.0 * tensor.size * tensor.multiplied * n for tensor, n in tensors),
+        + sum(2.0 * tensor.size * tensor.multiplied * n for tensor, n in work),
         head_flops_per_token=sum(2.0 * head.input_size * head.output_size for head in language_heads),
         attention=attention,
         quantisable_parameters=sum(
-            tensor.size * n * block.count
+            tensor.size * n * _copies(block)
             for block in deep
             for tensor, n in block.tensors()
             if tensor.multiplied and tensor.name != "router"
@@ -209,7 +221,8 @@ def profile_of(architecture: Architecture) -> Profile:
         ),
         unmodelled_kinds=frozenset(
             layer.kind for block in blocks for layer in block.layers if layer.kind not in MODELLED_KINDS
-        ),
+        )
+        | {item.kind for item in architecture.inputs if item.kind not in MODELLED_INPUTS},
     )
 
 
