@@ -11,10 +11,15 @@ from typing import NamedTuple
 
 from service.planning.architecture import Architecture
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import bert, decoders
+from service.planning.formats.huggingface import decoders, encoder_decoders, encoders, vision
 from service.planning.formats.huggingface.reader import ConfigReader, Family
 
-FAMILIES: Mapping[str, Family] = {**decoders.FAMILIES, **bert.FAMILIES}
+FAMILIES: Mapping[str, Family] = {
+    **decoders.FAMILIES,
+    **encoders.FAMILIES,
+    **encoder_decoders.FAMILIES,
+    **vision.FAMILIES,
+}
 
 
 class ImportedModel(NamedTuple):
@@ -42,7 +47,7 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
     class_suffix = _class_suffix(config, family)
     reader = ConfigReader(config, family.defaults)
     architecture = family.build(reader, class_suffix)
-    context_tokens = reader.size(family.context_field)
+    context_tokens = reader.size(family.context_field) if family.context_field else None
     defaulted = list(reader.defaulted)
     if "architectures" not in config:
         defaulted.append("architectures")
@@ -61,7 +66,7 @@ def _model_type(config: Mapping[str, object]) -> str:
     model_type = config.get("model_type")
     if isinstance(model_type, str):
         return model_type
-    if model_type is None and bert.is_original_format(config):
+    if model_type is None and encoders.is_original_format(config):
         return "bert"
     raise PlanningError("CONFIG_FIELD_MISSING", "/model_type", "model_type is missing")
 

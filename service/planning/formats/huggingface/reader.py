@@ -104,7 +104,7 @@ class Family(NamedTuple):
     build: Callable[[ConfigReader, str], Architecture]
     classes: tuple[str, ...]
     unnamed_class: str
-    context_field: str
+    context_field: str | None
     defaults: Mapping[str, int]
 
 
