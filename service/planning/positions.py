@@ -20,7 +20,7 @@ class Sample(NamedTuple):
     """What one sample holds. A field left out takes what the input itself says.
 
     ``height`` and ``width`` are pixels, ``frames`` those of a video, ``audio_frames`` those of a
-    spectrogram, ``images`` how many images stand in a sample, each encoded on its own.
+    spectrogram, ``images`` how many images or videos stand in a sample, each encoded on its own.
     """
 
     tokens: int | None = None
@@ -97,7 +97,7 @@ def _picture(item: Input, sample: Sample, *, moves: bool) -> _Grid:
         shown = _given("frames", sample.frames, item.frames, 1)
         frames = 1 + (shown - 1) // item.frame_downsampling
     grid = _Grid(frames, height // item.downsampling, width // item.downsampling)
-    return grid._replace(instances=sample.images if item.kind == "image" else 1)
+    return grid._replace(instances=1 if item.kind == "latent" else sample.images)
 
 
 def _grid(item: Input, sample: Sample) -> _Grid:

@@ -272,6 +272,219 @@ FAMILIES: dict[str, Choices] = {
     "siglip_vision_model": Choices("SiglipVision", ("Model",), {**IMAGE, "vision_use_head": FLAG}, 2),
 }
 
+DECODER = {
+    "hidden_size": [24],
+    "num_attention_heads": [4],
+    "num_key_value_heads": [2, 4],
+    "num_hidden_layers": [1, 3],
+    "intermediate_size": [20, 33],
+    "vocab_size": [99],
+    "pad_token_id": [1],
+    "bos_token_id": [1],
+    "eos_token_id": [1],
+    "head_dim": [6],
+}
+SEEN = {**IMAGE, "patch_size": [14], "image_size": [56, 112], "num_attention_heads": [2, 4]}
+CLIP_SEEN = {**SEEN, "model_type": ["clip_vision_model"]}
+SIGLIP_SEEN = {**SEEN, "model_type": ["siglip_vision_model"], "vision_use_head": FLAG}
+QWEN_SEEN = {"depth": [2, 3], "num_heads": [4], "patch_size": [14]}
+
+
+def text(model_type: str, **more: list) -> list[dict]:
+    """A text decoder of this type."""
+    return [{**DECODER, "model_type": [model_type], **more}]
+
+
+BOTH = ("ForConditionalGeneration", "Model")
+TOKEN = {"image_token_index": [1], "image_token_id": [1]}
+FAMILIES |= {
+    "llava": Choices(
+        "Llava",
+        BOTH,
+        {
+            **TOKEN,
+            **TIE,
+            "text_config": [*text("llama"), *text("mistral"), *text("qwen2")],
+            "vision_config": [CLIP_SEEN, SIGLIP_SEEN, {**SEEN, "model_type": ["pixtral"]}],
+            "multimodal_projector_bias": FLAG,
+            "vision_feature_layer": [-2, [-2, -1]],
+        },
+        8,
+    ),
+    "llava_next": Choices(
+        "LlavaNext", BOTH, {**TOKEN, "text_config": text("mistral"), "vision_config": [CLIP_SEEN]}, 2
+    ),
+    "llava_onevision": Choices(
+        "LlavaOnevision", BOTH, {**TOKEN, "text_config": text("qwen2"), "vision_config": [SIGLIP_SEEN]}, 2
+    ),
+    "paligemma": Choices(
+        "PaliGemma",
+        BOTH,
+        {**TOKEN, "text_config": text("gemma"), "vision_config": [SIGLIP_SEEN], "projection_dim": [24]},
+        2,
+    ),
+    "gemma3": Choices(
+        "Gemma3",
+        BOTH,
+        {"text_config": text("gemma3_text"), "vision_config": [SIGLIP_SEEN], "mm_tokens_per_image": [4, 16]},
+        3,
+    ),
+    "mistral3": Choices(
+        "Mistral3",
+        BOTH,
+        {
+            **TOKEN,
+            **TIE,
+            "text_config": text("mistral"),
+            "vision_config": [{**SEEN, "model_type": ["pixtral"]}],
+            "spatial_merge_size": [1, 2],
+            "multimodal_projector_bias": FLAG,
+        },
+    ),
+    "idefics3": Choices(
+        "Idefics3",
+        BOTH,
+        {**TOKEN, **TIE, "text_config": text("llama"), "vision_config": [SEEN], "scale_factor": [2, 4]},
+        3,
+    ),
+    "smolvlm": Choices("SmolVLM", BOTH, {**TOKEN, "text_config": text("llama"), "vision_config": [SEEN]}, 2),
+    "internvl": Choices(
+        "InternVL",
+        BOTH,
+        {
+            **TOKEN,
+            **TIE,
+            "text_config": [*text("qwen2"), *text("qwen3"), *text("llama")],
+            "vision_config": [
+                {
+                    **SEEN,
+                    "attention_bias": FLAG,
+                    "use_qk_norm": FLAG,
+                    "norm_type": ["layer_norm", "rms_norm"],
+                    "use_mean_pooling": FLAG,
+                    "use_mask_token": FLAG,
+                }
+            ],
+        },
+        5,
+    ),
+    "qwen2_vl": Choices(
+        "Qwen2VL",
+        BOTH,
+        {
+            **TIE,
+            "text_config": text("qwen2_vl_text"),
+            "vision_config": [{**QWEN_SEEN, "embed_dim": [32, 64], "hidden_size": [24], "mlp_ratio": [2, 4]}],
+        },
+    ),
+    "qwen2_5_vl": Choices(
+        "Qwen2_5_VL",
+        BOTH,
+        {
+            **TIE,
+            "text_config": text("qwen2_5_vl_text"),
+            "vision_config": [
+                {
+                    **QWEN_SEEN,
+                    "hidden_size": [32, 64],
+                    "intermediate_size": [36, 50],
+                    "out_hidden_size": [24],
+                    "fullatt_block_indexes": [[0], [1]],
+                }
+            ],
+        },
+    ),
+    "qwen3_vl": Choices(
+        "Qwen3VL",
+        BOTH,
+        {
+            **TIE,
+            "text_config": text("qwen3_vl_text", attention_bias=FLAG),
+            "vision_config": [
+                {
+                    **QWEN_SEEN,
+                    "hidden_size": [32, 64],
+                    "intermediate_size": [36, 50],
+                    "out_hidden_size": [24],
+                    "num_position_embeddings": [16, 64],
+                    "deepstack_visual_indexes": [[0], [0, 1]],
+                }
+            ],
+        },
+    ),
+    "qwen3_vl_moe": Choices(
+        "Qwen3VLMoe",
+        BOTH,
+        {
+            "text_config": text(
+                "qwen3_vl_moe_text",
+                num_experts=[4],
+                num_experts_per_tok=[2],
+                moe_intermediate_size=[18],
+                decoder_sparse_step=[1, 2],
+            ),
+            "vision_config": [
+                {
+                    **QWEN_SEEN,
+                    "hidden_size": [32],
+                    "intermediate_size": [36],
+                    "out_hidden_size": [24],
+                    "num_position_embeddings": [16],
+                    "deepstack_visual_indexes": [[0, 1]],
+                }
+            ],
+        },
+        2,
+    ),
+    "mllama": Choices(
+        "Mllama",
+        BOTH,
+        {
+            "text_config": text("mllama_text_model", cross_attention_layers=[[0], []]),
+            "vision_config": [
+                {
+                    "hidden_size": [32],
+                    "num_hidden_layers": [2, 3],
+                    "num_global_layers": [1, 2],
+                    "attention_heads": [4],
+                    "intermediate_size": [36],
+                    "vision_output_dim": [96],
+                    "image_size": [56, 112],
+                    "patch_size": [14],
+                    "intermediate_layers_indices": [[0, 1]],
+                }
+            ],
+        },
+        3,
+    ),
+    "llama4": Choices(
+        "Llama4",
+        ("ForConditionalGeneration",),
+        {
+            "text_config": text(
+                "llama4_text",
+                num_local_experts=[2, 4],
+                interleave_moe_layer_step=[1, 2],
+                intermediate_size_mlp=[30],
+            ),
+            "vision_config": [
+                {
+                    "hidden_size": [32],
+                    "num_hidden_layers": [2],
+                    "num_attention_heads": [4],
+                    "intermediate_size": [128],
+                    "vision_output_dim": [40],
+                    "image_size": [56, 112],
+                    "patch_size": [14],
+                    "projector_input_dim": [40],
+                    "projector_output_dim": [40],
+                }
+            ],
+        },
+        3,
+    ),
+}
+
 
 def parameters(module: nn.Module) -> int:
     """Elements of all parameters, shared ones once."""

@@ -55,7 +55,7 @@ def test_a_decoder_reads_its_encoder():
 
 
 def test_joined_streams_see_each_other():
-    """Stable Diffusion 3 at 1024 pixels: 64 x 64 patches of a latent of 128 x 128, and 154 + 256 text tokens."""
+    """Stable Diffusion 3 at 1024 pixels: 64 x 64 patches of 128 x 128 latents, and 154 + 256 text tokens."""
     inputs = (
         Input(name="latent", kind="latent", channels=16, downsampling=8, height=1024),
         Input(name="text", kind="source_tokens", length=410),

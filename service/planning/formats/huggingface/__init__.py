@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 from service.planning.architecture import Architecture
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import decoders, encoder_decoders, encoders, vision
-from service.planning.formats.huggingface.reader import ConfigReader, Family
+from service.planning.formats.huggingface import decoders, encoder_decoders, encoders, multimodal, vision
+from service.planning.formats.huggingface.reader import Family
 
 FAMILIES: Mapping[str, Family] = {
     **decoders.FAMILIES,
     **encoders.FAMILIES,
     **encoder_decoders.FAMILIES,
     **vision.FAMILIES,
+    **multimodal.FAMILIES,
 }
 
 
@@ -45,7 +46,7 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
             "MODEL_TYPE_UNKNOWN", "/model_type", f"this model_type is not known; known are {known}"
         )
     class_suffix = _class_suffix(config, family)
-    reader = ConfigReader(config, family.defaults)
+    reader = family.reader(config)
     architecture = family.build(reader, class_suffix)
     context_tokens = reader.size(family.context_field) if family.context_field else None
     defaulted = list(reader.defaulted)

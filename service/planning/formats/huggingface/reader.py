@@ -107,6 +107,10 @@ class Family(NamedTuple):
     context_field: str | None
     defaults: Mapping[str, int]
 
+    def reader(self, config: Mapping[str, object]) -> ConfigReader:
+        """A reader of one configuration of this family."""
+        return ConfigReader(config, self.defaults)
+
 
 def head_size(hidden: int, heads: int, heads_field: str) -> int:
     """Hidden size over heads, which must come out even."""
