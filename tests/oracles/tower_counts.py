@@ -485,6 +485,130 @@ FAMILIES |= {
     ),
 }
 
+HEADS = {"num_attention_heads": [2, 3], "attention_head_dim": [8, 16], "num_layers": [1, 3]}
+JOINT = {**HEADS, "joint_attention_dim": [20], "pooled_projection_dim": [12], "in_channels": [8]}
+STAGES = {
+    "block_out_channels": [[8, 16], [8, 16, 16]],
+    "layers_per_block": [1, 2],
+    "norm_num_groups": [4],
+}
+FAMILIES |= {
+    "_dit": Choices(
+        "DiTTransformer2DModel",
+        (),
+        {**HEADS, "in_channels": [4], "out_channels": [8], "sample_size": [8], "num_embeds_ada_norm": [10]},
+    ),
+    "_pixart": Choices(
+        "PixArtTransformer2DModel",
+        (),
+        {
+            "num_layers": [1, 3],
+            "num_attention_heads": [2],
+            "attention_head_dim": [8],
+            "cross_attention_dim": [16],
+            "caption_channels": [20],
+            "sample_size": [8, 128],
+            "out_channels": [8],
+            "use_additional_conditions": [None, True],
+        },
+    ),
+    "_sd3": Choices(
+        "SD3Transformer2DModel",
+        (),
+        {
+            "num_layers": [2, 3],
+            "num_attention_heads": [2],
+            "attention_head_dim": [8],
+            "caption_projection_dim": [16],
+            "joint_attention_dim": [20],
+            "pooled_projection_dim": [12],
+            "dual_attention_layers": [[], [0], [0, 1]],
+            "qk_norm": [None, "rms_norm"],
+            "sample_size": [16],
+            "pos_embed_max_size": [12],
+        },
+        6,
+    ),
+    "_flux": Choices(
+        "FluxTransformer2DModel", (), {**JOINT, "num_single_layers": [1, 2], "guidance_embeds": FLAG}
+    ),
+    "_hunyuan-video": Choices(
+        "HunyuanVideoTransformer3DModel",
+        (),
+        {
+            **HEADS,
+            "text_embed_dim": [20],
+            "pooled_projection_dim": [12],
+            "num_single_layers": [1, 2],
+            "num_refiner_layers": [1, 2],
+            "guidance_embeds": FLAG,
+        },
+    ),
+    "_cogvideox": Choices(
+        "CogVideoXTransformer3DModel",
+        (),
+        {
+            **HEADS,
+            "text_embed_dim": [20],
+            "time_embed_dim": [12],
+            "patch_size_t": [None, 2],
+            "patch_bias": FLAG,
+            "ofs_embed_dim": [None, 10],
+            "use_rotary_positional_embeddings": [True],
+        },
+        6,
+    ),
+    "_wan": Choices(
+        "WanTransformer3DModel",
+        (),
+        {**HEADS, "text_dim": [20], "ffn_dim": [30, 44], "freq_dim": [16], "cross_attn_norm": FLAG},
+    ),
+    "_mochi": Choices(
+        "MochiTransformer3DModel",
+        (),
+        {**HEADS, "pooled_projection_dim": [12], "text_embed_dim": [16, 24], "time_embed_dim": [16]},
+    ),
+    "_ltx": Choices(
+        "LTXVideoTransformer3DModel",
+        (),
+        {
+            "num_layers": [1, 3],
+            "num_attention_heads": [2],
+            "attention_head_dim": [8],
+            "cross_attention_dim": [16],
+            "caption_channels": [20],
+            "attention_bias": FLAG,
+        },
+    ),
+    "_unet": Choices(
+        "UNet2DConditionModel",
+        (),
+        {
+            **STAGES,
+            "cross_attention_dim": [12],
+            "attention_head_dim": [2, 4],
+            "transformer_layers_per_block": [1, 2],
+            "use_linear_projection": FLAG,
+            "num_class_embeds": [None, 7],
+            "time_cond_proj_dim": [None, 6],
+            "resnet_time_scale_shift": ["default", "scale_shift"],
+        },
+        8,
+    ),
+    "_vae": Choices(
+        "AutoencoderKL",
+        (),
+        {
+            **STAGES,
+            "latent_channels": [4, 16],
+            "use_quant_conv": FLAG,
+            "use_post_quant_conv": FLAG,
+            "mid_block_add_attention": FLAG,
+        },
+        5,
+    ),
+}
+
 
 def parameters(module: nn.Module) -> int:
     """Elements of all parameters, shared ones once."""
@@ -512,6 +636,13 @@ def draw(fields: dict[str, list], choose: random.Random) -> dict:
         drawn["depths"] = drawn["depths"][: len(drawn["hidden_sizes"])]
     if "depths" in drawn and "embed_dim" in drawn:
         drawn["num_heads"] = [2, 4, 6][: len(drawn["depths"])]
+    if "norm_num_groups" in drawn:
+        stages = len(drawn["block_out_channels"])
+        kinds = ("DownEncoderBlock2D",) * 2, ("UpDecoderBlock2D",) * 2
+        if "cross_attention_dim" in drawn:
+            kinds = ("DownBlock2D", "CrossAttnDownBlock2D"), ("UpBlock2D", "CrossAttnUpBlock2D")
+        drawn["down_block_types"] = [choose.choice(kinds[0]) for _ in range(stages)]
+        drawn["up_block_types"] = [choose.choice(kinds[1]) for _ in range(stages)]
     for name, value in drawn.items():
         if isinstance(value, dict) and all(isinstance(values, list) for values in value.values()):
             drawn[name] = draw(value, choose)

@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 from service.planning.architecture import Architecture
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import decoders, encoder_decoders, encoders, multimodal, vision
+from service.planning.formats.huggingface import (
+    decoders,
+    diffusion,
+    encoder_decoders,
+    encoders,
+    multimodal,
+    vision,
+)
 from service.planning.formats.huggingface.reader import Family
 
 FAMILIES: Mapping[str, Family] = {
@@ -20,7 +27,11 @@ FAMILIES: Mapping[str, Family] = {
     **encoder_decoders.FAMILIES,
     **vision.FAMILIES,
     **multimodal.FAMILIES,
+    **diffusion.FAMILIES,
 }
+
+_CLASS_OF_DIFFUSERS = "_class_name"
+"""Where a configuration of diffusers names its class; it has no ``model_type``."""
 
 
 class ImportedModel(NamedTuple):
@@ -50,10 +61,8 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
     architecture = family.build(reader, class_suffix)
     context_tokens = reader.size(family.context_field) if family.context_field else None
     defaulted = list(reader.defaulted)
-    if "architectures" not in config:
-        defaulted.append("architectures")
-    if "model_type" not in config:
-        defaulted.append("model_type")
+    if _CLASS_OF_DIFFUSERS not in config:
+        defaulted += [name for name in ("architectures", "model_type") if name not in config]
     return ImportedModel(
         architecture=architecture,
         model_type=model_type,
@@ -64,7 +73,7 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
 
 
 def _model_type(config: Mapping[str, object]) -> str:
-    model_type = config.get("model_type")
+    model_type = config.get("model_type", config.get(_CLASS_OF_DIFFUSERS))
     if isinstance(model_type, str):
         return model_type
     if model_type is None and encoders.is_original_format(config):
