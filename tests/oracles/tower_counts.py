@@ -7,6 +7,7 @@ Models are built on the meta device, so no weights are made.
 
 import json
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -595,6 +596,19 @@ FAMILIES |= {
         },
         8,
     ),
+    "dlrm": Choices(
+        "DLRM",
+        (),
+        {
+            "arch_sparse_feature_size": [8],
+            "arch_embedding_size": ["10-20-30", "7-7-7-9"],
+            "arch_mlp_bot": ["13-16-8", "4-8"],
+            "arch_mlp_top": ["16-1", "20-10-1"],
+            "arch_interaction_op": ["dot", "cat"],
+            "arch_interaction_itself": FLAG,
+        },
+        4,
+    ),
     "_vae": Choices(
         "AutoencoderKL",
         (),
@@ -615,8 +629,27 @@ def parameters(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
+def recommender(config: dict) -> nn.Module:
+    """DLRM of Naumov et al. 2019, put together from modules of PyTorch."""
+    width = config["arch_sparse_feature_size"]
+    rows, bottom, top = (
+        [int(number) for number in config[name].split("-")]
+        for name in ("arch_embedding_size", "arch_mlp_bot", "arch_mlp_top")
+    )
+    vectors = len(rows) + 1
+    pairs = vectors * (vectors - 1) // 2 + (vectors if config.get("arch_interaction_itself") else 0)
+    joined = width + pairs if config["arch_interaction_op"] == "dot" else vectors * width
+    modules = [nn.EmbeddingBag(count, width, mode="sum") for count in rows]
+    for sizes in (bottom, [joined, *top]):
+        modules += [nn.Linear(*pair) for pair in pairwise(sizes)]
+    return nn.ModuleList(modules)
+
+
 def count(config: dict) -> int:
     """Parameters of the class that ``config`` names."""
+    if config.get("model_type") == "dlrm":
+        with torch.device("meta"):
+            return parameters(recommender(config))
     if "_class_name" in config:
         given = {name: value for name, value in config.items() if not name.startswith("_")}
         with torch.device("meta"):
@@ -657,9 +690,11 @@ def random_cases(choose: random.Random) -> list[dict]:
             config = draw(family.fields, choose)
             if model_type.startswith("_"):
                 config = {"_class_name": family.prefix, **config}
-            else:
+            elif family.suffixes:
                 name = family.prefix + family.suffixes[number % len(family.suffixes)]
                 config = {"model_type": model_type, "architectures": [name], **config}
+            else:
+                config = {"model_type": model_type, **config}
             cases.append({"name": f"random-{model_type.strip('_')}-{number}", "config": config})
     return cases
 

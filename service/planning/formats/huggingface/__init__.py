@@ -17,6 +17,7 @@ from service.planning.formats.huggingface import (
     encoder_decoders,
     encoders,
     multimodal,
+    recommender,
     vision,
 )
 from service.planning.formats.huggingface.reader import Family
@@ -28,6 +29,7 @@ FAMILIES: Mapping[str, Family] = {
     **vision.FAMILIES,
     **multimodal.FAMILIES,
     **diffusion.FAMILIES,
+    **recommender.FAMILIES,
 }
 
 _CLASS_OF_DIFFUSERS = "_class_name"
