@@ -20,7 +20,7 @@ from service.planning.formats.huggingface import (
     recommender,
     vision,
 )
-from service.planning.formats.huggingface.reader import Family
+from service.planning.formats.huggingface.reader import ConfigReader, Family
 
 FAMILIES: Mapping[str, Family] = {
     **decoders.FAMILIES,
@@ -61,7 +61,7 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
     class_suffix = _class_suffix(config, family)
     reader = family.reader(config)
     architecture = family.build(reader, class_suffix)
-    context_tokens = reader.size(family.context_field) if family.context_field else None
+    context_tokens = _context_tokens(config, reader, family)
     defaulted = list(reader.defaulted)
     if _CLASS_OF_DIFFUSERS not in config:
         defaulted += [name for name in ("architectures", "model_type") if name not in config]
@@ -71,6 +71,18 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
         class_name=family.prefix + class_suffix,
         context_tokens=context_tokens,
         defaulted=tuple(dict.fromkeys(defaulted)),
+    )
+
+
+def _context_tokens(config: Mapping[str, object], reader: ConfigReader, family: Family) -> int | None:
+    """Tokens that the model was built for; those of its text decoder where it has one inside."""
+    if family.context_field is not None:
+        return reader.size(family.context_field)
+    text = config.get("text_config")
+    if not isinstance(text, Mapping) or text.get("max_position_embeddings") is None:
+        return None
+    return ConfigReader({"max_position_embeddings": text["max_position_embeddings"]}, {}).size(
+        "max_position_embeddings"
     )
 
 

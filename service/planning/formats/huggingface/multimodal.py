@@ -660,6 +660,50 @@ def _llama4(reader: ConfigReader, suffix: str) -> Architecture:
     return _joined(text, image, stem, block, adapter, projector)
 
 
+_GEMMA4_VISION = {
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 12,
+    "head_dim": 64,
+    "pooling_kernel_size": 3,
+    "patch_size": 16,
+    "position_embedding_size": 10_240,
+}
+
+
+def _gemma4(reader: ConfigReader, suffix: str) -> Architecture:
+    if reader.states("audio_config"):
+        raise unsupported("audio_config", "the audio tower is not supported")
+    with nested(reader, "vision_config", _GEMMA4_VISION) as vision:
+        vision.refuse("use_clipped_linears", "attention_bias")
+        hidden, around = vision.size("hidden_size"), norm(vision.size("hidden_size"), "rms")
+        attention = attend(
+            hidden,
+            vision.size("num_attention_heads"),
+            head_size=vision.size("head_dim"),
+            key_value_heads=vision.size("num_key_value_heads"),
+            bias=False,
+            output_bias=False,
+            query_key_norm="head",
+        )
+        feed_forward = mlp(hidden, vision.size("intermediate_size"), gated=True, bias=False)
+        # A table for rows and one for columns.
+        table = learned("positions", hidden, 2 * vision.size("position_embedding_size"))
+        block = Block(
+            layers=(around, attention, around, around, feed_forward, around),
+            count=vision.depth("num_hidden_layers"),
+            over=("image",),
+        )
+        step, pooled = side(vision, "patch_size") or 1, vision.size("pooling_kernel_size")
+        stem = part(patches(3, hidden, step, bias=False), table, over="image")
+    text = _text(reader, suffix, "gemma4_text", ties=True)
+    image = Input(name="image", kind="image", channels=3)
+    projector = part(merge(pooled), linear(hidden, text.width, bias=False), over="image")
+    return _joined(text, image, stem, block, projector)
+
+
 _CLASSES = ("ForConditionalGeneration", "Model")
 
 
@@ -673,6 +717,7 @@ FAMILIES: Mapping[str, Family] = {
     "llava_onevision": _family("LlavaOnevision", partial(_llava, next_one=True, siglip=True)),
     "paligemma": _family("PaliGemma", _paligemma),
     "gemma3": _family("Gemma3", _gemma3),
+    "gemma4": _family("Gemma4", _gemma4),
     "mistral3": _family("Mistral3", _mistral3),
     "idefics3": _family("Idefics3", _idefics3),
     "smolvlm": _family("SmolVLM", _idefics3),
