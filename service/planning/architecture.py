@@ -11,11 +11,14 @@ from service.planning.errors import PlanningError
 from service.planning.layers import (
     Attention,
     FeedForward,
+    LatentAttention,
     Linear,
+    LinearAttention,
     MixtureOfExperts,
     Normalization,
     SimpleLayer,
     Split,
+    StateSpace,
     Tensor,
     vectors,
 )
@@ -42,9 +45,19 @@ LAYER_KINDS: Final[tuple[type[Layer], ...]] = (*get_args(SimpleLayer), Block)
 """The closed list of layer kinds."""
 
 MODELLED_KINDS: Final = frozenset(
-    {Attention.kind, FeedForward.kind, MixtureOfExperts.kind, Normalization.kind, Linear.kind, Block.kind}
+    {
+        Attention.kind,
+        LatentAttention.kind,
+        LinearAttention.kind,
+        StateSpace.kind,
+        FeedForward.kind,
+        MixtureOfExperts.kind,
+        Normalization.kind,
+        Linear.kind,
+        Block.kind,
+    }
 )
-"""Kinds whose work, activations and cache are modelled, beside their tensors."""
+"""Kinds whose work and cache are modelled, beside their tensors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

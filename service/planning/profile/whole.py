@@ -15,8 +15,14 @@ from service.planning.layers import (
     Split,
     Tensor,
 )
-from service.planning.profile.activations import ActivationTerms, block_activations, inner_elements
+from service.planning.profile.activations import (
+    ActivationTerms,
+    activation_terms,
+    block_activations,
+    inner_elements,
+)
 from service.planning.profile.attention import AttentionWork, attention_work
+from service.planning.profile.weights import WeightInventory, weight_inventory
 
 MOST_BLOCKS = 10_000
 """Far beyond the deepest models; a profile keeps a running sum over single blocks."""
@@ -89,6 +95,10 @@ class Profile(NamedTuple):
     inner_elements: float
     """Largest live intermediate per token of any layer, divided by tensor parallelism."""
     unmodelled_kinds: frozenset[str]
+    """Kinds of layers whose work and caches are not known."""
+    unsaved_kinds: frozenset[str]
+    """Kinds of layers whose saved activations are not known."""
+    weights: WeightInventory
     shapes_known: bool = True
     """False for a model of which only the number of parameters is known."""
 
@@ -210,7 +220,15 @@ def profile_of(architecture: Architecture) -> Profile:
         unmodelled_kinds=frozenset(
             layer.kind for block in blocks for layer in block.layers if layer.kind not in MODELLED_KINDS
         ),
+        unsaved_kinds=frozenset(
+            layer.kind for block in blocks for layer in block.layers if not _has_activations(layer)
+        ),
+        weights=weight_inventory(architecture, deep, loose),
     )
+
+
+def _has_activations(layer: Layer) -> bool:
+    return activation_terms.dispatch(type(layer)) is not activation_terms.dispatch(object)
 
 
 _NO_PARAMETERS = StageParameters(0.0, 0.0, 0.0)
@@ -240,6 +258,8 @@ _SHAPELESS = Profile(
     generates=False,
     inner_elements=0.0,
     unmodelled_kinds=frozenset(),
+    unsaved_kinds=frozenset(),
+    weights=WeightInventory(),
     shapes_known=False,
 )
 
@@ -251,4 +271,5 @@ def profile_of_count(parameter_count: int) -> Profile:
         active_parameter_count=parameter_count,
         matmul_flops_per_token=2.0 * parameter_count,
         quantisable_parameters=parameter_count,
+        weights=WeightInventory(parameter_count=parameter_count),
     )
