@@ -59,7 +59,7 @@ def _moved_weights(
     tokens of the whole group.
     """
     stages = Parallelism(tensor=layout.tensor, data=layout.expert, expert=layout.expert)
-    weights = inference_weight_bytes(profile, workload.weight_format, stages)
+    weights = inference_weight_bytes(profile, workload.storage, stages)
     touched = touched_expert_share(profile, tokens * layout.expert)
     return weights.rest + weights.experts * touched
 

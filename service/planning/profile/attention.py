@@ -9,7 +9,7 @@ multiplication and addition, as PyTorch counts them of the plain formulas.
   costs 2 (nope + rope) and a weighted sum 2 v a head; the cache is one compressed vector and one rotary key
   for all heads, on every device of a tensor-parallel group.
 - linear attention (Yang et al. 2024): a state of key x value elements a value head, read, corrected and
-  written for every token (three products of that size, 6 FLOPs an element); the last inputs of the convolution.
+  written for every token (three products of that size, 6 FLOPs an element); the convolution's last inputs.
 - state space (Gu and Dao 2023; Dao and Gu 2024): a state of inner x state elements, decayed, added to and
   read (6 FLOPs an element); the last inputs of the convolution.
 """
@@ -38,7 +38,7 @@ class AttentionWork(NamedTuple):
     whole_cache_elements: int = 0
     """Elements per token that every device of a tensor-parallel group keeps."""
     state_elements: int = 0
-    """Elements of recurrent state of one sequence."""
+    """Elements of recurrent state of one sequence of a model that decodes."""
     convolution_elements: int = 0
     """Elements of the last inputs of a convolution that one sequence keeps."""
     cross: bool = False
@@ -88,23 +88,22 @@ def _work(layer: object, count: int, *, generates: bool) -> AttentionWork | None
         case LinearAttention():
             state = layer.value_heads * layer.key_head_size * layer.value_head_size
             convolved = 2 * layer.key_heads * layer.key_head_size + layer.value_heads * layer.value_head_size
-            return _recurrent(count, layer.value_heads, state, convolved, layer.convolution_width, generates)
+            return _recurrent(
+                count, layer.value_heads, state, convolved, width=layer.convolution_width, generates=generates
+            )
         case StateSpace():
             states = layer.groups * layer.state_size
             convolved = layer.inner_size + (2 * states if layer.heads else 0)
             state = layer.inner_size * layer.state_size
-            return _recurrent(count, layer.heads or 1, state, convolved, layer.convolution_width, generates)
+            return _recurrent(
+                count, layer.heads or 1, state, convolved, width=layer.convolution_width, generates=generates
+            )
         case _:
             return None
 
 
-def _recurrent(  # noqa: PLR0913
-    count: int,
-    heads: int,
-    state: int,
-    convolved: int,
-    width: int,
-    generates: bool,  # noqa: FBT001
+def _recurrent(
+    count: int, heads: int, state: int, convolved: int, *, width: int, generates: bool
 ) -> AttentionWork:
     return AttentionWork(
         layers=count,

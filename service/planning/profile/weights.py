@@ -45,6 +45,9 @@ class StoredWeights(NamedTuple):
 _NOTHING = StoredWeights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
+_NO_FACTS = ModelFacts(1.0, 0, 0, tied=False)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightInventory:
     """What a model holds: matrices inside blocks, and all that no format packs, in elements."""
@@ -63,7 +66,7 @@ class WeightInventory:
     head_whole: float = 0.0
     """Other elements of heads and of what stands outside blocks."""
     tied: tuple[int, int] | None = None
-    facts: ModelFacts = ModelFacts(1.0, 0, 0, tied=False)
+    facts: ModelFacts = _NO_FACTS
     key_value_heads: int = 0
     """Fewest key-value heads of any attention."""
     parameter_count: int = 0
@@ -157,13 +160,14 @@ def weight_inventory(
             copies, inputs, outputs = shape
             key = (module, inputs, outputs, copies * count, tensor.split, heads)
             matrices.setdefault(key, []).extend(layers)
-    tied_head, outer, heads = None, {"split": 0.0, "whole": 0.0, "expert": 0.0}, []
+    tied_head, owned = None, []
+    outer = {"split": 0.0, "whole": 0.0, "expert": 0.0}
     for head in architecture.heads:
         for tensor in head.tensors():
             if tensor.name == "weight" and head.kind in architecture.tied:
                 tied_head = (head.input_size, head.output_size)
             elif tensor.name == "weight" and head.kind == "language_model":
-                heads.append((head.input_size, head.output_size))
+                owned.append((head.input_size, head.output_size))
             else:
                 outer[_part(tensor.split)] += tensor.size
     for block in loose:
@@ -183,7 +187,7 @@ def weight_inventory(
         table_rows=table.vocabulary_size if table else 0,
         table_size=table.size if table else 0,
         table_whole=float(sum(t.size for t in table.tensors() if t.name != "tokens")) if table else 0.0,
-        heads=tuple(heads),
+        heads=tuple(owned),
         head_split=outer["split"],
         head_whole=outer["whole"] + outer["expert"],
         tied=tied_head,

@@ -22,6 +22,7 @@ from service.planning.profile.activations import (
     inner_elements,
 )
 from service.planning.profile.attention import AttentionWork, attention_work
+from service.planning.profile.iteration import live_elements
 from service.planning.profile.weights import WeightInventory, weight_inventory
 
 MOST_BLOCKS = 10_000
@@ -99,6 +100,10 @@ class Profile(NamedTuple):
     unsaved_kinds: frozenset[str]
     """Kinds of layers whose saved activations are not known."""
     weights: WeightInventory
+    iteration_elements: float = 0.0
+    """Largest intermediates per token under inference of any layer, divided by tensor parallelism."""
+    encodes: bool = False
+    """Whether an encoder reads the input and a decoder only its own output, by cross-attention."""
     shapes_known: bool = True
     """False for a model of which only the number of parameters is known."""
 
@@ -224,6 +229,11 @@ def profile_of(architecture: Architecture) -> Profile:
             layer.kind for block in blocks for layer in block.layers if not _has_activations(layer)
         ),
         weights=weight_inventory(architecture, deep, loose),
+        iteration_elements=max(
+            (live_elements(layer) for block in blocks for layer in block.layers), default=0.0
+        ),
+        encodes=any(work.cross for work in attention)
+        and any(not work.causal and not work.cross for work in attention),
     )
 
 

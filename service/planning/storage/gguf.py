@@ -90,62 +90,66 @@ def _use_more_bits(layer: int, depth: int) -> bool:
     return layer < eighth or layer >= 7 * depth // 8 or (layer - eighth) % 3 == 2  # noqa: PLR2004
 
 
+_VALUES: Final = {
+    "q2_k": ("q4_k", "q3_k"),
+    "q2_k_s": ("q4_k", "q2_k"),
+    "q3_k_m": ("q4_k", "q4_k"),
+    "q3_k_l": ("q5_k", "q5_k"),
+    "iq3_xxs": ("q4_k", "iq3_s"),
+    "iq3_xs": ("q4_k", "iq3_s"),
+    "iq3_s": ("q4_k", "iq3_s"),
+    "iq3_m": ("q4_k", "q4_k"),
+    "iq4_nl": ("q5_k", "iq4_nl"),
+    "iq4_xs": ("q5_k", "iq4_xs"),
+    **dict.fromkeys(_LOW, ("q4_k", "q2_k")),
+}
+"""Block format of attention values: where four or more query heads share one, and elsewhere."""
+
+_FIRST_VALUES: Final = {"q3_k_m": (2, "q5_k"), "q4_k_s": (4, "q5_k")}
+"""That of the first layers."""
+
+_DOWNS: Final = {"q2_k": "q3_k", "q3_k_m": "q4_k", "q3_k_l": "q5_k", "iq3_xxs": "q3_k"}
+"""Block format of down projections."""
+
+_FIRST_DOWNS: Final = {
+    "q2_k_s": (8, "q4_k"),
+    "q3_k_m": (16, "q5_k"),
+    "q4_k_s": (8, "q5_k"),
+    "iq3_xxs": (8, "q4_k"),
+    "iq3_m": (8, "q4_k"),
+    "iq4_nl": (8, "q5_k"),
+    "iq4_xs": (8, "q5_k"),
+    **dict.fromkeys(_LOW, (8, "q2_k")),
+}
+"""That of the first layers, one in so many."""
+
+_MORE_BITS: Final = frozenset({"q4_k_m", "q5_k_m"})
+
+
 def _value(file_type: str, base: str, place: Place, facts: ModelFacts) -> str:
     """Block format of the attention values."""
+    if facts.expert_count == _MIXTRAL_EXPERTS:
+        return "q8_0"
     shared = facts.query_heads_per_key_value_head >= _FEW_HEADS
-    block = base
-    if file_type in _LOW:
-        block = "q4_k" if shared or facts.expert_count >= _FEW_HEADS else "q2_k"
-    elif file_type in ("q2_k", "q2_k_s"):
-        block = "q4_k" if shared else ("q3_k" if file_type == "q2_k" else "q2_k")
-    elif file_type == "q3_k_m":
-        block = "q5_k" if place.layer < 2 else "q4_k"  # noqa: PLR2004
-    elif file_type == "iq3_xxs":
-        block = "q4_k" if shared else "iq3_s"
-    elif file_type in ("iq3_xs", "iq3_s") and shared:
-        block = "q4_k"
-    elif file_type == "iq3_m":
-        block = "q4_k"
-    elif file_type == "q3_k_l" or (file_type in ("iq4_nl", "iq4_xs") and shared):
-        block = "q5_k"
-    elif file_type in ("q4_k_m", "q5_k_m") and _use_more_bits(place.layer, place.depth):
+    block = _VALUES.get(file_type, (base, base))[0 if shared else 1]
+    layers, first = _FIRST_VALUES.get(file_type, (0, base))
+    if place.layer < layers:
+        block = first
+    if file_type in _MORE_BITS and _use_more_bits(place.layer, place.depth):
         block = "q6_k"
-    elif file_type == "q4_k_s" and place.layer < 4:  # noqa: PLR2004
-        block = "q5_k"
     if facts.depth == _LLAMA_70B_LAYERS and block in ("q3_k", "q4_k"):
         block = "q5_k"
-    if facts.expert_count == _MIXTRAL_EXPERTS:
-        block = "q8_0"
     return block
 
 
 def _down(file_type: str, base: str, place: Place) -> str:
     """Block format of the down projection."""
-    layer, depth = place.layer, place.depth
-    first_eighth, first_sixteenth = layer < depth // 8, layer < depth // 16
-    if file_type in _LOW:
-        return "q2_k" if first_eighth else base
-    match file_type:
-        case "q2_k":
-            return "q3_k"
-        case "q2_k_s":
-            return "q4_k" if first_eighth else base
-        case "iq3_xxs":
-            return "q4_k" if first_eighth else "q3_k"
-        case "q3_k_m":
-            return "q5_k" if first_sixteenth else "q4_k"
-        case "q3_k_l":
-            return "q5_k"
-        case "iq3_m":
-            return "q4_k" if first_eighth else base
-        case "q4_k_m" | "q5_k_m":
-            return "q6_k" if _use_more_bits(layer, depth) else base
-        case "q4_k_s":
-            return "q5_k" if first_eighth else base
-        case "iq4_nl" | "iq4_xs":
-            return "q5_k" if first_eighth else base
-        case _:
-            return base
+    one_in, first = _FIRST_DOWNS.get(file_type, (0, base))
+    if one_in and place.layer < place.depth // one_in:
+        return first
+    if file_type in _MORE_BITS and _use_more_bits(place.layer, place.depth):
+        return "q6_k"
+    return _DOWNS.get(file_type, base)
 
 
 def _attention_output(file_type: str, base: str, facts: ModelFacts) -> str:

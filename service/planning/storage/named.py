@@ -8,6 +8,7 @@ scale, a matrix an FP32 one).
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from service.planning.precision import ELEMENT_BITS, NumberFormat
@@ -50,8 +51,6 @@ INT8_COLUMNS: Final = scaled_columns(8, 32.0)
 NF4: Final = MatrixScheme(4.0, 32.0, 0.0, 64, matrix_bytes=64.0)
 NF4_DOUBLE: Final = MatrixScheme(4.0, 8.0 + 32.0 / 256.0, 0.0, 64, matrix_bytes=64.0 + 1024.0 + 4.0)
 MXFP4: Final = MatrixScheme(4.0, 8.0, 0.0, 32)
-MXFP4_PADDED: Final = MXFP4._replace(padded_inputs=256)
-"""As vLLM lays it out for its kernels."""
 NVFP4: Final = MatrixScheme(4.0, 8.0, 0.0, 16, matrix_bytes=8.0)
 
 
@@ -103,9 +102,22 @@ PLAIN_FORMATS: Final[Mapping[NumberFormat, WeightFormat]] = {
 }
 """Elements alone, without scales; below 16 bit only matrices inside blocks are narrow."""
 
-_F8, _I8, _F4, _I4 = NumberFormat.FP8, NumberFormat.INT8, NumberFormat.FP4, NumberFormat.INT4
+PADDED_INPUTS: Final = 256
+"""Multiple that vLLM's kernels want the inputs of MXFP4 experts to be."""
 
-MXFP4_ENGINE_FORMAT: Final = uniform("mxfp4", MXFP4_PADDED, _F4, experts_only=True)
+
+def padded(weight_format: WeightFormat) -> WeightFormat:
+    """The format as an engine lays it out whose kernels want the inputs of experts padded."""
+
+    def scheme_of(place: Place, facts: ModelFacts) -> MatrixScheme:
+        scheme = weight_format.scheme_of(place, facts)
+        packed = place.module in EXPERT_MODULES and scheme.element_bits < WIDE.element_bits
+        return scheme._replace(padded_inputs=PADDED_INPUTS) if packed else scheme
+
+    return replace(weight_format, scheme_of=scheme_of)
+
+
+_F8, _I8, _F4, _I4 = NumberFormat.FP8, NumberFormat.INT8, NumberFormat.FP4, NumberFormat.INT4
 
 NAMED_FORMATS: Final[Mapping[str, WeightFormat]] = {
     item.name: item
@@ -125,3 +137,5 @@ NAMED_FORMATS: Final[Mapping[str, WeightFormat]] = {
         uniform("nvfp4", NVFP4, _F4),
     )
 }
+
+MXFP4_ENGINE_FORMAT: Final = padded(NAMED_FORMATS["mxfp4"])
