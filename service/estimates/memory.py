@@ -13,8 +13,8 @@ from service.planning.memory.serving import (
     cache_tokens,
     cache_waste,
     inference_memory,
-    largest_concurrency,
     longest_context,
+    requests_that_fit,
     usable_bytes_of,
 )
 from service.planning.memory.training import (
@@ -60,10 +60,11 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
         per_device = _training_device(components, unknown, catalog.curves.training_overhead)
     else:
         serving = inference_memory(profile, workload, layout)
-        if usable is not None:
-            usable = usable_bytes_of(serving, workload, usable)
-        if usable is not None and not unknown and serving.request_bytes:
-            limits = _serving_limits(resolved, serving, usable, notes)
+        limit = usable
+        if limit is not None:
+            usable = usable_bytes_of(serving, workload, limit)
+        if usable is not None and limit is not None and not unknown and serving.request_bytes:
+            limits = _serving_limits(resolved, serving, (usable, limit), notes)
         elif not unknown and not serving.request_bytes:
             notes.gap("/limits", "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
         per_device = _serving_device(serving, resolved, unknown, catalog)
@@ -84,8 +85,8 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     if isinstance(workload, TrainingWorkload) and answer.get("fits"):
         _warn_of_wide_gradients(answer["headroom_bytes"], stages[0], workload, notes)
     if answer.get("fits") is False and usable is not None:
-        limit = usable_bytes(cluster, workload)
-        answer["advice"] = list(_advice(resolved, cluster, limit or usable, catalog.curves.training_overhead))
+        share = usable_bytes(cluster, workload) or usable
+        answer["advice"] = list(_advice(resolved, cluster, share, catalog.curves.training_overhead))
     return answer
 
 
@@ -209,10 +210,14 @@ def _training_limits(
     }
 
 
-def _serving_limits(resolved: Resolved, memory: ServingMemory, usable: float, notes: Notes) -> MemoryLimits:
+def _serving_limits(
+    resolved: Resolved, memory: ServingMemory, room: tuple[float, float], notes: Notes
+) -> MemoryLimits:
+    """Limits in the bytes that may be used as asked, and in the engine's share of the device."""
     layout, workload = resolved.layout, resolved.workload
+    usable, limit = room
     assert isinstance(workload, InferenceWorkload)  # noqa: S101
-    most = largest_concurrency(memory, usable, workload.most_requests)
+    most = requests_that_fit(resolved.model.profile, workload, layout, limit)
     limits: MemoryLimits = {"max_concurrency": most * layout.data}
     if not memory.sequence_cache_bytes:
         detail = "the model keeps a state of each request and no tokens"

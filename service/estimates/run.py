@@ -6,7 +6,7 @@ from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
 from service.planning.errors import PlanningError
 from service.planning.inference import ServingTime, serving_time
-from service.planning.memory.serving import inference_memory, largest_concurrency, usable_bytes_of
+from service.planning.memory.serving import inference_memory, requests_that_fit, usable_bytes_of
 from service.planning.memory.training import training_memory
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.training import (
@@ -186,10 +186,14 @@ def _held(run: Run, workload: InferenceWorkload) -> InferenceWorkload:
     layout = run.resolved.layout
     memory = inference_memory(run.resolved.model.profile, workload, layout)
     limit = usable_bytes(run.cluster, workload)
-    usable = None if limit is None else usable_bytes_of(memory, workload, limit)
-    if usable is None or memory.total_bytes <= usable:
+    if limit is None:
         return workload
-    most = largest_concurrency(memory, usable, workload.most_requests) if memory.request_bytes else 0
+    usable = usable_bytes_of(memory, workload, limit)
+    if memory.total_bytes <= usable:
+        return workload
+    most = (
+        requests_that_fit(run.resolved.model.profile, workload, layout, limit)
+    )
     if most == 0:
         _warn_too_large(run.notes, memory.total_bytes, usable)
         return workload

@@ -71,6 +71,8 @@ class EngineBuffers(NamedTuple):
     """Of captured CUDA graphs."""
     weights_factor: float = 1.0
     """Weights held over weights stored."""
+    iteration_factor: float = 1.0
+    """Live intermediates over those of the widest layer."""
 
 
 class EngineRules(NamedTuple):

@@ -94,11 +94,19 @@ def test_advice_makes_it_fit(asked):
         "ZERO_3": ({}, {"sharding": "zero_3"}),
         "ZERO_3_FULL_RECOMPUTATION": ({"recomputation": {"strategy": "full"}}, {"sharding": "zero_3"}),
         "FP8_WEIGHTS": ({"weight_precision": "fp8"}, {}),
+        "INT4_WEIGHTS": ({"weight_format": "awq_int4_g128"}, {}),
         "FP8_KV_CACHE": ({"kv_cache_precision": "fp8"}, {}),
         "CONCURRENCY_1": ({"concurrency": 1}, {}),
     }
     for advice in answer["advice"]:
-        workload, parallelism = changes[advice["code"]]
+        if "MORE_TENSOR_PARALLELISM" in advice["code"]:
+            continue
+        workload, parallelism = {}, {}
+        for code in advice["code"].split("_AND_"):
+            workload |= changes[code][0]
+            parallelism |= changes[code][1]
+        if "weight_format" in workload:
+            workload.pop("weight_precision", None)
         again = {
             **asked,
             "workload": {**asked["workload"], **workload},

@@ -7,6 +7,7 @@ stage is reported.
 """
 
 import math
+from bisect import bisect_left
 from typing import Any, NamedTuple
 
 from service.planning.engines import EngineBuffers, EngineRules, Reservation
@@ -282,7 +283,7 @@ def inference_memory(
         weights=weights,
         requests=requests,
         sequence_cache_bytes=sequence,
-        iteration_bytes=_iteration_bytes(profile, workload, layout),
+        iteration_bytes=_iteration_bytes(profile, workload, layout) * taken.iteration_factor,
         request_logits_bytes=profile.vocabulary_size * taken.sampler_bytes_per_logit,
         sequence_state_bytes=share * state_bytes(profile, workload.state_format, tensor=tensor),
     )
@@ -381,6 +382,31 @@ def largest_concurrency(memory: ServingMemory, usable_bytes: float, most_request
         beside_iteration = (room - memory.iteration_bytes) / sequence
         most = whole_units(min(beside_iteration, room / (sequence + memory.request_logits_bytes)))
     return most if most_requests is None else min(most, most_requests)
+
+
+def requests_that_fit(
+    profile: Profile, workload: InferenceWorkload, layout: Parallelism, limit_bytes: float
+) -> int:
+    """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``.
+
+    0 for a model that keeps nothing of a request.
+    """
+    memory = inference_memory(profile, workload, layout)
+    most = workload.most_requests
+    if not memory.request_bytes:
+        return 0
+    if workload.rules.name is None or memory.sampler_requests:
+        return largest_concurrency(memory, usable_bytes_of(memory, workload, limit_bytes), most)
+
+    def fits(requests: int) -> bool:
+        asked = workload._replace(concurrency=requests * layout.data)
+        held = inference_memory(profile, asked, layout)
+        return held.total_bytes <= usable_bytes_of(held, asked, limit_bytes)
+
+    # What drawing tokens takes, or passing prompts, grows with the requests: no closed form.
+    beyond = whole_units(limit_bytes / workload.memory_fraction / memory.request_bytes) + 1
+    beyond = beyond if most is None else min(beyond, most + 1)
+    return bisect_left(range(1, beyond), x=True, key=lambda requests: not fits(requests))
 
 
 def cache_tokens(memory: ServingMemory, usable_bytes: float, workload: InferenceWorkload) -> int:

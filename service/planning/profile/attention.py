@@ -95,8 +95,10 @@ def _work(layer: object, count: int, *, generates: bool) -> AttentionWork | None
             states = layer.groups * layer.state_size
             convolved = layer.inner_size + (2 * states if layer.heads else 0)
             state = layer.inner_size * layer.state_size
+            # Mamba 1 has no heads: its channels are independent.
+            heads = layer.heads or layer.inner_size
             return _recurrent(
-                count, layer.heads or 1, state, convolved, width=layer.convolution_width, generates=generates
+                count, heads, state, convolved, width=layer.convolution_width, generates=generates
             )
         case _:
             return None

@@ -54,11 +54,6 @@ MXFP4: Final = MatrixScheme(4.0, 8.0, 0.0, 32)
 NVFP4: Final = MatrixScheme(4.0, 8.0, 0.0, 16, matrix_bytes=8.0)
 
 
-def _wide(facts: ModelFacts, size: int) -> MatrixScheme:
-    del facts, size
-    return WIDE
-
-
 def uniform(
     name: str,
     scheme: MatrixScheme,
