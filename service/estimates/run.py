@@ -191,9 +191,7 @@ def _held(run: Run, workload: InferenceWorkload) -> InferenceWorkload:
     usable = usable_bytes_of(memory, workload, limit)
     if memory.total_bytes <= usable:
         return workload
-    most = (
-        requests_that_fit(run.resolved.model.profile, workload, layout, limit)
-    )
+    most = requests_that_fit(run.resolved.model.profile, workload, layout, limit)
     if most == 0:
         _warn_too_large(run.notes, memory.total_bytes, usable)
         return workload
