@@ -51,6 +51,9 @@ def plan_run(question: ThroughputQuestion, catalog: Catalog) -> Run:
     if isinstance(resolved.workload, TrainingWorkload):
         is_assumed = isinstance(question.efficiency, AssumedEfficiency)
         return _trained(run, resolved.workload, efficiency, catalog, is_assumed=is_assumed)
+    if resolved.workload.draft is not None:
+        detail = "the draft model takes memory here; what it saves or costs in time is not modelled"
+        notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
     return _served(run, resolved.workload, efficiency, catalog)
 
 

@@ -96,6 +96,8 @@ class EngineRules(NamedTuple):
     block_tokens: int = 16
     padded_mxfp4: bool = False
     """Whether kernels want the inputs of MXFP4 experts padded to 256."""
+    table_on_host: bool = False
+    """Whether a token table that is no head stays in the host's memory."""
     element_bytes: int = 2
     """Of intermediates."""
     all_logits: bool = False
@@ -160,6 +162,7 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 window_slack=True,
                 memory_fraction=1.0,
                 block_tokens=256,
+                table_on_host=True,
                 element_bytes=4,
                 all_logits=True,
             )

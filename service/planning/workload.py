@@ -91,6 +91,10 @@ class InferenceWorkload(NamedTuple):
     cuda_graphs: bool = True
     draft: Draft | None = None
     adapters: Adapters | None = None
+    reserved_tokens: int = 0
+    """Tokens that a request takes at least, where the cache is no paged one."""
+    device_layers: int | None = None
+    """Blocks that lie on the device; the others on the host. None for all."""
 
     @property
     def storage(self) -> WeightFormat:
@@ -100,7 +104,7 @@ class InferenceWorkload(NamedTuple):
     @property
     def context_tokens(self) -> float:
         """Tokens that a request holds in the cache when it ends, in whole blocks."""
-        tokens = int(self.input_tokens + self.output_tokens)
+        tokens = max(int(self.input_tokens + self.output_tokens), self.reserved_tokens)
         return float(-(-tokens // self.block_tokens) * self.block_tokens)
 
     def requests_per_replica(self, replicas: int) -> int:

@@ -372,6 +372,8 @@ def _under_engine(
         most_requests=bounds.most_requests if requests is MISSING else requests,
         block_tokens=rules.block_tokens if block is MISSING else block,
         cuda_graphs=engine.cuda_graphs,
+        reserved_tokens=0 if length is MISSING or rules.paged else length,
+        device_layers=None if engine.device_layers is MISSING else engine.device_layers,
     )
 
 

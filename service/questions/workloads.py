@@ -104,7 +104,11 @@ class Engine(Input):
     max_batched_tokens: Size | MISSING = MISSING
     """Most tokens of one iteration. Defaults to the engine's by version and device, else 8192."""
     max_model_len: Size | MISSING = MISSING
-    """Longest sequence that the engine is started for. Defaults to the model's."""
+    """Longest sequence that the engine is started for; each request takes all of it where the cache is not
+    paged (llama.cpp, transformers). Defaults to the model's, there to the request's length."""
+    device_layers: Annotated[int, Field(ge=0, le=10_000, json_schema_extra=_INT64)] | MISSING = MISSING
+    """Blocks of the model on the device, the others with their cache on the host (llama.cpp). All when left
+    out."""
 
 
 class DraftModel(Input):

@@ -36,7 +36,7 @@ from service.planning.operators import forward_flops_per_token
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
 from service.planning.profile import profile_of
-from service.planning.storage import NAMED_FORMATS, BlockFormat
+from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS, BlockFormat
 from service.planning.workload import Adapters, Draft, InferenceWorkload
 
 GIB = 2**30
@@ -350,6 +350,24 @@ class TestEngines:
         assert memory.workspace == 258.5 * 2**20
         assert memory.sampler == 0
         assert usable_bytes_of(memory, workload, 24.0 * GIB) == 24 * GIB
+
+    def test_the_table_of_llama_cpp_stays_on_the_host(self):
+        """Llama-3.1-8B in Q4_K_M: 4,403.49 MiB on the device, 281.81 MiB of table on the host."""
+        stored = GGUF_FORMATS["gguf_q4_k_m"]
+        workload = served(EngineName.LLAMA_CPP, stored=stored)
+        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        table = published("llama-3.1-8b").weights.stored(stored).table_split
+        assert table / 2**20 == pytest.approx(281.81, abs=0.01)
+        assert memory.weights / 2**20 == pytest.approx(4403.49, abs=0.05)
+        half = inference_memory(published("llama-3.1-8b"), workload._replace(device_layers=16), Parallelism())
+        assert half.weights == memory.weights / 2
+        assert half.kv_cache == memory.kv_cache / 2
+
+    def test_a_contiguous_cache_is_taken_whole(self):
+        workload = served(EngineName.LLAMA_CPP, reserved_tokens=8192)
+        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        assert memory.kv_cache == 2**30
+        assert cache_waste(memory, workload).waste_bytes_per_request > 0.8 * 2**30
 
     def test_a_prompt_passes_transformers_whole(self):
         workload = served(EngineName.TRANSFORMERS, input_tokens=6144.0, output_tokens=2048.0)

@@ -267,7 +267,11 @@ def inference_memory(
     taken = workload.buffers if buffers is None else buffers
     share = stage_share(profile, layout)
     context, source = _lengths(profile, workload)
-    weights = inference_weight_bytes(profile, workload.storage, layout).total * taken.weights_factor
+    sizes = inference_weight_bytes(profile, workload.storage, layout)
+    weights = sizes.total - (sizes.table if rules.table_on_host else 0.0)
+    if workload.device_layers is not None:
+        held = min(1.0, workload.device_layers / max(profile.block_count, 1))
+        weights, share = weights * held, share * held
     requests = workload.requests_per_replica(layout.data)
     tokens = workload.batched_tokens
     sequence = share * key_value_bytes(
@@ -280,7 +284,7 @@ def inference_memory(
         batched_tokens=tokens,
     )
     memory = ServingMemory(
-        weights=weights,
+        weights=weights * taken.weights_factor,
         requests=requests,
         sequence_cache_bytes=sequence,
         iteration_bytes=_iteration_bytes(profile, workload, layout) * taken.iteration_factor,
