@@ -47,8 +47,8 @@ FEATURES = {room for rooms in ORDER[2:-1] for room in rooms}
 
 PLANNING_ORDER = (
     {"errors", "units"},
-    {"quantity", "precision"},
-    {"curves", "layers"},
+    {"quantity", "precision", "engines"},
+    {"curves", "layers", "storage"},
     {"architecture"},
     {"profile"},
     {"cluster", "parallelism", "workload"},

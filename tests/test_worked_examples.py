@@ -15,6 +15,7 @@ from service.planning.architecture import Architecture, Block, Embeddings
 from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs, charge
 from service.planning.layers import Attention, FeedForward
+from service.planning.memory.serving import key_value_bytes
 from service.planning.memory.training import state_bytes_per_parameter
 from service.planning.operators import (
     arithmetic_intensity,
@@ -24,8 +25,15 @@ from service.planning.operators import (
     step_flops,
 )
 from service.planning.power import energy_kwh, facility_kwh, power_watts
-from service.planning.precision import TRAINING_RECIPES, Optimizer, TrainingPrecision
+from service.planning.precision import (
+    ELEMENT_BYTES,
+    TRAINING_RECIPES,
+    NumberFormat,
+    Optimizer,
+    TrainingPrecision,
+)
 from service.planning.profile import profile_of, profile_of_count
+from service.planning.storage import PLAIN_FORMATS
 from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_seconds, utilization_of
 
 HERE = Path(__file__).parent
@@ -302,6 +310,33 @@ def grid(i):
         "facility_kwh": facility,
         "co2_t": location_based_kg_co2e(facility, i["g_per_kwh"] / 1000) / 1000,
     }
+
+
+@example("mlsys-kv-cache")
+def kv_cache(i):
+    shape = {"hidden_size": i["H"] * i["D"], "query_heads": i["H"], "key_value_heads": i["H"]}
+    attention = Attention(head_size=i["D"], **shape)
+    profile = profile_of(Architecture(layers=(Block(layers=(attention,), count=i["L"]),)))
+    size = i["B"] * key_value_bytes(profile, i["S"], NumberFormat.FP16)
+    assert ELEMENT_BYTES[NumberFormat.FP16] == i["b"]
+    return {"bytes_": size, "gb": size / 1e9}
+
+
+@example("sum-quant-8x")
+def quantised(_):
+    one = profile_of_count(10**9).weights
+    wide, narrow = (one.stored(PLAIN_FORMATS[n]).total for n in (NumberFormat.FP32, NumberFormat.INT4))
+    return {"ratio": wide / narrow}
+
+
+@example("gpt2-qkv-flops")
+def query_key_value_flops(i):
+    hidden = i["hidden_dim"]
+    attention = Attention(hidden_size=hidden, query_heads=25, key_value_heads=25, head_size=hidden // 25)
+    projections = [tensor for tensor in attention.tensors() if tensor.name != "output"]
+    per_token = sum(tensor.size * tensor.multiplied for tensor in projections)
+    macs = per_token * i["batch"] * i["seq_len"]
+    return {"macs_qkv": macs, "flops_qkv": 2 * macs}
 
 
 RESTATED = {

@@ -1,6 +1,8 @@
 """Does it fit?"""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any
 
 from pydantic import MISSING
 
@@ -9,9 +11,11 @@ from service.planning.curves import Share
 from service.planning.memory.serving import (
     ServingMemory,
     cache_tokens,
+    cache_waste,
     inference_memory,
-    largest_concurrency,
     longest_context,
+    requests_that_fit,
+    usable_bytes_of,
 )
 from service.planning.memory.training import (
     StageMemory,
@@ -22,11 +26,12 @@ from service.planning.memory.training import (
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 from service.planning.profile import Profile
-from service.planning.quantity import Basis, Quantity, Spread, combine, probability_at_most, scaled
+from service.planning.quantity import Basis, Quantity, combine, probability_at_most, scaled
+from service.planning.storage import CACHE_FORMATS, NAMED_FORMATS, PLAIN_FORMATS
 from service.planning.units import GIGABYTE_BYTES
 from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity, whole
-from service.questions.answers import DeviceMemory, MemoryAnswer, MemoryComponent, MemoryLimits
+from service.questions.answers import CacheAnswer, DeviceMemory, MemoryAnswer, MemoryComponent, MemoryLimits
 from service.questions.base import Advice
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion
@@ -55,12 +60,14 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
         per_device = _training_device(components, unknown, catalog.curves.training_overhead)
     else:
         serving = inference_memory(profile, workload, layout)
-        components = _serving_components(serving)
-        if usable is not None and not unknown and serving.sequence_cache_bytes:
-            limits = _serving_limits(resolved, serving, usable, notes)
-        elif not unknown and not serving.sequence_cache_bytes:
+        limit = usable
+        if limit is not None:
+            usable = usable_bytes_of(serving, workload, limit)
+        if usable is not None and limit is not None and not unknown and serving.request_bytes:
+            limits = _serving_limits(resolved, serving, (usable, limit), notes)
+        elif not unknown and not serving.request_bytes:
             notes.gap("/limits", "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
-        per_device = _serving_device(components, unknown, catalog.curves.inference_memory)
+        per_device = _serving_device(serving, resolved, unknown, catalog)
     answer: MemoryAnswer = {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
@@ -72,11 +79,14 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
+    if isinstance(workload, InferenceWorkload) and serving.sequence_cache_bytes and not unknown:
+        answer["kv_cache"] = _cache(serving, workload)
     _add_verdict(answer, cluster, usable, notes)
     if isinstance(workload, TrainingWorkload) and answer.get("fits"):
         _warn_of_wide_gradients(answer["headroom_bytes"], stages[0], workload, notes)
     if answer.get("fits") is False and usable is not None:
-        answer["advice"] = list(_advice(resolved, usable, catalog.curves.training_overhead))
+        share = usable_bytes(cluster, workload) or usable
+        answer["advice"] = list(_advice(resolved, cluster, share, catalog.curves.training_overhead))
     return answer
 
 
@@ -85,15 +95,17 @@ def _unknown_components(
 ) -> frozenset[str]:
     """Components that the model's description does not give."""
     training = isinstance(workload, TrainingWorkload)
-    names = frozenset({"activations", "logits"} if training else {"kv_cache", "workspace"})
+    names = frozenset({"activations", "logits"} if training else {"kv_cache", "state", "workspace"})
+    unmodelled = profile.unmodelled_kinds | (profile.unsaved_kinds if training else frozenset())
     if not profile.shapes_known:
         code, detail = "ARCHITECTURE_REQUIRED", "a parameter count says nothing of shapes"
-    elif profile.unmodelled_kinds:
-        kinds = ", ".join(sorted(profile.unmodelled_kinds))
+    elif unmodelled:
+        kinds = ", ".join(sorted(unmodelled))
         code, detail = "LAYER_KIND_NOT_MODELLED", f"not modelled for layers of kind {kinds}"
     else:
         return frozenset()
-    notes.gap("/per_device/total_bytes", code, f"{' and '.join(sorted(names))}: {detail}")
+    named = sorted(names - {"state"})
+    notes.gap("/per_device/total_bytes", code, f"{' and '.join(named)}: {detail}")
     return names
 
 
@@ -111,6 +123,29 @@ def _serving_components(memory: ServingMemory) -> Iterator[tuple[str, float]]:
     yield "weights", memory.weights
     yield "kv_cache", memory.kv_cache
     yield "workspace", memory.workspace
+    rest = {
+        "state": memory.state,
+        "draft_weights": memory.draft_weights,
+        "draft_kv_cache": memory.draft_kv_cache,
+        "adapters": memory.adapters,
+        "sampler": memory.sampler,
+        "cuda_graphs": memory.cuda_graphs,
+        "communication": memory.communication,
+        "runtime": memory.runtime,
+        "context": memory.context,
+    }
+    yield from ((name, size) for name, size in rest.items() if size)
+
+
+def _cache(memory: ServingMemory, workload: InferenceWorkload) -> CacheAnswer:
+    waste = cache_waste(memory, workload)
+    return {
+        "allocation": "paged" if workload.rules.paged else "contiguous",
+        "block_tokens": workload.block_tokens,
+        "bytes_per_token": waste.bytes_per_token,
+        "bytes_per_request": whole(waste.bytes_per_request),
+        "waste_bytes_per_request": whole(waste.waste_bytes_per_request),
+    }
 
 
 def _parts(components: Iterator[tuple[str, float]], unknown: frozenset[str]) -> list[MemoryComponent]:
@@ -136,15 +171,25 @@ def _training_device(
 
 
 def _serving_device(
-    components: Iterator[tuple[str, float]], unknown: frozenset[str], spread: Spread
+    memory: ServingMemory, resolved: Resolved, unknown: frozenset[str], catalog: Catalog
 ) -> DeviceMemory:
-    parts = _parts(components, unknown)
+    parts = _parts(_serving_components(memory), unknown)
     known = sum(part["bytes"] for part in parts)
     if unknown:
         return {"known_bytes": known, "components": parts}
-    # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.
-    cache = sum(part["bytes"] for part in parts if part["name"] == "kv_cache")
-    total = combine(lambda size: size + cache, spread.around(float(known - cache), Basis.DATASHEET))
+    workload = resolved.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    if workload.rules.name is not None:
+        low, high = (
+            inference_memory(resolved.model.profile, workload, resolved.layout, buffers).total_bytes
+            for buffers in catalog.curves.serving_buffers(workload.rules.name)[::2]
+        )
+        total = Quantity(float(known), min(low, known), max(high, known), Basis.REFERENCE)
+    else:
+        # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.
+        cache = sum(part["bytes"] for part in parts if part["name"] in ("kv_cache", "state"))
+        beside = catalog.curves.inference_memory.around(float(known - cache), Basis.DATASHEET)
+        total = combine(lambda size: size + cache, beside)
     return {"known_bytes": known, "components": parts, "total_bytes": quantity(total)}
 
 
@@ -165,13 +210,20 @@ def _training_limits(
     }
 
 
-def _serving_limits(resolved: Resolved, memory: ServingMemory, usable: float, notes: Notes) -> MemoryLimits:
+def _serving_limits(
+    resolved: Resolved, memory: ServingMemory, room: tuple[float, float], notes: Notes
+) -> MemoryLimits:
+    """Limits in the bytes that may be used as asked, and in the engine's share of the device."""
     layout, workload = resolved.layout, resolved.workload
+    usable, limit = room
     assert isinstance(workload, InferenceWorkload)  # noqa: S101
-    limits: MemoryLimits = {
-        "max_concurrency": largest_concurrency(memory, usable) * layout.data,
-        "kv_cache_tokens": cache_tokens(memory, usable, workload) * layout.data,
-    }
+    most = requests_that_fit(resolved.model.profile, workload, layout, limit)
+    limits: MemoryLimits = {"max_concurrency": most * layout.data}
+    if not memory.sequence_cache_bytes:
+        detail = "the model keeps a state of each request and no tokens"
+        notes.gap("/limits/kv_cache_tokens", "NO_KV_CACHE", detail)
+        return limits
+    limits["kv_cache_tokens"] = cache_tokens(memory, usable, workload) * layout.data
     longest = longest_context(resolved.model.profile, workload, layout, memory, usable)
     if longest is None:
         detail = "every layer's window is full before the memory is: no length takes more"
@@ -231,29 +283,28 @@ def _warn_of_wide_gradients(
         )
 
 
-def _advice(resolved: Resolved, usable: float, overhead: Share) -> Iterator[Advice]:
-    """Single changes that bring the fullest device below the limit."""
+def _advice(resolved: Resolved, cluster: Cluster | None, usable: float, overhead: Share) -> Iterator[Advice]:
+    """Changes that bring the fullest device below the limit: single ones, else the smallest sets."""
     profile, workload, layout = resolved.model.profile, resolved.workload, resolved.layout
     if not profile.shapes_known or profile.unmodelled_kinds:
         return
     if isinstance(workload, TrainingWorkload):
-        changes = _training_changes(workload, layout)
-        totals = {
-            name: training_memory(profile, changed, changed_layout)[0].total_bytes * (1.0 + overhead.value)
-            for name, changed, changed_layout in changes
-        }
-    else:
-        totals = {
-            name: inference_memory(profile, changed, layout).total_bytes
-            for name, changed in _serving_changes(workload)
-        }
-    for name, total in totals.items():
-        if total <= usable:
-            yield {
-                "code": name.upper(),
-                "detail": f"{_CHANGES[name]} takes {total / GIGABYTE_BYTES:.1f} GB of the "
-                f"{usable / GIGABYTE_BYTES:.1f} GB that may be used",
-            }
+        if profile.unsaved_kinds:
+            return
+        for name, changed, changed_layout in _training_changes(workload, layout):
+            total = training_memory(profile, changed, changed_layout)[0].total_bytes * (1.0 + overhead.value)
+            if total <= usable:
+                yield _change(name.upper(), _CHANGES[name], total, usable)
+        return
+    yield from _serving_advice(profile, workload, layout, cluster, usable)
+
+
+def _change(code: str, change: str, total: float, usable: float) -> Advice:
+    return {
+        "code": code,
+        "detail": f"{change} takes {total / GIGABYTE_BYTES:.1f} GB of the "
+        f"{usable / GIGABYTE_BYTES:.1f} GB that may be used",
+    }
 
 
 _CHANGES = {
@@ -262,10 +313,82 @@ _CHANGES = {
     "zero_1": "sharding the optimizer states (ZeRO 1)",
     "zero_3": "sharding weights, gradients and optimizer states (ZeRO 3)",
     "zero_3_full_recomputation": "ZeRO 3 with all activations recomputed",
-    "fp8_weights": "storing the weights in FP8",
+    "fewer_sequences": "reserving room for the requests asked for only (max_num_seqs)",
+    "smaller_batches": "at most 2048 tokens in an iteration (max_batched_tokens)",
     "fp8_kv_cache": "storing the KV cache in FP8",
+    "fp8_weights": "storing the weights in FP8",
+    "int4_weights": "storing the weights in 4 bit (AWQ, groups of 128)",
+    "more_tensor_parallelism": "more tensor parallelism on the same devices",
     "concurrency_1": "one request at a time on each replica",
 }
+
+_LARGEST_SET = 3
+_MOST_SETS = 5
+_SMALL_BATCH = 2048
+
+
+def _serving_advice(
+    profile: Profile, workload: InferenceWorkload, layout: Parallelism, cluster: Cluster | None, limit: float
+) -> Iterator[Advice]:
+    """Single changes that fit, else the sets of two or three, those that cost least first."""
+    changes = dict(_serving_changes(profile, workload, layout, cluster))
+    for size in range(1, _LARGEST_SET + 1):
+        found = 0
+        for names in combinations(changes, size):
+            changed, changed_layout = workload, layout
+            for name in names:
+                changed, changed_layout = changes[name](changed, changed_layout)
+            memory = inference_memory(profile, changed, changed_layout)
+            usable = usable_bytes_of(memory, changed, limit)
+            if memory.total_bytes <= usable and found < _MOST_SETS + len(changes):
+                found += 1
+                text = " with ".join(_CHANGES[name] for name in names)
+                yield _change("_AND_".join(names).upper(), text, memory.total_bytes, usable)
+        if found:
+            return
+
+
+_Served = tuple[InferenceWorkload, Parallelism]
+
+
+def _serving_changes(
+    profile: Profile, workload: InferenceWorkload, layout: Parallelism, cluster: Cluster | None
+) -> Iterator[tuple[str, Callable[[InferenceWorkload, Parallelism], _Served]]]:
+    """What may be changed, that which costs least first."""
+
+    def to(**changed: Any) -> Callable[[InferenceWorkload, Parallelism], _Served]:  # noqa: ANN401
+        return lambda asked, laid_out: (asked._replace(**changed), laid_out)
+
+    needed = workload.requests_per_replica(layout.data)
+    if workload.rules.samples_at_start and (workload.most_requests or 0) > needed:
+        yield "fewer_sequences", to(most_requests=needed)
+    if workload.rules.name is not None and workload.batched_tokens > _SMALL_BATCH:
+        yield "smaller_batches", to(batched_tokens=_SMALL_BATCH)
+    if CACHE_FORMATS[workload.cache_format].element_bytes > 1.0:
+        yield "fp8_kv_cache", to(cache_format=NumberFormat.FP8)
+    bits = workload.storage.mean_bits
+    for name, packed, width in (
+        ("fp8_weights", PLAIN_FORMATS[NumberFormat.FP8], 8.0),
+        ("int4_weights", NAMED_FORMATS["awq_int4_g128"], 5.0),
+    ):
+        if bits > width:
+            yield name, to(weight_format=packed.compute, stored=packed)
+    wider = _wider(profile, layout, cluster)
+    if wider is not None:
+        yield "more_tensor_parallelism", lambda asked, _: (asked, wider)
+    if workload.concurrency > layout.data:
+        yield "concurrency_1", to(concurrency=1)
+
+
+def _wider(profile: Profile, layout: Parallelism, cluster: Cluster | None) -> Parallelism | None:
+    """The widest tensor parallelism that a node and the heads allow, replicas given up for it."""
+    most = cluster.accelerators_per_node if cluster else 1
+    for tensor in range(most, layout.tensor, -1):
+        devices = layout.tensor * layout.data
+        divides = devices % tensor == 0 and (devices // tensor) % layout.expert == 0
+        if divides and all(work.query_heads % tensor == 0 for work in profile.attention):
+            return layout._replace(tensor=tensor, data=devices // tensor)
+    return None
 
 
 def _training_changes(
@@ -282,9 +405,3 @@ def _training_changes(
             yield sharding.value, workload, sharded
             if sharding is Sharding.ZERO_3:
                 yield "zero_3_full_recomputation", recomputed, sharded
-
-
-def _serving_changes(workload: InferenceWorkload) -> Iterator[tuple[str, InferenceWorkload]]:
-    yield "fp8_weights", workload._replace(weight_format=NumberFormat.FP8)
-    yield "fp8_kv_cache", workload._replace(cache_format=NumberFormat.FP8)
-    yield "concurrency_1", workload._replace(concurrency=1)

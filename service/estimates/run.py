@@ -6,7 +6,7 @@ from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
 from service.planning.errors import PlanningError
 from service.planning.inference import ServingTime, serving_time
-from service.planning.memory.serving import inference_memory, largest_concurrency
+from service.planning.memory.serving import inference_memory, requests_that_fit, usable_bytes_of
 from service.planning.memory.training import training_memory
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.training import (
@@ -51,6 +51,9 @@ def plan_run(question: ThroughputQuestion, catalog: Catalog) -> Run:
     if isinstance(resolved.workload, TrainingWorkload):
         is_assumed = isinstance(question.efficiency, AssumedEfficiency)
         return _trained(run, resolved.workload, efficiency, catalog, is_assumed=is_assumed)
+    if resolved.workload.draft is not None:
+        detail = "the draft model takes memory here; what it saves or costs in time is not modelled"
+        notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
     return _served(run, resolved.workload, efficiency, catalog)
 
 
@@ -185,10 +188,13 @@ def _held(run: Run, workload: InferenceWorkload) -> InferenceWorkload:
     """The workload with as many requests at a time as the cache holds."""
     layout = run.resolved.layout
     memory = inference_memory(run.resolved.model.profile, workload, layout)
-    usable = usable_bytes(run.cluster, workload)
-    if usable is None or memory.total_bytes <= usable:
+    limit = usable_bytes(run.cluster, workload)
+    if limit is None:
         return workload
-    most = largest_concurrency(memory, usable) if memory.sequence_cache_bytes else 0
+    usable = usable_bytes_of(memory, workload, limit)
+    if memory.total_bytes <= usable:
+        return workload
+    most = requests_that_fit(run.resolved.model.profile, workload, layout, limit)
     if most == 0:
         _warn_too_large(run.notes, memory.total_bytes, usable)
         return workload

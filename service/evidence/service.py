@@ -6,6 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 from service.planning.curves import ReferenceCurves, Share
+from service.planning.engines import EngineName
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Spread
 
@@ -24,7 +25,17 @@ def reference_curves() -> ReferenceCurves:
     }
     pooled = {entry["recomputation"]: _share(entry) for entry in document.pop("training_pooled")}
     measured = frozenset(document.pop("serving_generations"))
+    engines = {
+        EngineName(engine): {name: _share(entry) for name, entry in quantities.items()}
+        for engine, quantities in document.pop("serving_memory").items()
+    }
     single: dict[str, Any] = {
         name: _share(entry) if "value" in entry else Spread(**entry) for name, entry in document.items()
     }
-    return ReferenceCurves(training=training, training_pooled=pooled, serving_generations=measured, **single)
+    return ReferenceCurves(
+        training=training,
+        training_pooled=pooled,
+        serving_generations=measured,
+        serving_memory=engines,
+        **single,
+    )

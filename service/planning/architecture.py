@@ -11,12 +11,15 @@ from service.planning.errors import PlanningError
 from service.planning.layers import (
     Attention,
     FeedForward,
+    LatentAttention,
     LearnedVectors,
     Linear,
+    LinearAttention,
     MixtureOfExperts,
     Normalization,
     SimpleLayer,
     Split,
+    StateSpace,
     Tensor,
     vectors,
 )
@@ -58,6 +61,9 @@ LAYER_KINDS: Final[tuple[type[Layer], ...]] = (*get_args(SimpleLayer), Block)
 MODELLED_KINDS: Final = frozenset(
     {
         Attention.kind,
+        LatentAttention.kind,
+        LinearAttention.kind,
+        StateSpace.kind,
         FeedForward.kind,
         MixtureOfExperts.kind,
         Normalization.kind,
@@ -66,7 +72,7 @@ MODELLED_KINDS: Final = frozenset(
         Block.kind,
     }
 )
-"""Kinds whose work, activations and cache are modelled, beside their tensors."""
+"""Kinds whose work and cache are modelled, beside their tensors."""
 
 MODELLED_INPUTS: Final = frozenset({"tokens"})
 """Inputs whose number of positions the per-token coefficients stand for."""

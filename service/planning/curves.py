@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from service.planning.engines import EngineBuffers, EngineName
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity, Spread
 
@@ -52,7 +53,8 @@ class ReferenceCurves:
     the spread over generations and formats, for one without measurements. The serving figures are
     fitted over ``serving_generations``; ``layer_seconds`` is launch and synchronisation of one layer of
     one iteration, ``collective_seconds`` what tensor parallelism adds to it. ``training_overhead`` is what
-    a device holds beside the itemised memory, over that memory.
+    a device holds beside the itemised memory, over that memory. ``serving_memory`` gives, by engine, each
+    quantity of :class:`EngineBuffers`.
     """
 
     training: Mapping[tuple[str, NumberFormat, str], Share]
@@ -68,6 +70,7 @@ class ReferenceCurves:
     reported_memory: Share
     training_overhead: Share
     inference_memory: Spread
+    serving_memory: Mapping[EngineName, Mapping[str, Share]]
     inference_latency: Spread
 
     def training_efficiency(self, generation: str, compute: NumberFormat, recomputation: str) -> Efficiency:
@@ -83,6 +86,15 @@ class ReferenceCurves:
             collective_seconds=nothing,
             source=nearest.source,
             runs=nearest.runs,
+        )
+
+    def serving_buffers(self, engine: EngineName) -> tuple[EngineBuffers, EngineBuffers, EngineBuffers]:
+        """What an engine takes beside weights and cache: low, value and high."""
+        known = self.serving_memory[engine]
+        return (
+            EngineBuffers(**{name: share.low for name, share in known.items()}),
+            EngineBuffers(**{name: share.value for name, share in known.items()}),
+            EngineBuffers(**{name: share.high for name, share in known.items()}),
         )
 
     def serving_efficiency(self, generation: str) -> Efficiency:

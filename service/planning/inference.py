@@ -13,7 +13,7 @@ nothing takes as many inputs in one pass as the engine batches.
 from typing import NamedTuple
 
 from service.planning.curves import Efficiency
-from service.planning.memory.serving import inference_weight_bytes, key_value_bytes
+from service.planning.memory.serving import inference_weight_bytes, key_value_bytes, state_bytes
 from service.planning.operators import (
     Bound,
     Phase,
@@ -59,7 +59,7 @@ def _moved_weights(
     tokens of the whole group.
     """
     stages = Parallelism(tensor=layout.tensor, data=layout.expert, expert=layout.expert)
-    weights = inference_weight_bytes(profile, workload.weight_format, stages)
+    weights = inference_weight_bytes(profile, workload.storage, stages)
     touched = touched_expert_share(profile, tokens * layout.expert)
     return weights.rest + weights.experts * touched
 
@@ -71,7 +71,13 @@ def prefill_iteration(
     per_token = forward_flops_per_token(profile, workload.input_tokens, skips_masked=True)
     if workload.output_tokens:
         per_token -= profile.head_flops_per_token * (1.0 - 1.0 / workload.input_tokens)
-    cache = key_value_bytes(profile, workload.input_tokens, workload.cache_format, tensor=layout.tensor)
+    cache = key_value_bytes(
+        profile,
+        workload.input_tokens,
+        workload.cache_format,
+        tensor=layout.tensor,
+        source_tokens=workload.input_tokens,
+    )
     tokens = prompts * workload.input_tokens
     weights = _moved_weights(profile, workload, layout, tokens)
     return Iteration(per_token * tokens / layout.tensor, weights + prompts * cache)
@@ -84,8 +90,18 @@ def decode_iteration(
     context = workload.input_tokens + workload.output_tokens / 2.0
     flops = profile.matmul_flops_per_token
     for work in profile.attention:
-        flops += work.layers * work.score_flops * min(context, work.window_tokens)
-    cache = key_value_bytes(profile, context, workload.cache_format, tensor=layout.tensor)
+        scores = work.decode_score_flops or work.score_flops
+        reached = workload.input_tokens if work.cross else min(context, work.window_tokens)
+        flops += work.layers * (scores * reached + work.token_flops)
+    cache = key_value_bytes(
+        profile,
+        context,
+        workload.cache_format,
+        tensor=layout.tensor,
+        source_tokens=workload.input_tokens,
+    )
+    # A state is read and written.
+    cache += 2.0 * state_bytes(profile, workload.state_format, tensor=layout.tensor)
     weights = _moved_weights(profile, workload, layout, requests)
     return Iteration(flops * requests / layout.tensor, weights + requests * cache)
 

@@ -9,7 +9,7 @@ nodes. The first layout that fits the memory is taken; where none does, the one 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from service.planning.memory.serving import inference_memory
+from service.planning.memory.serving import inference_memory, usable_bytes_of
 from service.planning.memory.training import training_memory
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.profile import Profile
@@ -117,7 +117,10 @@ def inference_layout(
     per_node: int,
     usable_bytes: float | None,
 ) -> Parallelism:
-    """The smallest replica that holds its share of the requests, repeated over the cluster."""
+    """The smallest replica that holds its share of the requests, repeated over the cluster.
+
+    ``usable_bytes`` is the engine's share of a device.
+    """
     if devices == 1:
         return Parallelism()
 
@@ -126,6 +129,10 @@ def inference_layout(
             yield Parallelism(tensor=tensor, pipeline=pipeline, data=devices // (tensor * pipeline))
 
     def used(layout: Parallelism) -> float:
-        return inference_memory(profile, workload, layout).total_bytes
+        memory = inference_memory(profile, workload, layout)
+        if usable_bytes is None:
+            return memory.total_bytes
+        # What an engine takes outside its share does not count against it.
+        return memory.total_bytes - usable_bytes_of(memory, workload, usable_bytes) + usable_bytes
 
     return _first_fitting(candidates(), used, usable_bytes, devices)

@@ -80,14 +80,14 @@ def mean_context_tokens(work: AttentionWork, sequence_length: float, *, skips_ma
 
 
 def forward_flops_per_token(profile: Profile, sequence_length: float, *, skips_masked: bool = False) -> float:
-    """FLOPs of one token's forward pass within a sequence: 2 per active weight, plus attention.
+    """FLOPs of one token's forward pass within a sequence: 2 per active weight, plus attention and states.
 
     Without ``skips_masked`` these are model FLOPs, in which utilizations of training are published.
     """
     flops = profile.matmul_flops_per_token
     for work in profile.attention:
         context = mean_context_tokens(work, sequence_length, skips_masked=skips_masked)
-        flops += work.layers * work.score_flops * context
+        flops += work.layers * (work.score_flops * context + work.token_flops)
     return flops
 
 

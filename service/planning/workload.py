@@ -3,7 +3,10 @@
 from enum import StrEnum
 from typing import NamedTuple
 
+from service.planning.engines import EngineBuffers, EngineRules
 from service.planning.precision import NumberFormat, Optimizer, TrainingRecipe
+from service.planning.profile import Profile
+from service.planning.storage import PLAIN_FORMATS, BlockFormat, WeightFormat
 
 
 class AttentionKernel(StrEnum):
@@ -47,15 +50,31 @@ class Horizon(NamedTuple):
     amount: float
 
 
+class Draft(NamedTuple):
+    """A smaller model beside the served one, that proposes ``tokens`` at a time (speculative decoding)."""
+
+    profile: Profile
+    stored: WeightFormat
+    tokens: int
+
+
+class Adapters(NamedTuple):
+    """Low-rank adapters on every matrix inside blocks but experts', loaded at a time (LoRA)."""
+
+    loaded: int
+    rank: int
+
+
 class InferenceWorkload(NamedTuple):
     """A served model under a constant number of requests at a time, over the whole cluster.
 
     ``batched_tokens`` is the most that one iteration of the engine processes, ``most_requests`` the most
-    requests that a replica takes at a time.
+    requests that a replica takes at a time. ``weight_format`` is what the weights are multiplied from,
+    ``stored`` how they are packed where that is more than a width.
     """
 
     weight_format: NumberFormat
-    cache_format: NumberFormat
+    cache_format: NumberFormat | BlockFormat
     input_tokens: float
     output_tokens: float
     concurrency: int
@@ -64,11 +83,28 @@ class InferenceWorkload(NamedTuple):
     memory_fraction: float
     most_requests: int | None = None
     horizon: Horizon | None = None
+    stored: WeightFormat | None = None
+    state_format: NumberFormat = NumberFormat.BF16
+    """Of recurrent states."""
+    rules: EngineRules = EngineRules()
+    buffers: EngineBuffers = EngineBuffers()
+    cuda_graphs: bool = True
+    draft: Draft | None = None
+    adapters: Adapters | None = None
+    reserved_tokens: int = 0
+    """Tokens that a request takes at least, where the cache is no paged one."""
+    device_layers: int | None = None
+    """Blocks that lie on the device; the others on the host. None for all."""
+
+    @property
+    def storage(self) -> WeightFormat:
+        """How the weights are stored."""
+        return self.stored or PLAIN_FORMATS[self.weight_format]
 
     @property
     def context_tokens(self) -> float:
         """Tokens that a request holds in the cache when it ends, in whole blocks."""
-        tokens = int(self.input_tokens + self.output_tokens)
+        tokens = max(int(self.input_tokens + self.output_tokens), self.reserved_tokens)
         return float(-(-tokens // self.block_tokens) * self.block_tokens)
 
     def requests_per_replica(self, replicas: int) -> int:

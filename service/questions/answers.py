@@ -66,7 +66,16 @@ class MemoryComponent(TypedDict):
         "activations",
         "logits",
         "kv_cache",
+        "state",
+        "draft_weights",
+        "draft_kv_cache",
+        "adapters",
         "workspace",
+        "sampler",
+        "cuda_graphs",
+        "communication",
+        "runtime",
+        "context",
         "framework_overhead",
     ]
     """What the memory holds."""
@@ -85,6 +94,22 @@ class DeviceMemory(TypedDict):
     """Parts of the memory."""
 
 
+class CacheAnswer(TypedDict):
+    """The KV cache of one request on the fullest device."""
+
+    allocation: Literal["paged", "contiguous"]
+    """Whether a request takes blocks as it grows, or its whole length at once."""
+    block_tokens: Integer
+    """Tokens that are taken at a time."""
+    bytes_per_token: float
+    """Mean over the request's length; a windowed layer takes no more beyond its window."""
+    bytes_per_request: Integer
+    """At its full length."""
+    waste_bytes_per_request: Integer
+    """What of that is never filled: the rest of the last block, and of a contiguous cache on average half of
+    the output."""
+
+
 class MemoryLimits(TypedDict):
     """How far each dimension goes before the device is full, the others as asked."""
 
@@ -95,7 +120,7 @@ class MemoryLimits(TypedDict):
     max_concurrency: NotRequired[Integer]
     """Most requests at a time over the whole cluster."""
     kv_cache_tokens: NotRequired[Integer]
-    """Tokens that the KV cache of the whole cluster holds."""
+    """Tokens that the KV cache of the whole cluster holds, as the engine counts them."""
 
 
 class MemoryAnswer(Answer):
@@ -107,10 +132,12 @@ class MemoryAnswer(Answer):
     """Parameters that one token uses."""
     per_device: DeviceMemory
     """Memory of the fullest device."""
+    kv_cache: NotRequired[CacheAnswer]
+    """Of a served model that keeps one."""
     capacity_bytes: NotRequired[Integer]
     """What the driver of the device reports; absent where it is unknown."""
     usable_bytes: NotRequired[Integer]
-    """Share of the capacity that the workload may use."""
+    """What the workload may use of it: under a serving engine its share, and what it takes outside that."""
     headroom_bytes: NotRequired[Integer]
     """Usable bytes less the total; below 0 where it does not fit."""
     fits: NotRequired[bool]
@@ -120,7 +147,7 @@ class MemoryAnswer(Answer):
     limits: MemoryLimits
     """How far each dimension goes before the device is full."""
     advice: list[Advice]
-    """Single changes that would make it fit."""
+    """Changes that would make it fit: single ones, else the smallest sets of them."""
 
 
 class PhaseAnswer(TypedDict):

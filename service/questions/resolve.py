@@ -1,12 +1,22 @@
 """From a question to planning values: references looked up, defaults taken, contradictions refused."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pydantic import MISSING
 
 from service.planning.cluster import Cluster
+from service.planning.engines import (
+    EngineDefaults,
+    EngineName,
+    EngineRules,
+    defaults_of,
+    engine_name,
+    rules_of,
+)
 from service.planning.errors import PlanningError
 from service.planning.formats.huggingface import import_config
+from service.planning.formats.quantization import checkpoint_format
 from service.planning.layout import inference_layout, training_layout
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check
 from service.planning.precision import (
@@ -15,7 +25,22 @@ from service.planning.precision import (
     TrainingPrecision,
 )
 from service.planning.profile import Profile, profile_of, profile_of_count
-from service.planning.workload import Horizon, HorizonUnit, InferenceWorkload, TrainingWorkload
+from service.planning.storage import (
+    GGUF_FORMATS,
+    NAMED_FORMATS,
+    PLAIN_FORMATS,
+    BlockFormat,
+    WeightFormat,
+)
+from service.planning.storage.named import MXFP4_ENGINE_FORMAT, padded
+from service.planning.workload import (
+    Adapters,
+    Draft,
+    Horizon,
+    HorizonUnit,
+    InferenceWorkload,
+    TrainingWorkload,
+)
 from service.questions.architectures import to_planning
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
@@ -29,7 +54,6 @@ from service.questions.references import (
     ParallelismInput,
 )
 from service.questions.workloads import (
-    Engine,
     FixedLength,
     HorizonInput,
     InferenceWorkloadInput,
@@ -39,15 +63,16 @@ from service.questions.workloads import (
 BATCHED_TOKENS = 8192
 """Most tokens of one iteration, where the engine's setting is not given."""
 
-BLOCK_TOKENS = 16
-"""Tokens of a block of the paged KV cache, where the engine's setting is not given."""
-
 
 class ResolvedModel(NamedTuple):
     """A model as planning sees it."""
 
     profile: Profile
     context_tokens: int | None
+    stored: WeightFormat | None = None
+    """How its checkpoint stores the weights, where its configuration says so."""
+    unreadable: PlanningError | None = None
+    """Why what it says of that cannot be read."""
 
 
 class Resolved(NamedTuple):
@@ -83,13 +108,13 @@ def _model(reference: ModelReference, catalog: Catalog, notes: Notes) -> Resolve
                     "/model/config",
                     f"the configuration leaves out {names}; the defaults of {imported.class_name} are used",
                 )
-            if "quantization_config" in config:
-                notes.warn(
-                    "QUANTIZATION_NOT_READ",
-                    "/model/config/quantization_config",
-                    "the width of the weights is that of the workload",
-                )
-            return ResolvedModel(profile, imported.context_tokens)
+            try:
+                stored = checkpoint_format(config)
+            except PlanningError as error:
+                pointer = f"/model/config{error.pointer}"
+                unreadable = PlanningError(error.code, pointer, error.detail)
+                return ResolvedModel(profile, imported.context_tokens, unreadable=unreadable)
+            return ResolvedModel(profile, imported.context_tokens, stored)
         case ArchitectureModel(architecture=architecture):
             try:
                 return ResolvedModel(profile_of(to_planning(architecture)), None)
@@ -231,7 +256,54 @@ def _tokens(length: int | FixedLength) -> float:
     return float(length.tokens if isinstance(length, FixedLength) else length)
 
 
-def _inference(given: InferenceWorkloadInput, model: ResolvedModel, notes: Notes) -> InferenceWorkload:
+def _storage(
+    given: InferenceWorkloadInput, model: ResolvedModel, rules: EngineRules, notes: Notes
+) -> tuple[NumberFormat, WeightFormat]:
+    """From what the weights are multiplied, and how they are stored: as asked, else as the checkpoint says.
+
+    Raises :class:`PlanningError` where the checkpoint is quantised in a way that cannot be read.
+    """
+    name, precision = given.weight_format, given.weight_precision
+    if name is not MISSING and precision is not MISSING:
+        detail = "give weight_format or weight_precision"
+        raise PlanningError("WEIGHT_FORMAT_CONFLICT", "/workload/weight_format", detail)
+    checkpoint = model.stored
+    if name is MISSING and precision is MISSING:
+        if model.unreadable is not None:
+            raise model.unreadable
+        stored = checkpoint or PLAIN_FORMATS[NumberFormat.BF16]
+    else:
+        stored = PLAIN_FORMATS[NumberFormat.BF16]
+        if name is not MISSING:
+            stored = {**NAMED_FORMATS, **GGUF_FORMATS}[name.value]
+        elif precision is not MISSING:
+            stored = PLAIN_FORMATS[NumberFormat(precision)]
+        if checkpoint is not None or model.unreadable is not None:
+            notes.warn(
+                "CHECKPOINT_FORMAT_NOT_USED",
+                "/model/config/quantization_config",
+                "the checkpoint is quantised; the weights are as the workload says",
+            )
+    if stored.name == "mxfp4" and rules.padded_mxfp4:
+        stored = MXFP4_ENGINE_FORMAT if checkpoint is None else padded(stored)
+    return stored.compute, stored
+
+
+def _engine(given: InferenceWorkloadInput) -> tuple[EngineName | None, str | None, EngineRules]:
+    if given.engine is MISSING:
+        return None, None, rules_of(None, None)
+    name = engine_name(given.engine.name)
+    version = None if given.engine.version is MISSING else given.engine.version
+    return name, version, rules_of(name, version)
+
+
+def _inference(
+    given: InferenceWorkloadInput,
+    model: ResolvedModel,
+    cluster: Cluster | None,
+    catalog: Catalog,
+    notes: Notes,
+) -> InferenceWorkload:
     outputs = _tokens(given.output_tokens)
     profile = model.profile
     if profile.shapes_known and not profile.unmodelled_kinds and not profile.generates:
@@ -241,29 +313,85 @@ def _inference(given: InferenceWorkloadInput, model: ResolvedModel, notes: Notes
             "/workload/output_tokens",
             "the model does not decode; a request is one pass over its input",
         )
+    name, _, rules = _engine(given)
+    multiplied, stored = _storage(given, model, rules, notes)
+    fraction = given.memory_fraction
     workload = InferenceWorkload(
-        weight_format=NumberFormat(given.weight_precision),
-        cache_format=NumberFormat(given.kv_cache_precision),
+        weight_format=multiplied,
+        cache_format=_CACHE_FORMATS[given.kv_cache_precision],
         input_tokens=_tokens(given.input_tokens),
         output_tokens=outputs,
         concurrency=given.concurrency,
         batched_tokens=BATCHED_TOKENS,
-        block_tokens=BLOCK_TOKENS,
-        memory_fraction=given.memory_fraction,
+        block_tokens=rules.block_tokens,
+        memory_fraction=rules.memory_fraction if fraction is MISSING else fraction,
+        stored=stored,
+        state_format=NumberFormat(given.state_precision),
+        rules=rules,
     )
-    if given.engine is not MISSING:
-        workload = _under_engine(workload, given.engine)
+    if name is not None:
+        workload = workload._replace(buffers=catalog.curves.serving_buffers(name)[1])
+    workload = _under_engine(workload, given, model, cluster)
+    workload = _with_beside(workload, given, catalog, notes)
     if given.horizon is not MISSING:
         workload = _until(workload, given.horizon)
     return workload
 
 
-def _under_engine(workload: InferenceWorkload, engine: Engine) -> InferenceWorkload:
-    workload = workload._replace(block_tokens=engine.block_tokens)
-    if engine.max_batched_tokens is not MISSING:
-        workload = workload._replace(batched_tokens=engine.max_batched_tokens)
-    if engine.max_num_seqs is not MISSING:
-        workload = workload._replace(most_requests=engine.max_num_seqs)
+_CACHE_FORMATS: Mapping[str, NumberFormat | BlockFormat] = {
+    item.value: item for item in (*NumberFormat, *BlockFormat)
+}
+
+
+def _under_engine(
+    workload: InferenceWorkload,
+    given: InferenceWorkloadInput,
+    model: ResolvedModel,
+    cluster: Cluster | None,
+) -> InferenceWorkload:
+    """The workload within the engine's bounds, as given or as the engine sets them on the device."""
+    engine = given.engine
+    if engine is MISSING:
+        return workload
+    name, version, rules = _engine(given)
+    accelerator = cluster.accelerator if cluster else None
+    capacity = accelerator.capacity_bytes if accelerator else None
+    length = engine.max_model_len
+    bounds = defaults_of(
+        rules,
+        version,
+        capacity_bytes=capacity.value if capacity else 0.0,
+        is_a100="a100" in accelerator.id if accelerator else False,
+        model_tokens=model.context_tokens if length is MISSING else length,
+    )
+    if name is None:
+        bounds = EngineDefaults(None, BATCHED_TOKENS)
+    tokens, requests, block = engine.max_batched_tokens, engine.max_num_seqs, engine.block_tokens
+    return workload._replace(
+        batched_tokens=bounds.batched_tokens if tokens is MISSING else tokens,
+        most_requests=bounds.most_requests if requests is MISSING else requests,
+        block_tokens=rules.block_tokens if block is MISSING else block,
+        cuda_graphs=engine.cuda_graphs,
+        reserved_tokens=0 if length is MISSING or rules.paged else length,
+        device_layers=None if engine.device_layers is MISSING else engine.device_layers,
+    )
+
+
+def _with_beside(
+    workload: InferenceWorkload, given: InferenceWorkloadInput, catalog: Catalog, notes: Notes
+) -> InferenceWorkload:
+    """The workload with its draft model and its adapters."""
+    if given.speculative is not MISSING:
+        try:
+            draft = _model(given.speculative.model, catalog, notes)
+        except PlanningError as error:
+            pointer = f"/workload/speculative{error.pointer}"
+            raise PlanningError(error.code, pointer, error.detail) from error
+        stored = draft.stored or PLAIN_FORMATS[NumberFormat.BF16]
+        workload = workload._replace(draft=Draft(draft.profile, stored, given.speculative.tokens))
+    if given.adapters is not MISSING:
+        adapters = Adapters(given.adapters.max_loras, given.adapters.rank)
+        workload = workload._replace(adapters=adapters)
     return workload
 
 
@@ -299,6 +427,12 @@ def resolve(
     devices = cluster.accelerator_count if cluster else 1
     per_node = cluster.accelerators_per_node if cluster else 1
     if isinstance(given, TrainingWorkloadInput):
+        if model.stored is not None or model.unreadable is not None:
+            notes.warn(
+                "QUANTIZATION_NOT_READ",
+                "/model/config/quantization_config",
+                "the width of the weights is that of the workload",
+            )
         training = _training(given, cluster)
         chosen = layout or training_layout(
             model.profile,
@@ -322,7 +456,7 @@ def resolve(
         return Resolved(model, laid_out, chosen, layout is None, known, total)
     if layout is not None:
         _check_serving(layout, notes)
-    inference = _inference(given, model, notes)
+    inference = _inference(given, model, cluster, catalog, notes)
     chosen = layout or inference_layout(
         model.profile,
         inference,

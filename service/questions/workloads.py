@@ -1,12 +1,21 @@
 """What the model is asked to do."""
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import MISSING, Field
 
 from service.planning.precision import Optimizer, TrainingPrecision
+from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS
 from service.planning.workload import AttentionKernel, Recomputation
 from service.questions.base import Count, Degree, Input, Positive, Share, Size, Text
+from service.questions.references import ModelReference
+
+_INT64 = {"format": "int64"}
+
+WeightFormatName = StrEnum(  # type: ignore[misc]
+    "WeightFormatName", {name: name for name in (*NAMED_FORMATS, *GGUF_FORMATS)}
+)
 
 
 class Software(Input):
@@ -76,19 +85,48 @@ class FixedLength(Input):
 
 
 class Engine(Input):
-    """The serving engine and the settings that bound a batch."""
+    """The serving engine and the settings that bound a batch.
+
+    Memory follows the rules of vllm, tensorrt-llm, sglang, llama.cpp and transformers; of another engine, as
+    without one, weights, cache and the largest intermediates are summed.
+    """
 
     name: Text
+    """Its name, in any case."""
     version: Text | MISSING = MISSING
-    """As it calls itself."""
+    """As it calls itself; "V0" or "V1" in it names the engine core of vLLM. The newest when left out."""
     cuda_graphs: bool = True
-    """Whether a decode step is launched as one graph; no figure depends on it yet."""
-    block_tokens: Annotated[int, Field(ge=1, le=4096, json_schema_extra={"format": "int64"})] = 16
-    """Tokens of one block of the paged KV cache."""
+    """Whether a decode step is launched as one graph, whose buffers are held."""
+    block_tokens: Annotated[int, Field(ge=1, le=4096, json_schema_extra=_INT64)] | MISSING = MISSING
+    """Tokens of one block of the KV cache. Defaults to the engine's, else 16."""
     max_num_seqs: Degree | MISSING = MISSING
-    """Most requests of one replica in one iteration."""
+    """Most requests of one replica in one iteration. Defaults to the engine's by version and device."""
     max_batched_tokens: Size | MISSING = MISSING
-    """Most tokens of one iteration; defaults to 8192."""
+    """Most tokens of one iteration. Defaults to the engine's by version and device, else 8192."""
+    max_model_len: Size | MISSING = MISSING
+    """Longest sequence that the engine is started for; each request takes all of it where the cache is not
+    paged (llama.cpp, transformers). Defaults to the model's, there to the request's length."""
+    device_layers: Annotated[int, Field(ge=0, le=10_000, json_schema_extra=_INT64)] | MISSING = MISSING
+    """Blocks of the model on the device, the others with their cache on the host (llama.cpp). All when left
+    out."""
+
+
+class DraftModel(Input):
+    """Speculative decoding with a smaller model on the same devices."""
+
+    model: ModelReference
+    """The model that proposes tokens."""
+    tokens: Annotated[int, Field(ge=1, le=64, json_schema_extra=_INT64)] = 5
+    """Tokens that it proposes at a time."""
+
+
+class AdaptersInput(Input):
+    """Low-rank adapters served beside the model, on every matrix inside its blocks but those of experts."""
+
+    max_loras: Annotated[int, Field(ge=1, le=10_000, json_schema_extra=_INT64)] = 1
+    """Adapters that are loaded at a time."""
+    rank: Annotated[int, Field(ge=1, le=4096, json_schema_extra=_INT64)] = 16
+    """Largest rank of them; room for it is taken for each."""
 
 
 class HorizonInput(Input):
@@ -106,10 +144,18 @@ class InferenceWorkloadInput(Input):
     """A served model under a constant number of requests at a time."""
 
     kind: Literal["inference"]
-    weight_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"] = "bf16"
-    """Format that the weights are stored in."""
-    kv_cache_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8"] = "bf16"
-    """Format that the KV cache is stored in."""
+    weight_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"] | MISSING = MISSING
+    """Width of the weights, without scales; below 16 bit only matrices inside blocks are narrow. Defaults to
+    the checkpoint's own format where the model's configuration has a quantization_config, else bf16."""
+    weight_format: WeightFormatName | MISSING = MISSING
+    """How a quantised checkpoint stores the weights, with scales and zero points: a layout of a quantisation
+    tool, or a file type of llama.cpp. Takes the place of weight_precision."""
+    kv_cache_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8", "int4", "q8_0", "q5_0", "q4_0"] = (
+        "bf16"
+    )
+    """Format that the KV cache is stored in; q8_0, q5_0 and q4_0 are those of llama.cpp."""
+    state_precision: Literal["fp32", "fp16", "bf16"] = "bf16"
+    """Format that recurrent states (state space, linear attention) are stored in."""
     input_tokens: Size | FixedLength = 1024
     """Tokens of a prompt."""
     output_tokens: Size | FixedLength = 256
@@ -120,8 +166,14 @@ class InferenceWorkloadInput(Input):
     """The serving engine."""
     scheduler: Literal["continuous"] = "continuous"
     """Requests join and leave the batch at every step."""
-    memory_fraction: Share = 0.9
-    """Share of the device's memory that the engine may use."""
+    memory_fraction: Share | MISSING = MISSING
+    """Share of the device's memory that the engine may use, as it reads it: of the device (vllm), of what is
+    free once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults to 0.9, 0.88
+    for sglang, 1 for llama.cpp and transformers."""
+    speculative: DraftModel | MISSING = MISSING
+    """A draft model beside the served one. Its memory counts; its speed-up does not yet."""
+    adapters: AdaptersInput | MISSING = MISSING
+    """Low-rank adapters served beside the model."""
     horizon: HorizonInput | MISSING = MISSING
     """Needed for cost and utility bill."""
 

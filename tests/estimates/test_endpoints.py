@@ -118,7 +118,9 @@ class TestEveryOperation:
             return reader.post(url, body).json()["evidence"]["input_digest"]
 
         spelled = {**example(operation)["workload"]}
-        spelled |= {"memory_fraction": 0.9} if spelled["kind"] == "inference" else {"micro_batch_size": 1}
+        spelled |= (
+            {"kv_cache_precision": "bf16"} if spelled["kind"] == "inference" else {"micro_batch_size": 1}
+        )
         assert digest() == digest(workload=spelled) != digest(model={"source": "catalog", "id": "gpt2"})
 
 

@@ -1,10 +1,12 @@
 """Does it fit? Sums, verdict, limits and advice, each against asking again."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.asking import ask, codes, gaps, question, shipped
+from tests.asking import ask, codes, gaps, question, refusal, shipped
 
 MODELS = ["gpt2", "bert-large", "llama-2-7b", "mixtral-8x7b", "qwen3-14b", "llama-3.1-70b"]
 DEVICES = ["h100-sxm", "a100-sxm-40gb", "l4", "mi300x", "tpu-v5p"]
@@ -27,6 +29,13 @@ inference = st.fixed_dictionaries(
         "weight_precision": st.sampled_from(["bf16", "fp8", "int4"]),
         "kv_cache_precision": st.sampled_from(["bf16", "fp8"]),
         "memory_fraction": st.floats(0.1, 1.0),
+        "adapters": st.sampled_from([{}, {"max_loras": 8, "rank": 64}]),
+        "engine": st.builds(
+            lambda name, version, changes: {"name": name, "version": version, **changes},
+            st.sampled_from(["vllm", "TensorRT-LLM", "sglang", "llama.cpp", "transformers", "other"]),
+            st.sampled_from(["0.7.3", "0.11.0", "1.2"]),
+            st.sampled_from([{}, {"max_num_seqs": 100}, {"max_batched_tokens": 4096, "cuda_graphs": False}]),
+        ),
     },
 )
 questions = st.builds(
@@ -75,8 +84,12 @@ def test_limits_are_where_it_stops_fitting(asked):
         assert not fits(micro_batch_size=largest + 1)
     if "max_concurrency" in limits:
         most = limits["max_concurrency"]
+        engine = asked["workload"].get("engine", {})
+        default = {"vllm": 256, "TensorRT-LLM": 2048}.get(engine.get("name"), math.inf)
         assert most == 0 or fits(concurrency=most)
-        assert not fits(concurrency=most + 1)
+        # An engine with a bound on its requests lets the others wait.
+        bound = engine.get("max_num_seqs", default) * layout["data"]
+        assert most >= bound or not fits(concurrency=most + 1)
     if "max_sequence_length" in limits and asked["workload"]["kind"] == "training":
         longest = limits["max_sequence_length"]
         assert longest == 0 or fits(sequence_length=longest)
@@ -94,11 +107,28 @@ def test_advice_makes_it_fit(asked):
         "ZERO_3": ({}, {"sharding": "zero_3"}),
         "ZERO_3_FULL_RECOMPUTATION": ({"recomputation": {"strategy": "full"}}, {"sharding": "zero_3"}),
         "FP8_WEIGHTS": ({"weight_precision": "fp8"}, {}),
+        "INT4_WEIGHTS": ({"weight_format": "awq_int4_g128"}, {}),
         "FP8_KV_CACHE": ({"kv_cache_precision": "fp8"}, {}),
         "CONCURRENCY_1": ({"concurrency": 1}, {}),
     }
+    engine = asked["workload"].get("engine", {})
+    if engine:
+        requests = -(-asked["workload"].get("concurrency", 1) // layout["data"])
+        needed = min(requests, engine.get("max_num_seqs", requests))
+        changes["FEWER_SEQUENCES"] = ({"engine": {"max_num_seqs": needed}}, {})
+        changes["SMALLER_BATCHES"] = ({"engine": {"max_batched_tokens": 2048}}, {})
     for advice in answer["advice"]:
-        workload, parallelism = changes[advice["code"]]
+        if "MORE_TENSOR_PARALLELISM" in advice["code"]:
+            continue
+        workload, parallelism = {}, {}
+        for code in advice["code"].split("_AND_"):
+            workload |= changes[code][0]
+            if "engine" in workload:
+                engine = {**engine, **workload["engine"]}
+                workload["engine"] = engine
+            parallelism |= changes[code][1]
+        if "weight_format" in workload:
+            workload.pop("weight_precision", None)
         again = {
             **asked,
             "workload": {**asked["workload"], **workload},
@@ -226,3 +256,155 @@ def test_what_has_no_narrow_gradients_is_not_warned_of_wide_ones(snapshot):
     for precision in ("fp32", "pure_bf16"):
         layout = {**tight, "workload": {**tight["workload"], "precision": precision}}
         assert "GRADIENTS_MAY_BE_WIDE" not in codes(ask(snapshot, "memory", layout)["warnings"])
+
+
+def served(model, accelerator="h100-sxm", count=1, **workload):
+    return {**question(model, accelerator, count), "workload": {"kind": "inference", **workload}}
+
+
+def quantised(**fields):
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 128256,
+        "max_position_embeddings": 8192,
+        "rms_norm_eps": 1e-5,
+        "tie_word_embeddings": False,
+        "quantization_config": fields,
+    }
+    return {"source": "huggingface_config", "config": config}
+
+
+def components(answer):
+    return {part["name"]: part["bytes"] for part in answer["per_device"]["components"]}
+
+
+AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True}
+
+
+def test_a_quantised_checkpoint_is_taken_as_it_is_stored(snapshot):
+    by_config = components(ask(snapshot, "memory", served(quantised(**AWQ))))
+    by_name = components(ask(snapshot, "memory", served("llama-3.1-8b", weight_format="awq_int4_g128")))
+    assert by_config["weights"] == by_name["weights"] == 5_727_854_592
+
+
+def test_the_workload_may_say_otherwise_and_is_told(snapshot):
+    answer = ask(snapshot, "memory", served(quantised(**AWQ), weight_precision="bf16"))
+    assert components(answer)["weights"] == 16_060_522_496
+    assert "CHECKPOINT_FORMAT_NOT_USED" in codes(answer["warnings"])
+
+
+def test_a_quantisation_that_cannot_be_read_is_refused_unless_the_workload_says(snapshot):
+    unreadable = quantised(quant_method="something")
+    pointer = "/model/config/quantization_config/quant_method"
+    assert refusal(snapshot, "memory", served(unreadable)) == ("QUANTIZATION_UNKNOWN", pointer)
+    answer = ask(snapshot, "memory", served(unreadable, weight_format="gptq_int4_g128"))
+    assert answer["fits"]
+    trained = {**question(unreadable, "h100-sxm"), "workload": {"kind": "training"}}
+    assert "QUANTIZATION_NOT_READ" in codes(ask(snapshot, "memory", trained)["warnings"])
+
+
+def test_two_words_on_the_weights_contradict(snapshot):
+    asked = served("llama-3.1-8b", weight_precision="fp8", weight_format="gguf_q4_k_m")
+    assert refusal(snapshot, "memory", asked) == ("WEIGHT_FORMAT_CONFLICT", "/workload/weight_format")
+
+
+def test_what_vllm_reports_of_its_cache(snapshot):
+    """Llama-3.1-8B on one H100: 51.38 GiB for the cache, as a start-up log of version 0.11 says."""
+    engine = {"name": "vLLM", "version": "0.11.0", "max_model_len": 16000}
+    answer = ask(snapshot, "memory", served("llama-3.1-8b", engine=engine))
+    logged = 51.38 * 2**30 / 131_072
+    assert answer["limits"]["kv_cache_tokens"] == pytest.approx(logged, rel=0.01)
+    parts = components(answer)
+    assert parts.keys() >= {
+        "weights",
+        "kv_cache",
+        "workspace",
+        "sampler",
+        "cuda_graphs",
+        "runtime",
+        "context",
+    }
+    assert parts["sampler"] == pytest.approx(38.4 * 1024 * 128_256)
+    assert answer["kv_cache"] == {
+        "allocation": "paged",
+        "block_tokens": 16,
+        "bytes_per_token": 131_072.0,
+        "bytes_per_request": 1280 * 131_072,
+        "waste_bytes_per_request": 0,
+    }
+    assert answer["per_device"]["total_bytes"]["basis"] == "reference"
+
+
+@pytest.mark.parametrize(
+    ("model", "accelerator", "workload"),
+    [
+        # Start-up logs and published tables in which the model did not start or ran out of memory.
+        ("qwen3-32b", "h100-sxm", {"engine": {"name": "vllm", "version": "0.11.0"}, "input_tokens": 31_000}),
+        (
+            "llama-3.1-70b",
+            "h100-sxm",
+            {"engine": {"name": "vllm", "version": "0.11.0"}, "weight_format": "fp8_channel"},
+        ),
+        ("llama-2-70b", "a100-sxm-40gb", {"engine": {"name": "transformers"}}),
+        ("llama-3.1-70b", "a100-sxm-80gb", {"engine": {"name": "llama.cpp"}, "weight_format": "gguf_f16"}),
+        ("llama-3.1-70b", "l40s", {"engine": {"name": "llama.cpp"}, "weight_format": "gguf_q6_k"}),
+        ("llama-3.1-70b", "rtx-4090", {"engine": {"name": "llama.cpp"}, "weight_format": "gguf_q4_k_m"}),
+    ],
+)
+def test_what_must_not_fit(snapshot, model, accelerator, workload):
+    answer = ask(snapshot, "memory", served(model, accelerator, **workload))
+    assert answer["fits"] is False
+    assert answer["fit_probability"] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("model", "accelerator", "workload"),
+    [
+        ("llama-3.1-70b", "a100-sxm-80gb", {"engine": {"name": "llama.cpp"}, "weight_format": "gguf_q4_k_m"}),
+        ("llama-3.1-8b", "rtx-4090", {"engine": {"name": "llama.cpp"}, "weight_format": "gguf_f16"}),
+        ("llama-2-7b", "a100-sxm-40gb", {"engine": {"name": "transformers"}}),
+        ("qwen3-32b", "h100-sxm", {"engine": {"name": "vllm", "version": "0.11.0"}}),
+    ],
+)
+def test_what_ran_is_not_refused(snapshot, model, accelerator, workload):
+    answer = ask(snapshot, "memory", served(model, accelerator, **workload))
+    assert answer["fits"]
+    assert answer["fit_probability"] > 0.9
+
+
+def test_the_cheapest_set_of_changes_is_advised(snapshot):
+    """70B with 8 requests of 16,000 tokens on one device: no single change makes room for that."""
+    asked = served("llama-3.1-70b", input_tokens=16_000, output_tokens=256, concurrency=8)
+    answer = ask(snapshot, "memory", asked)
+    assert not answer["fits"]
+    advised = [advice["code"] for advice in answer["advice"]]
+    assert advised == ["FP8_KV_CACHE_AND_INT4_WEIGHTS", "INT4_WEIGHTS_AND_CONCURRENCY_1"]
+
+
+def test_less_is_reserved_before_anything_is_made_narrow(snapshot):
+    """Room to draw tokens for 1,024 requests, where one is asked for."""
+    engine = {"name": "vllm", "version": "0.11.0"}
+    answer = ask(snapshot, "memory", served("qwen3-32b", engine=engine, input_tokens=31_000))
+    assert answer["advice"][0]["code"] == "FEWER_SEQUENCES"
+
+
+def test_a_draft_model_and_adapters_count(snapshot):
+    base = served("qwen3-32b", "h200-sxm", engine={"name": "vllm"})
+    draft = {"model": {"source": "catalog", "id": "qwen3-0.6b"}, "tokens": 4}
+    beside = {"speculative": draft, "adapters": {"max_loras": 4, "rank": 32}}
+    plain, more = (
+        components(ask(snapshot, "memory", {**base, "workload": {**base["workload"], **extra}}))
+        for extra in ({}, beside)
+    )
+    assert more.keys() - plain.keys() == {"draft_weights", "draft_kv_cache", "adapters"}
+    timed = ask(snapshot, "throughput", {**base, "workload": {**base["workload"], **beside}})
+    assert "SPECULATION_NOT_TIMED" in codes(timed["warnings"])
+    unknown = {"speculative": {"model": {"source": "catalog", "id": "nothing"}}}
+    asked = {**base, "workload": {**base["workload"], **unknown}}
+    assert refusal(snapshot, "memory", asked) == ("UNKNOWN_REFERENCE", "/workload/speculative/model/id")

@@ -24,6 +24,7 @@ from service.planning.memory.training import (
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
 from service.planning.profile import profile_of, profile_of_count
+from service.planning.storage import PLAIN_FORMATS
 from service.planning.workload import AttentionKernel, InferenceWorkload, Recomputation, TrainingWorkload
 
 GIB = 2**30
@@ -300,7 +301,7 @@ class TestServing:
     def test_quantised_weights_leave_table_and_head_wide(self):
         """A vLLM start-up log of Llama-3.1-70B FP8 on two devices reports 33.88 GiB each."""
         profile = llama(hidden=8192, inner=28672, heads=64, key_value_heads=8, layers=80, vocabulary=128256)
-        held = inference_weight_bytes(profile, NumberFormat.FP8, Parallelism(tensor=2)).total
+        held = inference_weight_bytes(profile, PLAIN_FORMATS[NumberFormat.FP8], Parallelism(tensor=2)).total
         assert held / GIB == pytest.approx(33.88, rel=0.005)
 
     def test_the_logits_of_many_requests_outgrow_an_iteration(self):

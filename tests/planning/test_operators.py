@@ -77,7 +77,7 @@ def test_model_flops_count_all_that_the_window_reaches():
 def test_attention_across_sequences_is_not_causal():
     work = work_of(attention(cross_size=512))
     assert not work.causal
-    assert not work.caches
+    assert work.cross
 
 
 positive = st.floats(1e-3, 1e18)

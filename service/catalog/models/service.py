@@ -42,4 +42,12 @@ def read_config(body: ModelImport) -> ReadConfig:
         }
         for name in imported.defaulted
     ]
+    if "quantization_config" in body.config:
+        warnings.append(
+            {
+                "code": "QUANTIZATION_NOT_STORED",
+                "pointer": "/config/quantization_config",
+                "detail": "a row holds shapes; a question says how weights are stored by weight_format",
+            }
+        )
     return ReadConfig(document, warnings)

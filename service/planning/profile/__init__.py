@@ -2,6 +2,7 @@
 
 from service.planning.profile.activations import ActivationTerms, activation_terms
 from service.planning.profile.attention import AttentionWork
+from service.planning.profile.weights import StoredWeights, WeightInventory
 from service.planning.profile.whole import (
     BlockProfile,
     Profile,
@@ -16,6 +17,8 @@ __all__ = [
     "BlockProfile",
     "Profile",
     "StageParameters",
+    "StoredWeights",
+    "WeightInventory",
     "activation_terms",
     "profile_of",
     "profile_of_count",

@@ -1,9 +1,23 @@
-"""What attention does beside multiplying its weights: scores, and the cache of keys and values."""
+"""What attention-like layers do beside multiplying their weights: scores, caches and states.
+
+A layer of any of these kinds is one :class:`AttentionWork`: FLOPs that the projections do not contain, what
+it keeps of every token, and what it keeps of a sequence whatever its length. FLOPs are two per
+multiplication and addition, as PyTorch counts them of the plain formulas.
+
+- attention: scores and weighted sum, 4 q d per token and token of context; two vectors a key-value head.
+- latent attention (DeepSeek-V2 2024, section 2.1): keys are rebuilt with their rotary part, so a score
+  costs 2 (nope + rope) and a weighted sum 2 v a head; the cache is one compressed vector and one rotary key
+  for all heads, on every device of a tensor-parallel group.
+- linear attention (Yang et al. 2024): a state of key x value elements a value head, read, corrected and
+  written for every token (three products of that size, 6 FLOPs an element); the convolution's last inputs.
+- state space (Gu and Dao 2023; Dao and Gu 2024): a state of inner x state elements, decayed, added to and
+  read (6 FLOPs an element); the last inputs of the convolution.
+"""
 
 from typing import NamedTuple
 
 from service.planning.architecture import Block
-from service.planning.layers import Attention
+from service.planning.layers import Attention, LatentAttention, LinearAttention, StateSpace
 
 
 class AttentionWork(NamedTuple):
@@ -19,18 +33,31 @@ class AttentionWork(NamedTuple):
     causal: bool
     window_tokens: float
     caches: bool
+    token_flops: float = 0.0
+    """FLOPs per token whatever the context: updates of a state, convolutions."""
+    whole_cache_elements: int = 0
+    """Elements per token that every device of a tensor-parallel group keeps."""
+    state_elements: int = 0
+    """Elements of recurrent state of one sequence of a model that decodes."""
+    convolution_elements: int = 0
+    """Elements of the last inputs of a convolution that one sequence keeps."""
+    cross: bool = False
+    """Whether the keys and values are those of another sequence, the model's input."""
+    decode_score_flops: float = 0.0
+    """As ``score_flops`` where one token is generated from the cache itself; 0 if that is the same."""
+    vectors: int = 2
+    """Vectors a token, layer and head that have a scale of their own in an integer cache."""
 
 
-def attention_work(blocks: tuple[Block, ...], *, generates: bool) -> tuple[AttentionWork, ...]:
-    """The attention of all blocks, equal layers together."""
-    work: dict[tuple[object, ...], AttentionWork] = {}
-    for block in blocks:
-        for layer in block.layers:
-            if not isinstance(layer, Attention):
-                continue
-            count = block.count * layer.count
-            causal = layer.causal and layer.cross_size is None
-            item = AttentionWork(
+_ELEMENT_FLOPS = 6.0
+
+
+def _work(layer: object, count: int, *, generates: bool) -> AttentionWork | None:
+    match layer:
+        case Attention():
+            cross = layer.cross_size is not None
+            causal = layer.causal and not cross
+            return AttentionWork(
                 layers=count,
                 score_flops=4.0 * layer.query_heads * layer.head_size,
                 query_heads=layer.query_heads,
@@ -38,8 +65,71 @@ def attention_work(blocks: tuple[Block, ...], *, generates: bool) -> tuple[Atten
                 key_value_head_elements=2 * layer.head_size,
                 causal=causal,
                 window_tokens=float(layer.window_tokens or "inf"),
-                caches=causal and generates,
+                caches=(causal or cross) and generates,
+                cross=cross,
             )
+        case LatentAttention():
+            per_head = layer.plain_head_size + layer.rotary_head_size + layer.value_head_size
+            absorbed = 2 * layer.key_value_rank + layer.rotary_head_size
+            return AttentionWork(
+                layers=count,
+                score_flops=2.0 * layer.query_heads * per_head,
+                query_heads=layer.query_heads,
+                key_value_heads=0,
+                key_value_head_elements=0,
+                causal=True,
+                window_tokens=float("inf"),
+                caches=generates,
+                whole_cache_elements=layer.key_value_rank + layer.rotary_head_size,
+                # The up-projections are multiplied into query and output: scores run over the latent.
+                decode_score_flops=2.0 * layer.query_heads * absorbed,
+                vectors=1,
+            )
+        case LinearAttention():
+            state = layer.value_heads * layer.key_head_size * layer.value_head_size
+            convolved = 2 * layer.key_heads * layer.key_head_size + layer.value_heads * layer.value_head_size
+            return _recurrent(
+                count, layer.value_heads, state, convolved, width=layer.convolution_width, generates=generates
+            )
+        case StateSpace():
+            states = layer.groups * layer.state_size
+            convolved = layer.inner_size + (2 * states if layer.heads else 0)
+            state = layer.inner_size * layer.state_size
+            # Mamba 1 has no heads: its channels are independent.
+            heads = layer.heads or layer.inner_size
+            return _recurrent(
+                count, heads, state, convolved, width=layer.convolution_width, generates=generates
+            )
+        case _:
+            return None
+
+
+def _recurrent(
+    count: int, heads: int, state: int, convolved: int, *, width: int, generates: bool
+) -> AttentionWork:
+    return AttentionWork(
+        layers=count,
+        score_flops=0.0,
+        query_heads=heads,
+        key_value_heads=0,
+        key_value_head_elements=0,
+        causal=True,
+        window_tokens=0.0,
+        caches=generates,
+        token_flops=_ELEMENT_FLOPS * state + 2.0 * convolved * width,
+        state_elements=state,
+        convolution_elements=convolved * (width - 1),
+    )
+
+
+def attention_work(blocks: tuple[Block, ...], *, generates: bool) -> tuple[AttentionWork, ...]:
+    """The attention-like layers of all blocks, equal layers together."""
+    work: dict[tuple[object, ...], AttentionWork] = {}
+    for block in blocks:
+        for layer in block.layers:
+            item = _work(layer, block.count * layer.count, generates=generates)
+            if item is None:
+                continue
             known = work.get(item[1:])
-            work[item[1:]] = item._replace(layers=count + known.layers) if known else item
+            work[item[1:]] = item._replace(layers=item.layers + known.layers) if known else item
     return tuple(work.values())

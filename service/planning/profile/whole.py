@@ -17,8 +17,15 @@ from service.planning.layers import (
     Split,
     Tensor,
 )
-from service.planning.profile.activations import ActivationTerms, block_activations, inner_elements
+from service.planning.profile.activations import (
+    ActivationTerms,
+    activation_terms,
+    block_activations,
+    inner_elements,
+)
 from service.planning.profile.attention import AttentionWork, attention_work
+from service.planning.profile.iteration import live_elements
+from service.planning.profile.weights import WeightInventory, weight_inventory
 
 MOST_BLOCKS = 10_000
 """Far beyond the deepest models; a profile keeps a running sum over single blocks."""
@@ -91,6 +98,14 @@ class Profile(NamedTuple):
     inner_elements: float
     """Largest live intermediate per token of any layer, divided by tensor parallelism."""
     unmodelled_kinds: frozenset[str]
+    """Kinds of layers whose work and caches are not known."""
+    unsaved_kinds: frozenset[str]
+    """Kinds of layers whose saved activations are not known."""
+    weights: WeightInventory
+    iteration_elements: float = 0.0
+    """Largest intermediates per token under inference of any layer, divided by tensor parallelism."""
+    encodes: bool = False
+    """Whether an encoder reads the input and a decoder only its own output, by cross-attention."""
     shapes_known: bool = True
     """False for a model of which only the number of parameters is known."""
 
@@ -228,7 +243,20 @@ def profile_of(architecture: Architecture) -> Profile:
             layer.kind for block in blocks for layer in block.layers if layer.kind not in MODELLED_KINDS
         )
         | {item.kind for item in architecture.inputs if item.kind not in MODELLED_INPUTS},
+        unsaved_kinds=frozenset(
+            layer.kind for block in blocks for layer in block.layers if not _has_activations(layer)
+        ),
+        weights=weight_inventory(architecture, deep, loose),
+        iteration_elements=max(
+            (live_elements(layer) for block in blocks for layer in block.layers), default=0.0
+        ),
+        encodes=any(work.cross for work in attention)
+        and any(not work.causal and not work.cross for work in attention),
     )
+
+
+def _has_activations(layer: Layer) -> bool:
+    return activation_terms.dispatch(type(layer)) is not activation_terms.dispatch(object)
 
 
 _NO_PARAMETERS = StageParameters(0.0, 0.0, 0.0)
@@ -258,6 +286,8 @@ _SHAPELESS = Profile(
     generates=False,
     inner_elements=0.0,
     unmodelled_kinds=frozenset(),
+    unsaved_kinds=frozenset(),
+    weights=WeightInventory(),
     shapes_known=False,
 )
 
@@ -269,4 +299,5 @@ def profile_of_count(parameter_count: int) -> Profile:
         active_parameter_count=parameter_count,
         matmul_flops_per_token=2.0 * parameter_count,
         quantisable_parameters=parameter_count,
+        weights=WeightInventory(parameter_count=parameter_count),
     )

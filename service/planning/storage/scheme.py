@@ -1,0 +1,77 @@
+"""One matrix in memory: packed elements, scales and zero points; and which matrices a format packs."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from service.planning.precision import NumberFormat
+
+
+class MatrixScheme(NamedTuple):
+    """How a matrix of ``inputs`` rows and ``outputs`` columns is stored.
+
+    A scale (and a zero point) belongs to ``group_inputs`` x ``group_outputs`` elements; 0 stands for the
+    whole side. ``input_bytes`` is kept for every input (the order of activations in GPTQ),
+    ``matrix_bytes`` once. ``padded_inputs`` is the multiple that a kernel pads the inputs to.
+    """
+
+    element_bits: float
+    scale_bits: float = 0.0
+    zero_bits: float = 0.0
+    group_inputs: int = 0
+    group_outputs: int = 1
+    input_bytes: float = 0.0
+    matrix_bytes: float = 0.0
+    padded_inputs: int = 1
+
+    def bytes_of(self, inputs: int, outputs: int) -> float:
+        """Bytes of one matrix."""
+        inputs = -(-inputs // self.padded_inputs) * self.padded_inputs
+        groups = math.ceil(inputs / (self.group_inputs or inputs)) * math.ceil(
+            outputs / (self.group_outputs or outputs)
+        )
+        bits = inputs * outputs * self.element_bits + groups * (self.scale_bits + self.zero_bits)
+        return bits / 8.0 + inputs * self.input_bytes + self.matrix_bytes
+
+
+class Place(NamedTuple):
+    """Where a matrix stands: its module, such as ``attention.query``, and its layer of ``depth``."""
+
+    module: str
+    layer: int
+    depth: int
+    inputs: int
+
+
+class ModelFacts(NamedTuple):
+    """What mixed formats decide by."""
+
+    query_heads_per_key_value_head: float
+    expert_count: int
+    depth: int
+    tied: bool
+
+
+SchemeOf = Callable[[Place, ModelFacts], MatrixScheme]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightFormat:
+    """A way to store the weights of a model.
+
+    ``scheme_of`` gives the scheme of each matrix inside blocks; ``by_layer`` says that it depends on the
+    layer. ``head`` and ``table`` give those of the language-model head and of the token table,
+    ``wide_bits`` the width of what is no matrix. Formats are compared by identity.
+    """
+
+    name: str
+    compute: NumberFormat
+    mean_bits: float
+    """Bits per parameter of a large model, where its shapes are not known."""
+    scheme_of: SchemeOf
+    head: Callable[[ModelFacts, int], MatrixScheme]
+    table: Callable[[ModelFacts, int], MatrixScheme]
+    wide_bits: float = 16.0
+    by_layer: bool = False
+    source: str = ""

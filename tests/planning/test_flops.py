@@ -1,0 +1,147 @@
+"""FLOPs against PyTorch's counter, which sees matrix multiplications and convolutions of a forward pass."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from service.planning.architecture import Architecture, Block, Embeddings, Head
+from service.planning.layers import (
+    Attention,
+    FeedForward,
+    LatentAttention,
+    LinearAttention,
+    MixtureOfExperts,
+    Normalization,
+    StateSpace,
+)
+from service.planning.operators import forward_flops_per_token
+from service.planning.profile import profile_of
+
+ORACLE = json.loads((Path(__file__).parent.parent / "oracles" / "flops.json").read_text())
+MODELS, TOKENS = ORACLE["models"], ORACLE["sequence_length"]
+
+
+def grouped(fields):
+    return Attention(
+        hidden_size=fields["hidden_size"],
+        query_heads=fields["num_attention_heads"],
+        key_value_heads=fields["num_key_value_heads"],
+        head_size=fields.get("head_dim", fields["hidden_size"] // fields["num_attention_heads"]),
+    )
+
+
+def gated(fields):
+    return FeedForward(hidden_size=fields["hidden_size"], inner_size=fields["intermediate_size"], gated=True)
+
+
+def experts(fields, **names):
+    return MixtureOfExperts(
+        hidden_size=fields["hidden_size"],
+        expert_count=fields[names.get("count", "num_experts")],
+        experts_per_token=fields["num_experts_per_tok"],
+        expert_inner_size=fields[names.get("inner", "moe_intermediate_size")],
+        shared_inner_size=fields.get("shared_expert_intermediate_size") or names.get("shared"),
+        shared_gate="shared_expert_intermediate_size" in fields,
+    )
+
+
+def latent(fields):
+    return LatentAttention(
+        hidden_size=fields["hidden_size"],
+        query_heads=fields["num_attention_heads"],
+        query_rank=fields["q_lora_rank"],
+        key_value_rank=fields["kv_lora_rank"],
+        rotary_head_size=fields["qk_rope_head_dim"],
+        plain_head_size=fields["qk_nope_head_dim"],
+        value_head_size=fields["v_head_dim"],
+    )
+
+
+def state_space(fields):
+    inner = fields["expand"] * fields["hidden_size"]
+    return StateSpace(
+        hidden_size=fields["hidden_size"],
+        inner_size=inner,
+        state_size=fields["state_size"],
+        convolution_width=fields["conv_kernel"],
+        time_step_rank=fields.get("time_step_rank"),
+        heads=fields.get("num_heads"),
+        groups=fields.get("n_groups", 1),
+    )
+
+
+def linear(fields):
+    return LinearAttention(
+        hidden_size=fields["hidden_size"],
+        key_heads=fields["linear_num_key_heads"],
+        value_heads=fields["linear_num_value_heads"],
+        key_head_size=fields["linear_key_head_dim"],
+        value_head_size=fields["linear_value_head_dim"],
+        convolution_width=fields["linear_conv_kernel_dim"],
+    )
+
+
+def profile(fields, *blocks):
+    hidden, vocabulary = fields["hidden_size"], fields["vocab_size"]
+    return profile_of(
+        Architecture(
+            embeddings=Embeddings(size=hidden, vocabulary_size=vocabulary),
+            layers=tuple(
+                Block(layers=(Normalization(size=hidden), *layers), count=count) for layers, count in blocks
+            ),
+            heads=(Head(kind="language_model", input_size=hidden, output_size=vocabulary),),
+        )
+    )
+
+
+def blocks(name, fields):
+    match name:
+        case "mixtral":
+            mixture = experts(fields, count="num_local_experts", inner="intermediate_size")
+            return [((grouped(fields), mixture), 3)]
+        case "qwen2-moe":
+            return [((grouped(fields), experts(fields)), 3)]
+        case "deepseek-v3":
+            mixture = experts(fields, count="n_routed_experts", shared=96)
+            return [((latent(fields), gated(fields)), 1), ((latent(fields), mixture), 2)]
+        case "mamba" | "mamba2":
+            return [((state_space(fields),), 3)]
+        case _:
+            return [((grouped(fields), gated(fields)), 3)]
+
+
+@pytest.mark.parametrize("name", ["llama", "llama-wide-heads", "mixtral", "qwen2-moe", "deepseek-v3"])
+def test_a_forward_pass_is_what_pytorch_counts(name):
+    fields = MODELS[name]["fields"]
+    per_token = forward_flops_per_token(profile(fields, *blocks(name, fields)), TOKENS)
+    assert per_token * TOKENS == MODELS[name]["total"]
+
+
+@pytest.mark.parametrize("name", ["mamba", "mamba2"])
+def test_projections_and_convolutions_of_state_spaces_are_what_pytorch_counts(name):
+    """The convolution is run over its padding too; a state's products of elements are not counted."""
+    fields, counted = MODELS[name]["fields"], MODELS[name]["operators"]
+    described = profile(fields, *blocks(name, fields))
+    assert described.matmul_flops_per_token * TOKENS == counted["aten.mm"]
+    (work,) = described.attention
+    layer = state_space(fields)
+    convolved = layer.inner_size + (2 * layer.groups * layer.state_size if layer.heads else 0)
+    convolution = 2 * convolved * layer.convolution_width
+    padded = TOKENS + layer.convolution_width - 1
+    assert work.layers * convolution * padded == counted["aten.convolution"]
+    assert work.token_flops == convolution + 6 * layer.inner_size * layer.state_size
+    # Reading the state is the third of its products that the counter sees.
+    if name == "mamba":
+        assert work.layers * 2 * work.state_elements * TOKENS == counted["aten.bmm"]
+
+
+def test_projections_of_linear_attention_are_what_pytorch_counts():
+    fields = MODELS["qwen3-next"]["fields"]
+    described = profile(fields, ((linear(fields),), 1))
+    (layer,) = [flops for name, flops in MODELS["qwen3-next"]["layers"].items() if "linear_attn" in name]
+    projections = described.matmul_flops_per_token - described.head_flops_per_token
+    scan = layer - projections * TOKENS
+    (work,) = described.attention
+    # The reference works in chunks of 64 tokens, with more products than one token after the other.
+    assert 0 < work.token_flops * TOKENS < scan < 8 * work.token_flops * TOKENS

@@ -1,0 +1,432 @@
+"""Caches, states, buffers and reservations of served models, against engine logs and exact figures."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.evidence.service import reference_curves
+from service.planning.architecture import Architecture, Block, Embeddings, Head
+from service.planning.engines import EngineName, defaults_of, engine_name, is_vllm_v0, rules_of
+from service.planning.formats.huggingface import import_config
+from service.planning.inference import decode_iteration
+from service.planning.layers import (
+    Attention,
+    FeedForward,
+    LatentAttention,
+    LinearAttention,
+    Normalization,
+    StateSpace,
+)
+from service.planning.memory.serving import (
+    adapter_bytes,
+    cache_tokens,
+    cache_waste,
+    inference_memory,
+    key_value_bytes,
+    largest_concurrency,
+    longest_context,
+    requests_that_fit,
+    state_bytes,
+    usable_bytes_of,
+)
+from service.planning.operators import forward_flops_per_token
+from service.planning.parallelism import Parallelism
+from service.planning.precision import NumberFormat
+from service.planning.profile import profile_of
+from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS, BlockFormat
+from service.planning.workload import Adapters, Draft, InferenceWorkload
+from tests.published import published_config
+
+GIB = 2**30
+BF16 = NumberFormat.BF16
+
+
+def published(name):
+    return profile_of(import_config(published_config(name)).architecture)
+
+
+QWEN_2_5_1_5B = {
+    "model_type": "qwen2",
+    "architectures": ["Qwen2ForCausalLM"],
+    "hidden_size": 1536,
+    "intermediate_size": 8960,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 2,
+    "vocab_size": 151936,
+    "tie_word_embeddings": True,
+    "max_position_embeddings": 32768,
+}
+
+
+def attention(**changes):
+    shape = {"hidden_size": 2880, "query_heads": 64, "key_value_heads": 8, "head_size": 64}
+    return Attention(**{**shape, **changes})
+
+
+LATENT = LatentAttention(
+    hidden_size=7168,
+    query_heads=128,
+    query_rank=1536,
+    key_value_rank=512,
+    rotary_head_size=64,
+    plain_head_size=128,
+    value_head_size=128,
+)
+
+
+def decoder(*blocks, vocabulary=1000, hidden=2880):
+    return profile_of(
+        Architecture(
+            embeddings=Embeddings(size=hidden, vocabulary_size=vocabulary),
+            layers=tuple(Block(layers=layers, count=count) for layers, count in blocks),
+            heads=(Head(kind="language_model", input_size=hidden, output_size=vocabulary),),
+        )
+    )
+
+
+def served(engine=None, version=None, *, total=79.18, a100=False, model_tokens=16000, **changes):
+    """A workload under the rules of an engine on a device of ``total`` GiB."""
+    rules = rules_of(engine, version)
+    bounds = defaults_of(rules, version, capacity_bytes=total * GIB, is_a100=a100, model_tokens=model_tokens)
+    workload = InferenceWorkload(
+        weight_format=BF16,
+        cache_format=BF16,
+        input_tokens=1024.0,
+        output_tokens=256.0,
+        concurrency=1,
+        batched_tokens=bounds.batched_tokens,
+        block_tokens=rules.block_tokens,
+        memory_fraction=rules.memory_fraction,
+        most_requests=bounds.most_requests,
+        rules=rules,
+    )
+    if engine:
+        workload = workload._replace(buffers=reference_curves().serving_buffers(engine)[1])
+    return workload._replace(**changes)
+
+
+class TestCaches:
+    @pytest.mark.parametrize(
+        ("blocks", "per_token"),
+        [
+            # gpt-oss-120b: half of its 36 layers have a window of 128 tokens.
+            ([((attention(window_tokens=128), attention()), 18)], 73_728),
+            # Mistral-Small-3.2-24B: 28.20 GiB for 184,832 tokens in a log.
+            ([((attention(hidden_size=5120, query_heads=32, head_size=128),), 40)], 163_840),
+            # Gemma 4 31B: 50 windowed layers of 16 heads of 256, 10 of 4 heads of 512 in pages as large.
+            (
+                [
+                    (
+                        (attention(query_heads=32, key_value_heads=16, head_size=256, window_tokens=1024),),
+                        50,
+                    ),
+                    ((attention(query_heads=32, key_value_heads=4, head_size=512),), 10),
+                ],
+                983_040,
+            ),
+        ],
+        ids=["gpt-oss-120b", "mistral-small", "gemma-4-31b"],
+    )
+    def test_what_vllm_charges_for_a_token(self, blocks, per_token):
+        memory = inference_memory(decoder(*blocks), served(EngineName.VLLM, "0.11.0"), Parallelism())
+        assert memory.token_cache_bytes == per_token
+
+    def test_a_latent_cache_is_one_vector_for_all_heads_on_every_device(self):
+        """DeepSeek-V3 at 8,192 tokens: 61 x (512 + 64) x 2 bytes a token, 0.576 GB."""
+        profile = decoder(((LATENT,), 61), hidden=7168)
+        for tensor in (1, 8, 16):
+            size = key_value_bytes(profile, 8192, BF16, tensor=tensor)
+            assert size == 61 * 576 * 2 * 8192
+            assert size / 1e9 == pytest.approx(0.576, abs=5e-4)
+
+    def test_older_engines_charge_windows_at_full_length(self):
+        profile = decoder(((attention(window_tokens=128), attention()), 18))
+        of = {
+            version: key_value_bytes(
+                profile, 4096, BF16, rules=rules_of(EngineName.VLLM, version), batched_tokens=512
+            )
+            for version in ("0.8.5", "0.11.0")
+        }
+        layer = 2 * 8 * 64 * 2
+        assert of["0.8.5"] == 36 * layer * 4096
+        assert of["0.11.0"] == 18 * layer * 4096 + 18 * layer * (128 + 512)
+
+    def test_the_other_sequence_is_cached_once(self):
+        crossing = attention(cross_size=1024, causal=False)
+        profile = decoder(((attention(), crossing), 6))
+        size = key_value_bytes(profile, 100, BF16, source_tokens=1500)
+        assert size == 6 * 2 * 8 * 64 * 2 * (100 + 1500)
+
+    @pytest.mark.parametrize(
+        ("cache_format", "of_bf16"),
+        [
+            (NumberFormat.FP8, 0.5),
+            (NumberFormat.INT8, 0.5 + 2 / 128),
+            (NumberFormat.INT4, 0.25 + 4 / 128),
+            (BlockFormat.Q8_0, 34 / 64),
+            (BlockFormat.Q4_0, 18 / 64),
+        ],
+    )
+    def test_narrow_caches_carry_their_scales(self, cache_format, of_bf16):
+        profile = decoder(((attention(),), 4))
+        assert key_value_bytes(profile, 64, cache_format) == pytest.approx(
+            of_bf16 * key_value_bytes(profile, 64, BF16)
+        )
+
+    def test_blocks_waste_the_rest_of_the_last_and_contiguous_caches_what_is_not_reached(self):
+        profile = decoder(((attention(),), 4))
+        per_token = 4 * 2 * 8 * 64 * 2
+        paged = served(EngineName.VLLM, input_tokens=1000.0, output_tokens=20.0)
+        waste = cache_waste(inference_memory(profile, paged, Parallelism()), paged)
+        assert waste == (per_token, 1024 * per_token, 4 * per_token)
+        whole = served(EngineName.TRANSFORMERS, input_tokens=1000.0, output_tokens=20.0)
+        waste = cache_waste(inference_memory(profile, whole, Parallelism()), whole)
+        assert waste.waste_bytes_per_request == 10 * per_token
+
+
+class TestStates:
+    def test_mamba_2(self):
+        """Mamba2-780m: 48 layers, 48 heads of 64 with 128 states; the convolution keeps 3 inputs."""
+        layer = StateSpace(hidden_size=1536, inner_size=3072, state_size=128, convolution_width=4, heads=48)
+        profile = decoder(((Normalization(size=1536), layer), 48), hidden=1536)
+        elements = 48 * 64 * 128
+        assert state_bytes(profile, NumberFormat.FP32) == 48 * (elements * 4 + (3072 + 256) * 3 * 2)
+        assert state_bytes(profile, BF16, tensor=8) == 48 * (elements + (3072 + 256) * 3) * 2 / 8
+        assert profile.unmodelled_kinds == frozenset()
+        memory = inference_memory(profile, served(concurrency=7), Parallelism())
+        assert memory.kv_cache == 0
+        assert memory.state == 7 * state_bytes(profile, BF16)
+        room = memory.fixed_bytes + 12.5 * memory.sequence_state_bytes
+        assert largest_concurrency(memory, room) == 12
+
+    def test_a_gated_delta_layer(self):
+        """Qwen3-Next: 32 value heads of 128 x 128 beside 16 key heads."""
+        layer = LinearAttention(
+            hidden_size=2048,
+            key_heads=16,
+            value_heads=32,
+            key_head_size=128,
+            value_head_size=128,
+            convolution_width=4,
+        )
+        profile = decoder(((layer,), 36), ((attention(),), 12))
+        assert state_bytes(profile, BF16) == 36 * 2 * (32 * 128 * 128 + 3 * (2 * 2048 + 4096))
+        assert key_value_bytes(profile, 1, BF16) == 12 * 2 * 8 * 64 * 2
+
+
+class TestFlops:
+    def test_latent_attention_scores_over_heads_in_prefill_and_over_the_latent_in_decode(self):
+        profile = decoder(((LATENT,), 1), hidden=7168)
+        scores = forward_flops_per_token(profile, 1000) - profile.matmul_flops_per_token
+        assert scores == 2 * 128 * (128 + 64 + 128) * 1000
+        workload = served(input_tokens=1000.0, output_tokens=2.0)
+        decoded = decode_iteration(profile, workload, Parallelism(), 1.0).flops
+        assert decoded - profile.matmul_flops_per_token == 2 * 128 * (2 * 512 + 64) * 1001
+
+    def test_a_state_costs_the_same_at_any_length(self):
+        layer = StateSpace(hidden_size=1536, inner_size=3072, state_size=128, convolution_width=4, heads=48)
+        profile = decoder(((layer,), 2), hidden=1536)
+        short, long = (forward_flops_per_token(profile, tokens) for tokens in (10, 10_000))
+        assert short == long
+        assert short - profile.matmul_flops_per_token == 2 * (6 * 3072 * 128 + 2 * 3328 * 4)
+
+
+class TestEngines:
+    @pytest.mark.parametrize(
+        ("text", "name"),
+        [
+            ("vLLM", EngineName.VLLM),
+            ("TensorRT-LLM", EngineName.TENSORRT_LLM),
+            ("trtllm", EngineName.TENSORRT_LLM),
+            ("llama.cpp", EngineName.LLAMA_CPP),
+            ("something", None),
+        ],
+    )
+    def test_names(self, text, name):
+        assert engine_name(text) is name
+
+    def test_versions_of_vllm(self):
+        assert is_vllm_v0("0.7.3")
+        assert is_vllm_v0("0.8.5 V0")
+        assert not is_vllm_v0("0.8.5")
+        assert not is_vllm_v0(None)
+        assert not rules_of(EngineName.VLLM, "0.11.0").graphs_charged
+        assert rules_of(EngineName.VLLM, "0.21.0").graphs_charged
+        assert served(EngineName.VLLM, "0.11.0").most_requests == 1024
+        assert served(EngineName.VLLM, "0.11.0", a100=True).most_requests == 256
+        assert served(EngineName.VLLM, "0.7.0", model_tokens=131_072).batched_tokens == 2048
+        assert served(EngineName.VLLM, "0.7.0", model_tokens=16_384).batched_tokens == 16_384
+
+    # vLLM start-up logs in public issues and repositories: weights, activation peak and cache in GiB.
+    LOGS = (
+        ("llama-3.1-8b", "0.11.0", 1, 79.18, 0.9, 16000, None, 14.99, 4.76, 51.38),
+        ("qwen3-32b", "0.11.0", 1, 79.18, 0.9, 16000, None, 61.03, 5.64, 4.45),
+        ("qwen3-32b", "0.11.0", 2, 79.18, 0.9, 16000, None, 30.59, 5.64, 34.49),
+        ("qwen3-0.6b", "0.11.0", 1, 79.18, 0.9, 16000, None, 1.12, 5.56, 64.45),
+        ("llama-3.1-70b", "0.11.0", 2, 79.18, 0.9, 16000, "fp8_channel", 33.88, 4.84, 32.0),
+        ("qwen3-8b", "0.8.5 V0", 4, 21.48, 0.93, 65536, None, 3.85, 1.45, 14.49),
+        ("qwen2.5-1.5b", "0.8.0 V0", 1, 14.56, 0.5, 32768, None, 2.89, 2.02, 2.36),
+    )
+
+    @pytest.mark.parametrize("log", LOGS, ids=lambda log: f"{log[0]}-tp{log[2]}")
+    def test_what_vllm_logs_at_start_up(self, log):
+        model, version, tensor, total, fraction, length, stored, weights, peak, cache = log
+        profile = (
+            profile_of(import_config(QWEN_2_5_1_5B).architecture)
+            if model == "qwen2.5-1.5b"
+            else published(model)
+        )
+        workload = served(
+            EngineName.VLLM,
+            version,
+            total=total,
+            model_tokens=length,
+            memory_fraction=fraction,
+            stored=NAMED_FORMATS[stored] if stored else None,
+        )
+        memory = inference_memory(profile, workload, Parallelism(tensor=tensor))
+        usable = usable_bytes_of(memory, workload, fraction * total * GIB)
+        assert memory.weights / GIB == pytest.approx(weights, rel=0.013)
+        assert (memory.workspace + memory.sampler) / GIB == pytest.approx(peak, rel=0.03)
+        assert (usable - memory.fixed_bytes) / GIB == pytest.approx(cache, rel=0.05)
+        tokens = cache_tokens(memory, usable, workload)
+        assert tokens == pytest.approx(cache * GIB / memory.token_cache_bytes, rel=0.05)
+        assert tokens % 16 == 0
+
+    @pytest.mark.parametrize(
+        ("model", "cache_gib", "blocks"), [("llama-3.1-8b", 4.6, 2356), ("qwen2.5-1.5b", 2.36, 5519)]
+    )
+    def test_blocks_of_a_logged_cache(self, model, cache_gib, blocks):
+        """Within the rounding of the log, which prints hundredths of a GiB."""
+        profile = (
+            profile_of(import_config(QWEN_2_5_1_5B).architecture)
+            if model == "qwen2.5-1.5b"
+            else published(model)
+        )
+        workload = served(EngineName.VLLM, "0.8.0 V0")
+        memory = inference_memory(profile, workload, Parallelism())
+
+        def of(gib):
+            return cache_tokens(memory, memory.fixed_bytes + gib * GIB, workload) // 16
+
+        assert of(cache_gib - 0.005) - 1 <= blocks <= of(cache_gib + 0.005) + 1
+
+    def test_what_must_not_fit(self):
+        """Qwen3-32B at 32,000 tokens and Llama-3.3-70B FP8 do not start on one H100."""
+        for model, stored, length in (("qwen3-32b", None, 32000), ("llama-3.1-70b", "fp8_channel", 1024)):
+            workload = served(
+                EngineName.VLLM,
+                "0.11.0",
+                input_tokens=float(length - 256),
+                stored=NAMED_FORMATS[stored] if stored else None,
+            )
+            memory = inference_memory(published(model), workload, Parallelism())
+            assert memory.total_bytes > usable_bytes_of(memory, workload, 0.9 * 79.18 * GIB)
+            assert largest_concurrency(memory, usable_bytes_of(memory, workload, 0.9 * 79.18 * GIB)) == 0
+
+    def test_tensorrt_llm_gives_the_cache_a_share_of_what_is_free(self):
+        workload = served(EngineName.TENSORRT_LLM, "1.0")
+        profile = published("llama-3.1-8b")
+        memory = inference_memory(profile, workload, Parallelism())
+        usable = usable_bytes_of(memory, workload, 0.9 * 80 * GIB)
+        assert usable - memory.fixed_bytes == pytest.approx(0.9 * (80 * GIB - memory.fixed_bytes))
+        assert workload.block_tokens == 32
+
+    def test_the_static_share_of_sglang_holds_weights_and_cache(self):
+        workload = served(EngineName.SGLANG, memory_fraction=0.8)
+        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        usable = usable_bytes_of(memory, workload, 0.8 * 80 * GIB)
+        pool = usable - memory.fixed_bytes
+        assert pool + memory.weights == pytest.approx(0.8 * (80 * GIB - memory.context))
+
+    def test_llama_cpp_holds_the_logits_of_a_batch(self):
+        """Llama 3 8B with a batch of 512: its compute buffer is 258.50 MiB."""
+        workload = served(EngineName.LLAMA_CPP)
+        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        assert memory.workspace == 258.5 * 2**20
+        assert memory.sampler == 0
+        assert usable_bytes_of(memory, workload, 24.0 * GIB) == 24 * GIB
+
+    def test_the_table_of_llama_cpp_stays_on_the_host(self):
+        """Llama-3.1-8B in Q4_K_M: 4,403.49 MiB on the device, 281.81 MiB of table on the host."""
+        stored = GGUF_FORMATS["gguf_q4_k_m"]
+        workload = served(EngineName.LLAMA_CPP, stored=stored)
+        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        table = published("llama-3.1-8b").weights.stored(stored).table_split
+        assert table / 2**20 == pytest.approx(281.81, abs=0.01)
+        assert memory.weights / 2**20 == pytest.approx(4403.49, abs=0.05)
+        half = inference_memory(published("llama-3.1-8b"), workload._replace(device_layers=16), Parallelism())
+        assert half.weights == memory.weights / 2
+        assert half.kv_cache == memory.kv_cache / 2
+
+    def test_a_contiguous_cache_is_taken_whole(self):
+        workload = served(EngineName.LLAMA_CPP, reserved_tokens=8192)
+        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        assert memory.kv_cache == 2**30
+        assert cache_waste(memory, workload).waste_bytes_per_request > 0.8 * 2**30
+
+    def test_a_prompt_passes_transformers_whole(self):
+        workload = served(EngineName.TRANSFORMERS, input_tokens=6144.0, output_tokens=2048.0)
+        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        assert memory.workspace == 6144 * (4 * 4096 + 3 * 14336) * 2
+
+    @given(
+        fraction=st.floats(0.3, 0.95),
+        total=st.floats(24, 192),
+        engine=st.sampled_from([None, *EngineName]),
+        concurrency=st.integers(1, 64),
+        data=st.sampled_from([1, 2]),
+    )
+    def test_the_cache_is_full_at_its_limits(self, fraction, total, engine, concurrency, data):
+        profile, layout = published("llama-3.1-8b"), Parallelism(data=data)
+        workload = served(engine, total=total, memory_fraction=fraction, concurrency=concurrency)
+        workload = workload._replace(most_requests=4096 if workload.rules.samples_at_start else None)
+        limit = fraction * total * GIB
+
+        def fits(requests):
+            asked = workload._replace(concurrency=requests * data)
+            held = inference_memory(profile, asked, layout)
+            usable = usable_bytes_of(held, asked, limit)
+            assert usable <= total * GIB * (1 + 1e-9)
+            return held.total_bytes <= usable * (1 + 1e-12)
+
+        most = requests_that_fit(profile, workload, layout, limit)
+        assert most == 0 or fits(most)
+        assert most == 4096 or not fits(most + 1)
+
+
+class TestBeside:
+    def test_a_draft_model_has_weights_and_a_cache_of_its_own(self):
+        small = published("qwen3-0.6b")
+        plain = served(EngineName.VLLM)
+        drafted = plain._replace(draft=Draft(small, NAMED_FORMATS["fp8_channel"], 5))
+        one, two = (
+            inference_memory(published("qwen3-32b"), w, Parallelism(tensor=2)) for w in (plain, drafted)
+        )
+        assert two.draft_kv_cache == key_value_bytes(small, 1280, BF16, tensor=2)
+        assert two.total_bytes == one.total_bytes + two.draft_weights + two.draft_kv_cache
+        assert 0.5 < two.draft_weights / (0.6e9 * 2 / 2) < 1.0
+
+    def test_an_adapter_has_a_pair_of_matrices_for_each_matrix(self):
+        """Llama-3.1-8B, rank 16 on all seven projections: 41,943,040 parameters."""
+        profile = published("llama-3.1-8b")
+        assert adapter_bytes(profile, Adapters(1, 16), 1) == 41_943_040 * 2
+        assert adapter_bytes(profile, Adapters(4, 32), 1) == 8 * 41_943_040 * 2
+
+    def test_experts_are_spread_over_attention_replicas(self):
+        """Eight replicas of the attention, each with an eighth of the experts and of the requests."""
+        profile = published("mixtral-8x7b")
+        workload = served(EngineName.VLLM, concurrency=64)
+        spread = inference_memory(profile, workload, Parallelism(data=8, expert=8))
+        alone = inference_memory(profile, workload, Parallelism())
+        assert alone.weights - spread.weights == pytest.approx(profile.expert_parameters * 2 * 7 / 8)
+        assert spread.requests == 8
+        assert spread.communication > alone.communication == 0
+
+
+def test_a_window_is_reached_before_the_device_is_full():
+    profile = decoder(((attention(window_tokens=128), FeedForward(hidden_size=2880, inner_size=64)), 2))
+    workload = served()
+    memory = inference_memory(profile, workload, Parallelism())
+    assert longest_context(profile, workload, Parallelism(), memory, 60.0 * GIB) is None

@@ -1,0 +1,168 @@
+"""Weights at their stored bits, against published sizes."""
+
+import pytest
+
+from service.planning.architecture import Architecture, Block, Embeddings, Head
+from service.planning.formats.huggingface import import_config
+from service.planning.layers import Attention, LatentAttention, MixtureOfExperts, Normalization
+from service.planning.memory.serving import inference_weight_bytes
+from service.planning.parallelism import Parallelism
+from service.planning.precision import NumberFormat
+from service.planning.profile import profile_of, profile_of_count
+from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS, PLAIN_FORMATS, ModelFacts, Place
+from service.planning.storage.gguf import BLOCKS
+from service.planning.storage.named import MXFP4_ENGINE_FORMAT
+from tests.published import published_config
+
+GIB = 2**30
+FORMATS = {**NAMED_FORMATS, **GGUF_FORMATS}
+
+
+def published(name):
+    config = published_config(name)
+    return profile_of(import_config(config).architecture)
+
+
+def stored(name, weight_format):
+    return published(name).weights.stored(weight_format).total
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("llama-3.1-8b", 16_060_522_496), ("llama-3.1-70b", 141_107_412_992)]
+)
+def test_16_bit_weights_are_the_total_size_of_the_published_index(name, size):
+    assert stored(name, PLAIN_FORMATS[NumberFormat.BF16]) == size
+
+
+@pytest.mark.parametrize(
+    ("name", "file_type", "size"),
+    [
+        # Files of Llama-3.1-8B-Instruct in public repositories; 7.8 MB of each are vocabulary and metadata.
+        ("llama-3.1-8b", "q2_k", 3_179_131_776),
+        ("llama-3.1-8b", "q3_k_m", 4_018_918_016),
+        ("llama-3.1-8b", "q4_k_s", 4_692_669_312),
+        ("llama-3.1-8b", "q4_k_m", 4_920_734_592),
+        ("llama-3.1-8b", "q5_k_m", 5_732_987_776),
+        ("llama-3.1-8b", "q6_k", 6_596_006_784),
+        ("llama-3.1-8b", "q8_0", 8_540_771_200),
+        # As llama.cpp's benchmark prints them.
+        ("llama-3.1-8b", "q4_k_m", 4.58 * GIB),
+        ("llama-3.1-70b", "q4_k_m", 39.59 * GIB),
+        ("llama-3.1-8b", "f16", 14.96 * GIB),
+        ("llama-3.1-70b", "f16", 131.42 * GIB),
+        ("llama-2-7b", "q4_0", 3.56 * GIB),
+        ("llama-2-7b", "q4_k_m", 3.80 * GIB),
+    ],
+)
+def test_mixtures_of_llama_cpp_are_the_published_files(name, file_type, size):
+    assert stored(name, GGUF_FORMATS[f"gguf_{file_type}"]) == pytest.approx(size, rel=0.0025)
+
+
+def test_rows_that_256_does_not_divide_take_blocks_of_32():
+    """The 2,880 inputs of a gpt-oss layer: Q4_K becomes Q5_0, Q6_K becomes Q8_0."""
+    facts = ModelFacts(8.0, 32, 24, tied=False)
+    place = Place("attention.query", 3, 24, 2880)
+    scheme = GGUF_FORMATS["gguf_q4_k_m"].scheme_of(place, facts)
+    assert scheme.element_bits == 8 * BLOCKS["q5_0"][0] / 32
+    wide = GGUF_FORMATS["gguf_q4_k_m"].scheme_of(place._replace(module="mixture_of_experts.router"), facts)
+    assert wide.element_bits == 32
+
+
+@pytest.mark.parametrize(
+    ("name", "weight_format", "gib"),
+    [
+        # Peak memory of one request without a prompt, from published tables: at least the weights.
+        ("llama-2-7b", "bnb_nf4", 4.57e9 / GIB),
+        ("llama-2-7b", "bnb_nf4_double_quant", 4.26e9 / GIB),
+    ],
+)
+def test_what_a_device_held_is_little_more_than_the_weights(name, weight_format, gib):
+    size = stored(name, FORMATS[weight_format]) / GIB
+    assert size < gib < 1.15 * size + 0.6
+
+
+@pytest.mark.parametrize(
+    ("weight_format", "bits"),
+    [
+        ("gptq_int4_g128", 4 + 20 / 128),
+        ("awq_int4_g128", 4 + 20 / 128),
+        ("bnb_nf4", 4.5),
+        ("bnb_nf4_double_quant", 4 + (8 + 32 / 256) / 64),
+        ("nvfp4", 4.5),
+        ("fp8_block_128", 8 + 32 / 128**2),
+    ],
+)
+def test_bits_of_a_large_matrix(weight_format, bits):
+    facts = ModelFacts(8.0, 0, 80, tied=False)
+    scheme = FORMATS[weight_format].scheme_of(Place("feed_forward.up", 0, 80, 8192), facts)
+    assert scheme.bytes_of(8192, 28672) * 8 / (8192 * 28672) == pytest.approx(bits, rel=1e-3)
+
+
+def gpt_oss(layers, experts):
+    norm = Normalization(size=2880)
+    attention = Attention(
+        hidden_size=2880,
+        query_heads=64,
+        key_value_heads=8,
+        head_size=64,
+        query_key_value_bias=True,
+        output_bias=True,
+    )
+    mixture = MixtureOfExperts(
+        hidden_size=2880,
+        expert_count=experts,
+        experts_per_token=4,
+        expert_inner_size=2880,
+        bias=True,
+        router_bias=True,
+    )
+    return profile_of(
+        Architecture(
+            embeddings=Embeddings(size=2880, vocabulary_size=201_088),
+            layers=(Block(layers=(norm, attention, norm, mixture), count=layers), norm),
+            heads=(Head(kind="language_model", input_size=2880, output_size=201_088),),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("layers", "experts", "file", "gib"), [(24, 32, 13.76e9, 13.47), (36, 128, 65.25e9, 64.38)]
+)
+def test_mxfp4_packs_the_experts_alone(layers, experts, file, gib):
+    """Size of the published checkpoint, and what vLLM reports after it has padded the experts' inputs."""
+    inventory = gpt_oss(layers, experts).weights
+    assert inventory.stored(NAMED_FORMATS["mxfp4"]).total == pytest.approx(file, rel=0.003)
+    assert inventory.stored(MXFP4_ENGINE_FORMAT).total / GIB == pytest.approx(gib, rel=0.004)
+
+
+def test_plain_weights_are_those_of_the_parameters():
+    profile = published("mixtral-8x7b")
+    assert profile.weights.stored(PLAIN_FORMATS[NumberFormat.FP32]).total == 4 * profile.parameter_count
+    alone = profile_of_count(7 * 10**9)
+    assert alone.weights.stored(PLAIN_FORMATS[NumberFormat.BF16]).total == 14e9
+
+
+def test_keys_and_values_are_repeated_beyond_their_heads():
+    """Eight heads on 16 devices: each holds one, twice over the group."""
+    profile = published("llama-3.1-70b")
+    bf16 = PLAIN_FORMATS[NumberFormat.BF16]
+    eight, sixteen = (inference_weight_bytes(profile, bf16, Parallelism(tensor=t)).total * t for t in (8, 16))
+    once = 2 * 80 * 2 * 8192 * 1024
+    assert sixteen - eight == pytest.approx(once, rel=0.01)
+
+
+def test_the_compressed_side_of_latent_attention_is_not_divided():
+    latent = LatentAttention(
+        hidden_size=7168,
+        query_heads=128,
+        query_rank=1536,
+        key_value_rank=512,
+        rotary_head_size=64,
+        plain_head_size=128,
+        value_head_size=128,
+    )
+    profile = profile_of(Architecture(layers=(Block(layers=(latent,), count=61),)))
+    bf16 = PLAIN_FORMATS[NumberFormat.BF16]
+    whole = 61 * (7168 * 1536 + 7168 * 576 + 1536 + 512) * 2
+    one, eight = (inference_weight_bytes(profile, bf16, Parallelism(tensor=t)).total for t in (1, 8))
+    assert eight == pytest.approx((one - whole) / 8 + whole)
