@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
+.PHONY: help run test lint types accuracy bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -23,6 +23,10 @@ lint:
 
 types:
 	$(VENV)/mypy
+
+accuracy: ## Estimate measured rows and say how far off; ROWS="a.csv b.csv" JSON=path
+	@tools/setup run
+	@$(VENV)/ironlaw evidence accuracy $(ROWS) $(if $(JSON),--json "$(JSON)")
 
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test

@@ -1,4 +1,4 @@
-"""The shipped reference set of measured efficiencies, as planning reads it."""
+"""Measured rows beside the estimates, and the shipped reference set as planning reads it."""
 
 import json
 from functools import cache

@@ -1,0 +1,220 @@
+"""Scores as a document, and as the tables that the command prints."""
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from service.evidence.metrics import METRICS, Family
+from service.evidence.scoring import (
+    LEAST_ESTIMATED,
+    Scored,
+    Statistics,
+    is_targeted,
+    percentile,
+    reasons,
+    short_sources,
+    statistics_of,
+)
+
+
+def _grouped(scored: Iterable[Scored], key: Callable[[Scored], str]) -> dict[str, list[Scored]]:
+    groups: dict[str, list[Scored]] = {}
+    for one in scored:
+        groups.setdefault(key(one), []).append(one)
+    return dict(sorted(groups.items()))
+
+
+def document(scored: Sequence[Scored]) -> dict[str, Any]:
+    """The scores as JSON: by metric, by source over its targeted metrics, and row by row."""
+    metrics = _grouped((one for one in scored if one.row.metric in METRICS), lambda one: one.row.metric)
+    targeted = [one for one in scored if is_targeted(one.row)]
+    sources = _grouped(targeted, lambda one: one.row.source)
+    return {
+        "metrics": {name: statistics_of(group)._asdict() for name, group in metrics.items()},
+        "sources": {name: statistics_of(group)._asdict() for name, group in sources.items()},
+        "rows": [_row(one) for one in scored],
+    }
+
+
+def _row(one: Scored) -> dict[str, Any]:
+    figure = one.figure
+    return {
+        "id": one.row.id,
+        "run_id": one.row.run_id,
+        "metric": one.row.metric,
+        "measured": one.row.value,
+        "estimated": figure.value if figure else None,
+        "low": figure.low if figure else None,
+        "high": figure.high if figure else None,
+        "skipped": one.skipped.value if one.skipped else None,
+    }
+
+
+class Verdicts(NamedTuple):
+    """How the probabilities of fitting agree with what happened."""
+
+    fits_said_fits: int
+    fits_said_not: int
+    not_said_fits: int
+    not_said_not: int
+    brier: float
+    decided: float
+    """Share of the cases with a probability below 10% or above 90%."""
+
+
+_LIKELY, _SURE = 0.5, 0.9
+
+
+def verdicts(scored: Iterable[Scored]) -> Verdicts | None:
+    """The confusion table over the rows that say whether something fits; None without any."""
+    cases = [
+        (one.row.value == 1.0, one.figure.value)
+        for one in scored
+        if one.row.metric == "fits" and one.figure is not None
+    ]
+    if not cases:
+        return None
+
+    def count(happened: bool, said: bool) -> int:  # noqa: FBT001
+        return sum(fits is happened and (chance >= _LIKELY) is said for fits, chance in cases)
+
+    return Verdicts(
+        fits_said_fits=count(happened=True, said=True),
+        fits_said_not=count(happened=True, said=False),
+        not_said_fits=count(happened=False, said=True),
+        not_said_not=count(happened=False, said=False),
+        brier=statistics.fmean((chance - fits) ** 2 for fits, chance in cases),
+        decided=statistics.fmean(max(chance, 1.0 - chance) > _SURE for _, chance in cases),
+    )
+
+
+def constant_width(scored: Iterable[Scored]) -> float | None:
+    """High over low of the one interval around every estimate that covers as many rows as theirs do."""
+    ratios, covered = [], 0
+    for one in scored:
+        if one.figure is None or one.figure.value <= 0.0 or one.row.value <= 0.0 or one.width is None:
+            continue
+        ratio = one.row.value / one.figure.value
+        ratios.append(max(ratio, 1.0 / ratio))
+        covered += one.is_covered
+    if not ratios:
+        return None
+    return percentile(ratios, covered / len(ratios)) ** 2
+
+
+_HEAD = ("rows", "skipped", "median", "p90", "bias", "coverage", "width")
+
+
+def _share(value: float | None, *, signed: bool = False) -> str:
+    if value is None:
+        return "-"
+    return f"{value:+.1%}" if signed else f"{value:.1%}"
+
+
+def cells(found: Statistics) -> list[str]:
+    """The statistics as a table shows them."""
+    return [
+        str(found.rows),
+        str(found.skipped),
+        _share(found.median_error),
+        _share(found.p90_error),
+        _share(found.bias, signed=True),
+        "-" if found.coverage is None else f"{found.coverage:.0%}",
+        "-" if found.median_width is None else f"{found.median_width:.2f}",
+    ]
+
+
+class Table(NamedTuple):
+    """A title, a head and lines of text."""
+
+    title: str
+    head: tuple[str, ...]
+    lines: list[list[str]]
+
+    def text(self) -> str:
+        """The table in columns."""
+        rows = [list(self.head), *self.lines]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(self.head))]
+        shown = [
+            "  ".join(
+                cell.ljust(width) if place == 0 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        return "\n".join([self.title, *(f"  {line}" for line in shown), ""])
+
+    def markdown(self) -> str:
+        """The table for a page."""
+        rule = "|".join("---" if place == 0 else "---:" for place in range(len(self.head)))
+        lines = [f"| {' | '.join(row)} |" for row in (list(self.head), *self.lines)]
+        return "\n".join([lines[0], f"|{rule}|", *lines[1:], ""])
+
+
+def tables(scored: Sequence[Scored]) -> list[Table]:
+    """Every table of the report, in its order."""
+    made = []
+    for family in Family:
+        own = [
+            one for one in scored if one.row.metric in METRICS and METRICS[one.row.metric].family is family
+        ]
+        if own:
+            made.append(_by("metric", family, own, lambda one: one.row.metric))
+            made.append(
+                _by("source and metric", family, own, lambda one: f"{one.row.source}: {one.row.metric}")
+            )
+    targeted = [one for one in scored if is_targeted(one.row)]
+    if targeted:
+        made.append(_by("source", "metrics with a target", targeted, lambda one: one.row.source))
+    made.append(_reasons(scored))
+    found = verdicts(scored)
+    if found:
+        made.append(_verdicts(found))
+    return made
+
+
+def _by(what: str, family: str, own: Sequence[Scored], key: Callable[[Scored], str]) -> Table:
+    lines = [[name, *cells(statistics_of(group))] for name, group in _grouped(own, key).items()]
+    lines.append(["overall", *cells(statistics_of(own))])
+    return Table(f"{family} by {what}", (what, *_HEAD), lines)
+
+
+def _reasons(scored: Sequence[Scored]) -> Table:
+    metrics = _grouped((one for one in scored if one.skipped is not None), lambda one: one.row.metric)
+    lines = [
+        [reason, metric, str(count)]
+        for metric, group in metrics.items()
+        for reason, count in sorted(reasons(group).items())
+    ]
+    return Table("rows skipped by reason", ("reason", "metric", "rows"), sorted(lines))
+
+
+def _verdicts(found: Verdicts) -> Table:
+    return Table(
+        f"does it fit: Brier score {found.brier:.4f}, {found.decided:.0%} below 10% or above 90%",
+        ("what happened", "said to fit", "said not to fit"),
+        [
+            ["fits", str(found.fits_said_fits), str(found.fits_said_not)],
+            ["does not fit", str(found.not_said_fits), str(found.not_said_not)],
+        ],
+    )
+
+
+def shortfalls(scored: Sequence[Scored]) -> list[str]:
+    """What makes the command fail, one line each."""
+    return [
+        f"{source}: {share:.0%} of the eligible rows of its targeted metrics are estimated, "
+        f"{LEAST_ESTIMATED:.0%} are needed"
+        for source, share in sorted(short_sources(scored).items())
+    ]
+
+
+def details(scored: Iterable[Scored]) -> Table:
+    """What stands behind the rows that are not modelled yet."""
+    counts: dict[tuple[str, str], int] = {}
+    for one in scored:
+        if one.skipped is not None and one.detail:
+            key = (one.skipped.value, f"{one.row.source}: {one.detail[:100]}")
+            counts[key] = counts.get(key, 0) + 1
+    lines = [[reason, detail, str(count)] for (reason, detail), count in sorted(counts.items())]
+    return Table("why rows were skipped", ("reason", "detail", "rows"), lines)
