@@ -202,12 +202,24 @@ def _optimizer(row: Row) -> str | None:
 
 
 def _adaptation(row: Row) -> dict[str, Any]:
+    """Which parameters are trained, in the terms of the question.
+
+    LLaMA-Adapter puts ten virtual tokens before each layer's keys; its second version also trains a scale
+    and a shift beside every matrix, which keep of a step what low-rank matrices there would keep.
+    """
     kind = row.adaptation or "full"
+    if kind == "adapter":
+        return {"kind": "prefix", "virtual_tokens": 10}
+    if kind == "adapter-v2":
+        return {"kind": "lora", "rank": 1, "target_modules": ["all_linear"]}
     given: dict[str, Any] = {"kind": kind}
     if kind in ("lora", "qlora"):
+        known = facts.framework(row)
         rank = facts.lora_rank(row)
         if rank:
             given["rank"] = rank
+        if known and known.adapted:
+            given["target_modules"] = list(known.adapted)
     return given
 
 
@@ -227,6 +239,8 @@ def _training(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     }
     if known:
         workload |= {"framework": {"name": known.name}, "attention": known.attention}
+        if known.loss:
+            workload["loss"] = known.loss
     optimizer = _optimizer(row)
     if optimizer:
         workload["optimizer"] = optimizer
@@ -251,6 +265,7 @@ _PACKED = (
     ("int8", "gptq", "gptq_int8_g128"),
     ("int4", "awq", "awq_int4_g128"),
     ("int4", "wna16", "gptq_int4_g128"),
+    ("int4", "", "awq_int4_g128"),
     ("nf4", "nf4-dq", "bnb_nf4_double_quant"),
     ("nf4", "", "bnb_nf4"),
     ("fp8", "block", "fp8_block_128"),
@@ -266,6 +281,14 @@ def _weights(row: Row) -> str:
     tool = row.precision.get("quantisation", "")
     named = (name for weights, by, name in _PACKED if weights == stated and by in tool)
     return next(named, stated)
+
+
+_PLAIN = frozenset({"fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"})
+
+
+def _stored(row: Row) -> dict[str, Any]:
+    name = _weights(row)
+    return {"weight_precision" if name in _PLAIN else "weight_format": name}
 
 
 def _lengths(row: Row, metric: Metric) -> list[tuple[int, int]]:
@@ -317,7 +340,7 @@ def _serving(row: Row) -> Iterator[dict[str, Any]]:
     for engine, (inputs, outputs) in itertools.product(_engines(row), _lengths(row, metric)):
         workload: dict[str, Any] = {
             "kind": "inference",
-            "weight_precision": _weights(row),
+            **_stored(row),
             "input_tokens": inputs,
             "output_tokens": outputs,
             "concurrency": _concurrency(row, metric),

@@ -43,12 +43,21 @@ class Framework(NamedTuple):
     """Whether ``bf16`` means that weights and optimizer states are bf16 too."""
     splits_local_batch: bool = False
     """Whether a pipeline cuts the stated local batch into micro-batches of one sequence."""
+    adapted: tuple[str, ...] = ()
+    """Matrices that its recipes put low-rank ones beside."""
+    loss: str | None = None
+    """How its recipes make a loss of logits, where that is not the usual way."""
 
 
 _FRAMEWORKS: Final[Mapping[str, Framework]] = {
     "torchtitan": Framework("torchtitan", splits_local_batch=True),
-    "torchtune": Framework("torchtune", pure=True),
-    "LitGPT": Framework("litgpt", pure=True),
+    "torchtune": Framework(
+        "torchtune",
+        pure=True,
+        adapted=("query", "value", "output", "gate", "up", "down"),
+        loss="chunked",
+    ),
+    "LitGPT": Framework("litgpt", pure=True, adapted=("query", "value")),
     "HF PEFT": Framework("transformers"),
     "QLoRA": Framework("transformers"),
     "InternEvo": Framework("generic"),

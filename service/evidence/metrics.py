@@ -5,10 +5,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from pydantic import MISSING
-
 from service.evidence.rows import Row, printed_half_unit
-from service.questions.resolve import BLOCK_TOKENS
 
 Answer = Mapping[str, Any]
 
@@ -102,10 +99,11 @@ def _devices(answer: Answer) -> float:
     return float(layout["tensor"] * layout["pipeline"] * layout["data"] * layout["context"])
 
 
-EXACT_COMPONENTS = frozenset({"weights", "kv_cache", "state_cache"})
+EXACT_COMPONENTS = frozenset({"weights", "kv_cache", "recurrent_state"})
 ACTIVATION_COMPONENTS = frozenset({"workspace", "activations", "logits", "sampler"})
 GRAPH_COMPONENTS = frozenset({"cuda_graphs"})
-OUTSIDE_COMPONENTS = frozenset({"framework_overhead", "communication_buffers", "context", "non_torch"})
+OUTSIDE_COMPONENTS = frozenset({"runtime", "communication_buffers"})
+"""Beside PyTorch's allocator; an engine measures after the context of the device is made."""
 
 
 def _components(answer: Answer) -> Mapping[str, float]:
@@ -148,12 +146,9 @@ def _cache_room(answer: Answer, _case: Case) -> Figure:
 
 
 def _held_tokens(case: Case) -> float:
-    """Tokens that the KV cache of the question holds, in whole blocks."""
+    """Tokens that the KV cache of the question holds; rows are asked in multiples of every block size."""
     workload = case.question.workload
-    engine = workload.engine
-    block = BLOCK_TOKENS if engine is MISSING else engine.block_tokens
-    tokens = workload.input_tokens + workload.output_tokens
-    return float(workload.concurrency * -(-tokens // block) * block)
+    return float(workload.concurrency * (workload.input_tokens + workload.output_tokens))
 
 
 def _token_bytes(answer: Answer, case: Case) -> float:

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from service.evidence.fitting import Fitted, Problem, Residual
 from service.evidence.metrics import METRICS, Family
 from service.evidence.scoring import (
     LEAST_ESTIMATED,
@@ -218,3 +219,102 @@ def details(scored: Iterable[Scored]) -> Table:
             counts[key] = counts.get(key, 0) + 1
     lines = [[reason, detail, str(count)] for (reason, detail), count in sorted(counts.items())]
     return Table("why rows were skipped", ("reason", "detail", "rows"), lines)
+
+
+def fit_table(problem: Problem, fitted: Fitted, folds: Sequence[Fitted]) -> Table:
+    """Each constant as its source has it, as fitted to all rows, and between which values over the folds."""
+    lines = []
+    for place, constant in enumerate(problem.constants):
+        values = [fold.values[place] for fold in folds]
+        lines.append(
+            [
+                constant.name,
+                f"{constant.low:g} to {constant.high:g}",
+                f"{constant.prior:g}",
+                f"{fitted.values[place]:g}",
+                f"{min(values):g} to {max(values):g}",
+            ]
+        )
+    title = f"constants fitted to {fitted.rows} rows of {fitted.groups} groups"
+    return Table(title, ("constant", "range", "prior", "fitted", "over the folds"), lines)
+
+
+def residual_table(spread: Sequence[Residual]) -> Table:
+    """Measured over estimated, of rows outside of the fit."""
+    return Table(
+        "measured over estimated, rows outside of the fit",
+        ("family", "level", "10%", "median", "90%", "rows"),
+        [[r.family, r.level, f"{r.low:g}", f"{r.value:g}", f"{r.high:g}", str(r.rows)] for r in spread],
+    )
+
+
+_INTRODUCTION = """# How sure the estimates are
+
+Every measured row is turned into the question that a caller would send, answered by the service's own
+estimates, and compared. `make accuracy ROWS=...` does it with any file of such rows; this page is
+written by it.
+
+- **Error** is |estimate / measured - 1|; of figures around zero (memory outside the allocator, the
+  change by CUDA graphs) a share of the device's memory; of `fits` the distance between probability and
+  outcome. **Bias** is the median of the signed error. **Coverage** is the share of rows whose 80%
+  interval meets the measured figure, as exactly as its source prints it. **Width** is the median of high
+  over low.
+- What a row leaves open (recomputation, lengths, a version between two) is asked in every likely way:
+  the value is that of the likeliest, the interval reaches from the lowest low to the highest high.
+- A row is skipped only for a fact that is in neither the row nor the catalog, by one of the reasons
+  below.
+- Rows are given by digest: most may not ship. An excerpt that may is `tests/data/evidence/measured.csv`.
+"""
+
+_REASONS = """
+| reason | meaning |
+|---|---|
+| MODEL_SHAPE_UNKNOWN | neither catalog nor row has the shapes of the model |
+| ACCELERATOR_UNKNOWN | the figure depends on the device, and neither catalog nor row knows it |
+| LAYOUT_UNKNOWN | the layout is not stated, or is one that the model's shapes do not allow |
+| BATCH_UNKNOWN | the sequences at a time are not stated |
+| LENGTHS_UNKNOWN | the tokens of a sequence are not stated |
+| METRIC_NOT_ANSWERED | no answer of the service has this figure yet; such rows count for nothing |
+| NOT_MODELLED_YET | a fact of the row that no question takes, or no formula, yet |
+"""
+
+
+class Provenance(NamedTuple):
+    """What a page was made from: the command, and each file of rows with its digest and its rows."""
+
+    command: str
+    files: tuple[tuple[str, str, int], ...]
+    held_out: bool
+
+
+def page(scored: Sequence[Scored], made: Provenance, beside: Table | None) -> str:
+    """The page that states how sure the estimates are."""
+    parts = [_INTRODUCTION, "## Made from\n", f"Command: `{made.command}`\n"]
+    lines = [[name, str(rows), f"`{digest}`"] for name, digest, rows in made.files]
+    parts.append(Table("", ("rows of", "rows", "sha256"), lines).markdown())
+    if made.held_out:
+        parts.append(
+            "Each row is estimated with constants fitted without its group (source, model, device): "
+            "`service/evidence/folds.json` is the split.\n"
+        )
+    for table in tables(scored):
+        parts.append(f"## {table.title[0].upper()}{table.title[1:]}\n")
+        parts.append(table.markdown())
+        if table.head[0] == "reason":
+            parts.append(_REASONS.lstrip())
+    parts.append(_width_comparison(scored))
+    if beside is not None:
+        parts += [f"## {beside.title}\n", beside.markdown()]
+    return "\n".join(parts)
+
+
+def _width_comparison(scored: Sequence[Scored]) -> str:
+    """Whether the intervals tell more than one width for all would."""
+    memory = [one for one in scored if is_targeted(one.row)]
+    lines = []
+    for name, group in {"overall": memory, **_grouped(memory, lambda one: one.row.source)}.items():
+        constant, own = constant_width(group), statistics_of(group).median_width
+        if constant is not None and own is not None:
+            lines.append([name, f"{own:.2f}", f"{constant:.2f}"])
+    title = "## Median width beside one constant width of equal coverage\n\n"
+    return title + Table("", ("rows", "width", "constant width"), lines).markdown()

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from service.evidence import facts
 from service.evidence.asking import Question, Skip, Skipped, questions
+from service.evidence.folds import fold_of, group_of
 from service.evidence.metrics import (
     METRICS,
     Case,
@@ -54,6 +55,8 @@ class Scored:
     error: float = math.nan
     skipped: Skip | None = None
     detail: str = ""
+    basis: str = ""
+    """The evidence that the answer names for its total."""
 
     @property
     def is_eligible(self) -> bool:
@@ -134,18 +137,24 @@ def _scale(row: Row, answer: Mapping[str, Any]) -> float | None:
     return float(printed) if printed else answer.get("capacity_bytes")
 
 
+def _basis(answer: Mapping[str, Any]) -> str:
+    total = answer.get("per_device", {}).get("total_bytes")
+    return str(total["basis"]) if total else ""
+
+
 def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
     """One row estimated and compared."""
     row = asked.row
     if asked.skipped:
         return Scored(row, None, skipped=asked.skipped, detail=asked.detail)
     metric = METRICS[row.metric]
-    figures, scale, refused = [], None, None
+    figures, scale, refused, basis = [], None, None, ""
     for shape in asked.shapes:
         try:
             answer = estimators[metric.operation](shape, catalog)
             figures.append(_read(metric, answer, Case(shape, asked.run)))
             scale = scale or _scale(row, answer)
+            basis = basis or _basis(answer)
         except Skipped as skipped:
             refused = refused or skipped
         except PlanningError as error:
@@ -155,12 +164,25 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
         assert refused is not None  # noqa: S101  # a row has at least one question
         return Scored(row, None, skipped=refused.reason, detail=refused.detail)
     figure = _chance(figures) if metric.unit == "bool" else envelope(figures)
-    return Scored(row, figure, error_of(metric, figure.value, row.value, scale))
+    return Scored(row, figure, error_of(metric, figure.value, row.value, scale), basis=basis)
 
 
 def score(rows: Sequence[Row], catalog: Catalog, estimators: Estimators) -> list[Scored]:
     """Every row estimated through the service's own questions, and compared."""
     return [score_row(asked, catalog, estimators) for asked in ask(rows, catalog)]
+
+
+def score_held_out(
+    rows: Sequence[Row],
+    catalogs: Sequence[Catalog],
+    split: Mapping[str, int],
+    estimators: Estimators,
+) -> list[Scored]:
+    """Every row under the catalog, one of each fold, whose constants never saw the row's group."""
+    return [
+        score_row(asked, catalogs[fold_of(group_of(asked.row), split)], estimators)
+        for asked in ask(rows, catalogs[0])
+    ]
 
 
 class Statistics(NamedTuple):

@@ -1,6 +1,7 @@
 """Measured rows beside the estimates, and the shipped reference set as planning reads it."""
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -14,10 +15,21 @@ def _share(entry: dict[str, Any]) -> Share:
     return Share(entry["low"], entry["value"], entry["high"], entry["runs"], entry["source"])
 
 
+def shipped_document() -> dict[str, Any]:
+    """The reference set that ships with the service, as its file has it."""
+    document: dict[str, Any] = json.loads((files("service.evidence") / "reference_curves.json").read_text())
+    return document
+
+
 @cache
 def reference_curves() -> ReferenceCurves:
     """The reference set that ships with the service."""
-    document = json.loads((files("service.evidence") / "reference_curves.json").read_text())
+    return curves_of(shipped_document())
+
+
+def curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
+    """A reference set as planning reads it; what a fit leaves beside the values is of no use there."""
+    document = {name: entry for name, entry in document.items() if name not in ("residuals", "fitted")}
     training = {
         (entry["generation"], NumberFormat(entry["compute"]), entry["recomputation"]): _share(entry)
         for entry in document.pop("training")

@@ -8,8 +8,10 @@ from typer.testing import CliRunner
 
 from service.cli import app
 from service.estimates.service import ESTIMATES
+from service.evidence.anchors import beside_anchors
 from service.evidence.asking import Skip
 from service.evidence.metrics import METRIC_UNITS, METRICS
+from service.evidence.report import constant_width, verdicts
 from service.evidence.rows import read_rows
 from service.evidence.scoring import percentile, score, short_sources, statistics_of
 from service.questions.estimates import MemoryQuestion
@@ -160,3 +162,64 @@ def test_an_unreadable_file_ends_the_command_with_its_line(tmp_path):
     assert result.exit_code == 2
     assert "line 2, column value_si: 'nan' is not finite" in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_the_page_names_command_digest_and_rows(tmp_path):
+    page = tmp_path / "accuracy.md"
+    result = command(
+        EXCERPT, "--doc", page, "--anchors", EXCERPT.with_name("anchor-outputs.csv"), "--held-out"
+    )
+    assert result.exit_code == 0, result.output
+    text = page.read_text()
+    assert 'Command: `make accuracy ROWS="measured.csv" HELD_OUT=1`' in text
+    digest = read_rows(EXCERPT, METRIC_UNITS).sha256
+    assert f"| measured.csv | {len(EXCERPT.read_text().splitlines()) - 1} | `{digest}` |" in text
+    assert "## Beside other tools" in text
+    for reason in Skip:
+        assert f"| {reason.value} |" in text
+    again = tmp_path / "again.md"
+    command(EXCERPT, "--doc", again, "--anchors", EXCERPT.with_name("anchor-outputs.csv"), "--held-out")
+    assert again.read_text() == text
+
+
+def test_exact_cases_of_other_tools_are_answered_exactly():
+    """KV cache of Llama-3-8B at 8,192 tokens: 131,072 bytes a token, as every correct tool says."""
+    table = beside_anchors(EXCERPT.with_name("anchor-outputs.csv"), CATALOG, ESTIMATORS)
+    exact = {(line[0], line[1]): line for line in table.lines if line[2] == "hf-mem 0.5.6"}
+    line = exact["Llama-3-8B; s8192; batch 1; bf16 KV", "kv_cache"]
+    assert (line[4], line[7]) == ("1.07", "+0.0%")
+
+
+@pytest.mark.parametrize(("text", "column"), [("a,b\n", "anchor"), ("", "anchor")])
+def test_a_broken_file_of_other_tools_is_named(tmp_path, text, column):
+    path = tmp_path / "anchors.csv"
+    path.write_text(text)
+    result = command(EXCERPT, "--anchors", path)
+    assert result.exit_code == 2
+    assert f"line 1, column {column}" in result.stderr
+
+
+def test_probabilities_are_told_as_a_confusion_table(tmp_path):
+    """16 bytes a parameter of a 7B model do not fit on one device of 80 GB, and do on eight."""
+    no = {"metric": "fits", "unit_si": "bool", "value": "OOM", "value_si": "0"}
+    yes = no | {"value_si": "1"}
+    alone = {"layout_json": '{"data":1}', "n_gpus": "1"}
+    shared = {"layout_json": '{"data":8,"sharding":"zero_3"}'}
+    found = verdicts(scores(tmp_path, no | alone, yes | shared, no | shared))
+    assert (found.not_said_not, found.fits_said_fits, found.not_said_fits, found.fits_said_not) == (
+        1,
+        1,
+        1,
+        0,
+    )
+    assert found.brier == pytest.approx(1 / 3, abs=0.01)
+    assert found.decided == 1.0
+
+
+def test_one_width_for_all_covers_as_many_rows(tmp_path):
+    """Of rows off by known factors, a width of the squared factor of the last covered one covers the same."""
+    value = scores(tmp_path, {})[0].figure.value
+    rows = [{"value_si": repr(value * factor)} for factor in (1.0, 1.02, 0.95, 5.0)]
+    scored = scores(tmp_path, *rows)
+    assert sum(one.is_covered for one in scored) == 3
+    assert constant_width(scored) == pytest.approx(percentile([1.0, 1.02, 1 / 0.95, 5.0], 0.75) ** 2)
