@@ -279,6 +279,8 @@ def _weights(row: Row) -> str:
     if not stated:
         stated = "fp8" if facts.says(row, "fp8") else "bf16"
     tool = row.precision.get("quantisation", "")
+    if tool == "gguf":
+        return f"gguf_{stated}"
     named = (name for weights, by, name in _PACKED if weights == stated and by in tool)
     return next(named, stated)
 

@@ -98,11 +98,17 @@ def engine(row: Row) -> str | None:
     return next((name for start, name in _ENGINES if start in text), None)
 
 
+_BEFORE_HYBRID_CACHES = "0.9"
+"""The last version of vLLM that charges windowed layers at full length."""
+
+
 def engine_versions(row: Row) -> list[str]:
-    """Versions that the source states; a slash between two leaves both open."""
+    """Versions that the source states, or that its notes give away; a slash between two leaves both open."""
     text = row.text.get("engine_version", "").strip()
     if re.fullmatch(r"[\d.]+(/[\d.]+)+", text):
         return text.split("/")
+    if not text and engine(row) == "vllm" and says(row, "at full length"):
+        return [_BEFORE_HYBRID_CACHES]
     return [text] if text else []
 
 

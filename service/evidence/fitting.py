@@ -228,7 +228,10 @@ def cross_validate(problem: Problem, split: Mapping[str, int]) -> Validation:
 
 
 class Residual(NamedTuple):
-    """What was measured over what was estimated: 10th percentile, median and 90th percentile."""
+    """What was measured over what was estimated: 10th percentile, median and 90th percentile.
+
+    Of figures around 0 it is the difference of the two in bytes.
+    """
 
     family: str
     level: str
@@ -238,7 +241,7 @@ class Residual(NamedTuple):
     rows: int
 
 
-_FEWEST = 10
+_FEWEST = 5
 """Rows below which a spread is not taken from them."""
 _LOW, _MIDDLE, _HIGH = 0.1, 0.5, 0.9
 
@@ -255,12 +258,17 @@ def residuals(scored: Sequence[Scored]) -> list[Residual]:
     """Spread of the estimates by kind of answer and level of evidence, from rows outside of their fit."""
     ratios: dict[tuple[str, str], list[float]] = {}
     for one in scored:
-        if one.figure is None or one.figure.value <= 0.0 or one.row.value <= 0.0 or not one.basis:
+        metric = METRICS[one.row.metric]
+        if one.figure is None or metric.unit == "bool" or not one.basis:
             continue
-        if METRICS[one.row.metric].unit == "bool":
+        measured, estimated = one.row.value, one.figure.value
+        if metric.signed:
+            found = measured - estimated
+        elif measured > 0.0 < estimated:
+            found = measured / estimated
+        else:
             continue
-        ratio = one.row.value / one.figure.value
-        ratios.setdefault((_family(one.row), one.basis), []).append(ratio)
+        ratios.setdefault((_family(one.row), one.basis), []).append(found)
     return [
         Residual(
             family,

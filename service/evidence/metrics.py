@@ -70,6 +70,8 @@ class Metric(NamedTuple):
     target: Target | None = None
     whole: bool = False
     signed: bool = False
+    plain: bool = False
+    """Whether the answer gives no interval of its own."""
 
 
 def _member(answer: Answer, name: str) -> Figure:
@@ -99,10 +101,10 @@ def _devices(answer: Answer) -> float:
     return float(layout["tensor"] * layout["pipeline"] * layout["data"] * layout["context"])
 
 
-EXACT_COMPONENTS = frozenset({"weights", "kv_cache", "recurrent_state"})
+EXACT_COMPONENTS = frozenset({"weights", "kv_cache", "state"})
 ACTIVATION_COMPONENTS = frozenset({"workspace", "activations", "logits", "sampler"})
 GRAPH_COMPONENTS = frozenset({"cuda_graphs"})
-OUTSIDE_COMPONENTS = frozenset({"runtime", "communication_buffers"})
+OUTSIDE_COMPONENTS = frozenset({"runtime", "communication"})
 """Beside PyTorch's allocator; an engine measures after the context of the device is made."""
 
 
@@ -122,16 +124,11 @@ def _sum(answer: Answer, names: frozenset[str]) -> float:
 
 
 def _part(names: frozenset[str]) -> Callable[[Answer, Case], Figure]:
-    """Some components; the doubt of the total is that of what is not exact, in equal shares."""
+    """Some components, which answers give without an interval."""
 
     def read(answer: Answer, _case: Case) -> Figure:
         size = _sum(answer, names)
-        if names <= EXACT_COMPONENTS:
-            return Figure(size, size, size)
-        total, exact = _total(answer), _sum(answer, EXACT_COMPONENTS)
-        unsure = total.value - exact
-        low, high = ((end - exact) / unsure if unsure > 0.0 else 1.0 for end in total[1:])
-        return Figure(size, size * max(0.0, low), size * high)
+        return Figure(size, size, size)
 
     return read
 
@@ -151,11 +148,21 @@ def _held_tokens(case: Case) -> float:
     return float(workload.concurrency * (workload.input_tokens + workload.output_tokens))
 
 
+_COUNTED_ALIKE = 0.01
+
+
 def _token_bytes(answer: Answer, case: Case) -> float:
-    """Bytes of one token on one device."""
-    replicas = answer["parallelism"]["data"]
-    cache = _sum(answer, frozenset({"kv_cache"}))
-    return cache / _held_tokens(case) * float(replicas)
+    """Bytes of one token on one device, as the engine counts tokens.
+
+    Where layers keep different lengths, an engine counts other tokens than a request holds: the limit's.
+    """
+    replicas = float(answer["parallelism"]["data"])
+    held = _sum(answer, frozenset({"kv_cache"})) / _held_tokens(case) * replicas
+    most = answer["limits"].get("kv_cache_tokens", 0) / replicas
+    room = _cache_room(answer, case).value if "usable_bytes" in answer else 0.0
+    if most <= 0.0 or room <= 0.0 or abs(room / most / held - 1.0) < _COUNTED_ALIKE:
+        return held
+    return float(room / most)
 
 
 def _cache_tokens(answer: Answer, case: Case) -> Figure:
@@ -196,9 +203,10 @@ def _memory(
     target: Target | None = _MEMORY_TARGET,
     whole: bool = False,
     signed: bool = False,
+    plain: bool = False,
 ) -> Metric:
     wanted = frozenset({"model_shape", *needs})
-    return Metric(unit, Family.MEMORY, Operation.MEMORY, read, wanted, target, whole, signed)
+    return Metric(unit, Family.MEMORY, Operation.MEMORY, read, wanted, target, whole, signed, plain)
 
 
 def _speed(read: Callable[[Answer, Case], Figure], unit: str) -> Metric:
@@ -209,15 +217,15 @@ def _speed(read: Callable[[Answer, Case], Figure], unit: str) -> Metric:
 METRICS: Mapping[str, Metric] = {
     "peak_memory_per_gpu": _memory(_total, "layout", "batch", "lengths"),
     "gpu_memory_total": _memory(_total, "batch", "lengths", whole=True),
-    "weights_memory_per_gpu": _memory(_part(frozenset({"weights"})), "layout"),
-    "weights_file_size": _memory(_part(frozenset({"weights"})), whole=True),
-    "activation_peak_per_gpu": _memory(_part(ACTIVATION_COMPONENTS), "layout"),
-    "non_torch_memory_per_gpu": _memory(_part(OUTSIDE_COMPONENTS), "layout", signed=True),
-    "cuda_graph_memory_per_gpu": _memory(_part(GRAPH_COMPONENTS), "layout", signed=True),
+    "weights_memory_per_gpu": _memory(_part(frozenset({"weights"})), "layout", plain=True),
+    "weights_file_size": _memory(_part(frozenset({"weights"})), whole=True, plain=True),
+    "activation_peak_per_gpu": _memory(_part(ACTIVATION_COMPONENTS), "layout", plain=True),
+    "non_torch_memory_per_gpu": _memory(_part(OUTSIDE_COMPONENTS), "layout", signed=True, plain=True),
+    "cuda_graph_memory_per_gpu": _memory(_part(GRAPH_COMPONENTS), "layout", signed=True, plain=True),
     "kv_cache_memory_per_gpu": _memory(_cache_room, "layout", "accelerator"),
     "kv_cache_tokens": _memory(_cache_tokens, "layout", "accelerator", unit="tokens"),
     "kv_cache_blocks": _memory(_cache_tokens, "layout", "accelerator", unit="tokens"),
-    "kv_bytes_per_token": _memory(_bytes_per_token),
+    "kv_bytes_per_token": _memory(_bytes_per_token, plain=True),
     "fits": _memory(_fits, "layout", "accelerator", "batch", "lengths", unit="bool"),
     "tokens_per_s_per_gpu": _speed(_quantity("tokens_per_second_per_device"), "tokens/s"),
     "tokens_per_s": _speed(_quantity("tokens_per_second"), "tokens/s"),

@@ -66,13 +66,24 @@ class Verdicts(NamedTuple):
 _LIKELY, _SURE = 0.5, 0.9
 
 
-def verdicts(scored: Iterable[Scored]) -> Verdicts | None:
-    """The confusion table over the rows that say whether something fits; None without any."""
-    cases = [
-        (one.row.value == 1.0, one.figure.value)
-        for one in scored
-        if one.row.metric == "fits" and one.figure is not None
-    ]
+Verdict = tuple[bool, float]
+"""Whether a run fitted, and how likely the answer says that was."""
+
+
+def stated_verdicts(scored: Iterable[Scored]) -> list[Verdict]:
+    """Rows that say whether something fits."""
+    rows = [one for one in scored if one.row.metric == "fits"]
+    return [(one.row.value == 1.0, one.figure.value) for one in rows if one.figure is not None]
+
+
+def measured_verdicts(scored: Iterable[Scored]) -> list[Verdict]:
+    """Runs whose peak was measured on a device that is known: they fitted."""
+    rows = [one for one in scored if one.row.metric == "peak_memory_per_gpu"]
+    return [(True, one.chance) for one in rows if one.chance is not None]
+
+
+def verdicts(cases: Sequence[Verdict]) -> Verdicts | None:
+    """The confusion table; None without cases."""
     if not cases:
         return None
 
@@ -168,9 +179,14 @@ def tables(scored: Sequence[Scored]) -> list[Table]:
     if targeted:
         made.append(_by("source", "metrics with a target", targeted, lambda one: one.row.source))
     made.append(_reasons(scored))
-    found = verdicts(scored)
-    if found:
-        made.append(_verdicts(found))
+    stated = stated_verdicts(scored)
+    for title, cases in (
+        ("does it fit, as rows say", stated),
+        ("does it fit, with the runs whose peak was measured", [*stated, *measured_verdicts(scored)]),
+    ):
+        found = verdicts(cases)
+        if found and (cases is stated or len(cases) > len(stated)):
+            made.append(_verdicts(title, found))
     return made
 
 
@@ -190,9 +206,9 @@ def _reasons(scored: Sequence[Scored]) -> Table:
     return Table("rows skipped by reason", ("reason", "metric", "rows"), sorted(lines))
 
 
-def _verdicts(found: Verdicts) -> Table:
+def _verdicts(title: str, found: Verdicts) -> Table:
     return Table(
-        f"does it fit: Brier score {found.brier:.4f}, {found.decided:.0%} below 10% or above 90%",
+        f"{title}: Brier score {found.brier:.4f}, {found.decided:.0%} below 10% or above 90%",
         ("what happened", "said to fit", "said not to fit"),
         [
             ["fits", str(found.fits_said_fits), str(found.fits_said_not)],

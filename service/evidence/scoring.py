@@ -23,6 +23,7 @@ from service.evidence.metrics import (
     error_of,
 )
 from service.evidence.rows import Row, by_run, printed_half_unit
+from service.evidence.service import reference_residuals
 from service.planning.errors import PlanningError
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
@@ -57,6 +58,8 @@ class Scored:
     detail: str = ""
     basis: str = ""
     """The evidence that the answer names for its total."""
+    chance: float | None = None
+    """The probability of fitting that the answer gives."""
 
     @property
     def is_eligible(self) -> bool:
@@ -142,19 +145,30 @@ def _basis(answer: Mapping[str, Any]) -> str:
     return str(total["basis"]) if total else ""
 
 
+def _widened(figure: Figure, metric: Metric, spread: tuple[float, float] | None) -> Figure:
+    """A figure without an interval of its own, under what rows outside of the fit were off by."""
+    if spread is None:
+        return figure
+    value, low, high = figure
+    if metric.signed:
+        return Figure(value, min(value, low + spread[0]), max(value, high + spread[1]))
+    return Figure(value, min(value, low * spread[0]), max(value, high * spread[1]))
+
+
 def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
     """One row estimated and compared."""
     row = asked.row
     if asked.skipped:
         return Scored(row, None, skipped=asked.skipped, detail=asked.detail)
     metric = METRICS[row.metric]
-    figures, scale, refused, basis = [], None, None, ""
+    figures, scale, refused, basis, chance = [], None, None, "", None
     for shape in asked.shapes:
         try:
             answer = estimators[metric.operation](shape, catalog)
             figures.append(_read(metric, answer, Case(shape, asked.run)))
             scale = scale or _scale(row, answer)
             basis = basis or _basis(answer)
+            chance = answer.get("fit_probability") if chance is None else chance
         except Skipped as skipped:
             refused = refused or skipped
         except PlanningError as error:
@@ -164,7 +178,10 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
         assert refused is not None  # noqa: S101  # a row has at least one question
         return Scored(row, None, skipped=refused.reason, detail=refused.detail)
     figure = _chance(figures) if metric.unit == "bool" else envelope(figures)
-    return Scored(row, figure, error_of(metric, figure.value, row.value, scale), basis=basis)
+    if metric.plain:
+        figure = _widened(figure, metric, reference_residuals().get(row.metric))
+    error = error_of(metric, figure.value, row.value, scale)
+    return Scored(row, figure, error, basis=basis, chance=chance)
 
 
 def score(rows: Sequence[Row], catalog: Catalog, estimators: Estimators) -> list[Scored]:

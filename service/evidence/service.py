@@ -27,6 +27,13 @@ def reference_curves() -> ReferenceCurves:
     return curves_of(shipped_document())
 
 
+@cache
+def reference_residuals() -> Mapping[str, tuple[float, float]]:
+    """Low and high of what was measured over what was estimated, by family, as the last fit left them."""
+    residuals = shipped_document().get("residuals", [])
+    return {entry["family"]: (entry["low"], entry["high"]) for entry in residuals}
+
+
 def curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
     """A reference set as planning reads it; what a fit leaves beside the values is of no use there."""
     document = {name: entry for name, entry in document.items() if name not in ("residuals", "fitted")}

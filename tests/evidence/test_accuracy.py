@@ -11,7 +11,7 @@ from service.estimates.service import ESTIMATES
 from service.evidence.anchors import beside_anchors
 from service.evidence.asking import Skip
 from service.evidence.metrics import METRIC_UNITS, METRICS
-from service.evidence.report import constant_width, verdicts
+from service.evidence.report import constant_width, measured_verdicts, stated_verdicts, verdicts
 from service.evidence.rows import read_rows
 from service.evidence.scoring import percentile, score, short_sources, statistics_of
 from service.questions.estimates import MemoryQuestion
@@ -205,7 +205,8 @@ def test_probabilities_are_told_as_a_confusion_table(tmp_path):
     yes = no | {"value_si": "1"}
     alone = {"layout_json": '{"data":1}', "n_gpus": "1"}
     shared = {"layout_json": '{"data":8,"sharding":"zero_3"}'}
-    found = verdicts(scores(tmp_path, no | alone, yes | shared, no | shared))
+    scored = scores(tmp_path, no | alone, yes | shared, no | shared, shared, alone)
+    found = verdicts(stated_verdicts(scored))
     assert (found.not_said_not, found.fits_said_fits, found.not_said_fits, found.fits_said_not) == (
         1,
         1,
@@ -214,6 +215,7 @@ def test_probabilities_are_told_as_a_confusion_table(tmp_path):
     )
     assert found.brier == pytest.approx(1 / 3, abs=0.01)
     assert found.decided == 1.0
+    assert [(fits, round(chance)) for fits, chance in measured_verdicts(scored)] == [(True, 1), (True, 0)]
 
 
 def test_one_width_for_all_covers_as_many_rows(tmp_path):
