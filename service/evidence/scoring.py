@@ -180,8 +180,8 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
     figure = _chance(figures) if metric.unit == "bool" else envelope(figures)
     if metric.plain:
         figure = _widened(figure, metric, reference_residuals().get(row.metric))
-    error = error_of(metric, figure.value, row.value, scale)
-    return Scored(row, figure, error, basis=basis, chance=chance)
+    off = error_of(metric, figure.value, row.value, scale)
+    return Scored(row, figure, off, basis=basis, chance=chance)
 
 
 def score(rows: Sequence[Row], catalog: Catalog, estimators: Estimators) -> list[Scored]:
