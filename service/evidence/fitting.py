@@ -60,6 +60,7 @@ class Constant(NamedTuple):
 
 
 SECTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "training_overhead": frozenset({"peak_memory_per_gpu"}),
     "training_memory": frozenset({"peak_memory_per_gpu"}),
     "serving_memory": frozenset(name for name, metric in METRICS.items() if metric.family is Family.MEMORY),
 }

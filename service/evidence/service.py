@@ -15,16 +15,16 @@ def _share(entry: dict[str, Any]) -> Share:
     return Share(entry["low"], entry["value"], entry["high"], entry["runs"], entry["source"])
 
 
-def shipped_document() -> dict[str, Any]:
-    """The reference set that ships with the service, as its file has it."""
-    document: dict[str, Any] = json.loads((files("service.evidence") / "reference_curves.json").read_text())
-    return document
-
-
 @cache
 def reference_curves() -> ReferenceCurves:
     """The reference set that ships with the service."""
     return curves_of(shipped_document())
+
+
+def shipped_document() -> dict[str, Any]:
+    """The reference set that ships with the service, as its file has it."""
+    document: dict[str, Any] = json.loads((files("service.evidence") / "reference_curves.json").read_text())
+    return document
 
 
 @cache
