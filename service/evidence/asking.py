@@ -99,7 +99,8 @@ def _training_layout(row: Row) -> dict[str, Any]:
         layout["sharding"] = stated["sharding"]
     if stated.get("zero_group"):
         layout["sharding_group_size"] = int(stated["zero_group"])
-    if stated.get("sequence_parallel"):
+    known = facts.framework(row)
+    if stated.get("sequence_parallel") or (known and known.sequence_parallel and stated.get("tensor", 1) > 1):
         layout["sequence_parallel"] = True
     if stated.get("virtual_stages", 1) > 1:
         layout["virtual_stages"] = int(stated["virtual_stages"])
@@ -198,6 +199,8 @@ _FP8 = {"fp8": "fp8_delayed", "mxfp8": "mxfp8"}
 def _optimizer(row: Row) -> str | None:
     if facts.says(row, "paged"):
         return "paged_adamw_8bit"
+    if facts.is_one_device_recipe(row):
+        return "adam_8bit"
     return "adam_8bit" if facts.says(row, "8-bit optimizer", "8bit optimizer") else None
 
 
@@ -205,13 +208,16 @@ def _adaptation(row: Row) -> dict[str, Any]:
     """Which parameters are trained, in the terms of the question.
 
     LLaMA-Adapter puts ten virtual tokens before each layer's keys; its second version also trains a scale
-    and a shift beside every matrix, which keep of a step what low-rank matrices there would keep.
+    and a shift beside every matrix, which keep of a step what low-rank matrices there would keep. Over packed
+    weights only low-rank matrices can be asked for: the least of them stand for the tokens.
     """
     kind = row.adaptation or "full"
-    if kind == "adapter":
+    packed = row.precision.get("weights") == "nf4"
+    if kind == "adapter" and not packed:
         return {"kind": "prefix", "virtual_tokens": 10}
-    if kind == "adapter-v2":
-        return {"kind": "lora", "rank": 1, "target_modules": ["all_linear"]}
+    if kind in ("adapter", "adapter-v2"):
+        targets = ["value"] if kind == "adapter" else ["all_linear"]
+        return {"kind": "qlora" if packed else "lora", "rank": 1, "target_modules": targets}
     given: dict[str, Any] = {"kind": kind}
     if kind in ("lora", "qlora"):
         known = facts.framework(row)

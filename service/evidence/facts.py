@@ -41,6 +41,8 @@ class Framework(NamedTuple):
     attention: str = "flash"
     pure: bool = False
     """Whether ``bf16`` means that weights and optimizer states are bf16 too."""
+    sequence_parallel: bool = False
+    """Whether its tensor parallelism always divides the activations between layers too."""
     splits_local_batch: bool = False
     """Whether a pipeline cuts the stated local batch into micro-batches of one sequence."""
     adapted: tuple[str, ...] = ()
@@ -50,7 +52,7 @@ class Framework(NamedTuple):
 
 
 _FRAMEWORKS: Final[Mapping[str, Framework]] = {
-    "torchtitan": Framework("torchtitan", splits_local_batch=True),
+    "torchtitan": Framework("torchtitan", sequence_parallel=True, splits_local_batch=True),
     "torchtune": Framework(
         "torchtune",
         pure=True,
@@ -134,3 +136,8 @@ def says(row: Row, *words: str) -> bool:
     """Whether method or notes contain one of ``words``, in any case."""
     text = f"{row.text.get('method', '')} {row.text.get('notes', '')}".lower()
     return any(word in text for word in words)
+
+
+def is_one_device_recipe(row: Row) -> bool:
+    """Whether this is torchtune's recipe for all parameters on one device, whose optimizer has 8-bit states."""
+    return row.source.startswith("torchtune") and row.adaptation == "full" and row.text["n_gpus"] == "1"
