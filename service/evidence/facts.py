@@ -139,5 +139,5 @@ def says(row: Row, *words: str) -> bool:
 
 
 def is_one_device_recipe(row: Row) -> bool:
-    """Whether this is torchtune's recipe for all parameters on one device, whose optimizer has 8-bit states."""
+    """Whether it is torchtune's recipe for all parameters on one device, with 8-bit optimizer states."""
     return row.source.startswith("torchtune") and row.adaptation == "full" and row.text["n_gpus"] == "1"
