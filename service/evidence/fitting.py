@@ -11,7 +11,7 @@ import copy
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -40,6 +40,8 @@ _EDGE: Final = 2e-3
 """Of a range: how far a constant stays from its ends, where whole bytes may pass an interval."""
 _FLOOR: Final = 0.01
 """Relative errors below it pull as their square: no row is measured better."""
+_UNMOVED: Final = 1e-6
+"""Relative change of an estimate below which a constant does not count as moving it."""
 _PULL: Final = 0.02
 """How strongly a constant is held where its source puts it: as one row in fifty."""
 
@@ -182,8 +184,8 @@ def fit(problem: Problem, rows: Sequence[int]) -> Fitted:
     constants = problem.constants
     prior, low, high = np.array([(c.prior, c.low, c.high) for c in constants]).T
     edge = _EDGE * (high - low)
-    bounds = np.array([np.clip(prior, low + edge, high - edge), low + edge, high - edge])
-    values = bounds[0].copy()
+    bounds = np.array([prior, np.minimum(prior, low + edge), np.maximum(prior, high - edge)])
+    values = prior.copy()
     known = np.isfinite(problem.errors(values, rows))
     usable = [place for place, finite in zip(rows, known, strict=True) if finite]
     weights = _weights([problem.asked[place] for place in usable])
@@ -287,11 +289,27 @@ def residuals(scored: Sequence[Scored]) -> list[Residual]:
 def problem_of(
     document: Document, asked: Sequence[Asked], estimators: Estimators, catalog: WithCurves
 ) -> Problem:
-    """The rows that some constant of the document serves, and those constants."""
+    """The rows that some constant of the document serves, and the constants that move some of them."""
     constants = tuple(constants_of(document))
     served = frozenset().union(*(constant.metrics for constant in constants))
     rows = tuple(one for one in asked if one.row.metric in served and not one.skipped)
-    return Problem(document, constants, rows, estimators, catalog)
+    whole = Problem(document, constants, rows, estimators, catalog)
+    return replace(whole, constants=tuple(_moving(whole)))
+
+
+def _moving(problem: Problem) -> Iterator[Constant]:
+    """The constants that change an estimate; of the others the rows say nothing."""
+    values = [constant.prior for constant in problem.constants]
+    everything = range(len(problem.asked))
+    start = problem.errors(values, everything)
+    for place, constant in enumerate(problem.constants):
+        moved = values.copy()
+        middle = (constant.low + constant.high) / 2.0
+        end = constant.high if constant.prior < middle else constant.low
+        moved[place] = (constant.prior + end) / 2.0
+        changes = problem.errors(moved, everything) - start
+        if np.any(np.abs(np.nan_to_num(changes)) > _UNMOVED):
+            yield constant
 
 
 def fitted_document(
@@ -304,6 +322,7 @@ def fitted_document(
     """The reference set with fitted values, those of each fold, the spreads, and what they came from."""
     names = [constant.name for constant in problem.constants]
     document = with_values(problem.document, problem.constants, fitted.values)
+    _spread(document, spread)
     document["residuals"] = [residual._asdict() for residual in spread]
     document["fitted"] = {
         **provenance,
@@ -312,6 +331,24 @@ def fitted_document(
         "folds": [dict(zip(names, fold.values, strict=True)) for fold in folds],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+TOTALS: Final = {("training_memory", "total"): "training_memory"}
+"""Entries that hold the interval of a whole answer, and the family of rows that it comes from."""
+
+
+def _spread(document: Document, spread: Sequence[Residual]) -> None:
+    """Write the interval of each whole answer as rows outside of the fit have it."""
+    for (section, name), family in TOTALS.items():
+        entry = document.get(section, {}).get(name)
+        of = [residual for residual in spread if residual.family == family]
+        if entry is not None and of:
+            widest = max(of, key=lambda residual: residual.rows)
+            entry["low"], entry["high"] = min(widest.low, 1.0), max(widest.high, 1.0)
+            entry["source"] = (
+                f"Measured over estimated, 10th and 90th percentile of {widest.rows} rows, each under "
+                "constants fitted without its group"
+            )
 
 
 def held_out(document: Document, fold: int) -> Document:
