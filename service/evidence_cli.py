@@ -162,7 +162,7 @@ def fit(
         typer.echo("ironlaw: no constant states a range, or no row has a metric that one serves", err=True)
         raise typer.Exit(UNREADABLE)
     known = json.loads(split.read_text()) if split.exists() else {}
-    dealt = deal((asked.row for asked in problem.asked), known)
+    dealt = deal(rows, known)
     tried = cross_validate(problem, dealt)
     fitted = fit_all(problem, range(len(problem.asked)))
     spread = residuals(tried.scored)

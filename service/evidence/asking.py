@@ -52,7 +52,7 @@ def questions(row: Row, catalog: Catalog) -> list[Question]:
     models = model_references(row, catalog.models)
     if not models:
         raise Skipped(Skip.MODEL_SHAPE_UNKNOWN, row.model_id)
-    layout = {} if metric.whole else _layout(row)
+    layout = {} if metric.whole else _layout(row, metric)
     clusters = _clusters(row, metric, layout, catalog)
     workloads = list(_training(row, layout) if row.kind == "training" else _serving(row))
     asked: list[Question] = []
@@ -66,12 +66,12 @@ def questions(row: Row, catalog: Catalog) -> list[Question]:
     return asked[:MOST_QUESTIONS]
 
 
-def _layout(row: Row) -> dict[str, Any]:
+def _layout(row: Row, metric: Metric) -> dict[str, Any]:
     stated = row.layout
     if "prefill" in stated or "decode" in stated:
         raise Skipped(Skip.NOT_MODELLED_YET, "disaggregated serving")
     devices = int(row.text["n_gpus"] or 0) if row.text["n_gpus"].isdigit() else 0
-    if not stated and devices > 1:
+    if not stated and (devices > 1 or (not devices and "layout" in metric.needs)):
         raise Skipped(Skip.LAYOUT_UNKNOWN)
     held = 1
     layout: dict[str, Any] = {}
@@ -162,6 +162,8 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
     micro = row.batch.get("micro_batch_size")
     data = layout.get("data", 1)
     total = row.batch.get("global_batch_size")
+    if total is None and "global_batch_tokens" in row.batch and row.length.get("sequence_length"):
+        total = row.batch["global_batch_tokens"] // row.length["sequence_length"]
     steps = facts.micro_batches(row) or row.batch.get("gradient_accumulation_steps")
     if micro is None:
         if total is None:
@@ -183,9 +185,9 @@ def _recomputations(row: Row) -> list[str]:
 
 
 def _training_precision(row: Row) -> str:
-    compute = row.precision.get("compute", "bf16")
     known = facts.framework(row)
     text = row.text["precision"].lower()
+    compute = row.precision.get("compute") or ("fp16" if "fp16" in text else "bf16")
     pure = "pure" in text or "-true" in text or (known is not None and known.pure and "amp" not in text)
     if compute == "bf16" and pure:
         return "pure_bf16"
@@ -218,7 +220,7 @@ def _adaptation(row: Row) -> dict[str, Any]:
     if kind in ("adapter", "adapter-v2"):
         targets = ["value"] if kind == "adapter" else ["all_linear"]
         return {"kind": "qlora" if packed else "lora", "rank": 1, "target_modules": targets}
-    given: dict[str, Any] = {"kind": kind}
+    given: dict[str, Any] = {"kind": "qlora" if kind == "lora" and packed else kind}
     if kind in ("lora", "qlora"):
         known = facts.framework(row)
         rank = facts.lora_rank(row)

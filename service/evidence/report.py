@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from service.evidence.fitting import Fitted, Problem, Residual
@@ -264,37 +265,6 @@ def residual_table(spread: Sequence[Residual]) -> Table:
     )
 
 
-_INTRODUCTION = """# How sure the estimates are
-
-Every measured row is turned into the question that a caller would send, answered by the service's own
-estimates, and compared. `make accuracy ROWS=...` does it with any file of such rows; this page is
-written by it.
-
-- **Error** is |estimate / measured - 1|; of figures around zero (memory outside the allocator, the
-  change by CUDA graphs) a share of the device's memory; of `fits` the distance between probability and
-  outcome. **Bias** is the median of the signed error. **Coverage** is the share of rows whose 80%
-  interval meets the measured figure, as exactly as its source prints it. **Width** is the median of high
-  over low.
-- What a row leaves open (recomputation, lengths, a version between two) is asked in every likely way:
-  the value is that of the likeliest, the interval reaches from the lowest low to the highest high.
-- A row is skipped only for a fact that is in neither the row nor the catalog, by one of the reasons
-  below.
-- Rows are given by digest: most may not ship. An excerpt that may is `tests/data/evidence/measured.csv`.
-"""
-
-_REASONS = """
-| reason | meaning |
-|---|---|
-| MODEL_SHAPE_UNKNOWN | neither catalog nor row has the shapes of the model |
-| ACCELERATOR_UNKNOWN | the figure depends on the device, and neither catalog nor row knows it |
-| LAYOUT_UNKNOWN | the layout is not stated, or is one that the model's shapes do not allow |
-| BATCH_UNKNOWN | the sequences at a time are not stated |
-| LENGTHS_UNKNOWN | the tokens of a sequence are not stated |
-| METRIC_NOT_ANSWERED | no answer of the service has this figure yet; such rows count for nothing |
-| NOT_MODELLED_YET | a fact of the row that no question takes, or no formula, yet |
-"""
-
-
 class Provenance(NamedTuple):
     """What a page was made from: the command, and each file of rows with its digest and its rows."""
 
@@ -303,9 +273,14 @@ class Provenance(NamedTuple):
     held_out: bool
 
 
+def _prose(name: str) -> str:
+    """A part of the page that no row changes."""
+    return (files("service.evidence") / "page" / f"{name}.md").read_text()
+
+
 def page(scored: Sequence[Scored], made: Provenance, beside: Table | None) -> str:
     """The page that states how sure the estimates are."""
-    parts = [_INTRODUCTION, "## Made from\n", f"Command: `{made.command}`\n"]
+    parts = [_prose("introduction"), "## Made from\n", f"Command: `{made.command}`\n"]
     lines = [[name, str(rows), f"`{digest}`"] for name, digest, rows in made.files]
     parts.append(Table("", ("rows of", "rows", "sha256"), lines).markdown())
     if made.held_out:
@@ -317,10 +292,11 @@ def page(scored: Sequence[Scored], made: Provenance, beside: Table | None) -> st
         parts.append(f"## {table.title[0].upper()}{table.title[1:]}\n")
         parts.append(table.markdown())
         if table.head[0] == "reason":
-            parts.append(_REASONS.lstrip())
+            parts.append(_prose("reasons"))
     parts.append(_width_comparison(scored))
     if beside is not None:
         parts += [f"## {beside.title}\n", beside.markdown()]
+    parts.append(_prose("columns"))
     return "\n".join(parts)
 
 
