@@ -5,6 +5,7 @@ first; a fact without which there is no question is a reason to skip the row.
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -84,7 +85,8 @@ def _layout(row: Row, metric: Metric) -> dict[str, Any]:
     if not data:
         data = max(1, devices // held) if row.kind == "training" else 1
     layout["data"] = data
-    expert = int(stated.get("expert") or stated.get("moe_expert") or 1)
+    # Experts spread over the devices of a tensor-parallel group are divided by it already.
+    expert = math.gcd(int(stated.get("expert") or stated.get("moe_expert") or 1), data)
     if expert > 1:
         layout["expert"] = expert
     if row.kind == "training":

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from service.evidence import facts
 from service.evidence.fitting import Fitted, Problem, Residual
 from service.evidence.metrics import METRICS, Family
 from service.evidence.scoring import (
@@ -179,6 +180,9 @@ def tables(scored: Sequence[Scored]) -> list[Table]:
     targeted = [one for one in scored if is_targeted(one.row)]
     if targeted:
         made.append(_by("source", "metrics with a target", targeted, lambda one: one.row.source))
+        made.append(_widths(targeted))
+    if any(one.row.metric in _CACHE for one in targeted):
+        made.append(_cache_tokens(targeted))
     made.append(_reasons(scored))
     stated = stated_verdicts(scored)
     for title, cases in (
@@ -293,20 +297,44 @@ def page(scored: Sequence[Scored], made: Provenance, beside: Table | None) -> st
         parts.append(table.markdown())
         if table.head[0] == "reason":
             parts.append(_prose("reasons"))
-    parts.append(_width_comparison(scored))
     if beside is not None:
         parts += [f"## {beside.title}\n", beside.markdown()]
     parts.append(_prose("columns"))
     return "\n".join(parts)
 
 
-def _width_comparison(scored: Sequence[Scored]) -> str:
+def _widths(scored: Sequence[Scored]) -> Table:
     """Whether the intervals tell more than one width for all would."""
-    memory = [one for one in scored if is_targeted(one.row)]
+    own = [one for one in scored if is_targeted(one.row)]
     lines = []
-    for name, group in {"overall": memory, **_grouped(memory, lambda one: one.row.source)}.items():
-        constant, own = constant_width(group), statistics_of(group).median_width
-        if constant is not None and own is not None:
-            lines.append([name, f"{own:.2f}", f"{constant:.2f}"])
-    title = "## Median width beside one constant width of equal coverage\n\n"
-    return title + Table("", ("rows", "width", "constant width"), lines).markdown()
+    for name, group in {**_grouped(own, lambda one: one.row.source), "overall": own}.items():
+        constant, median = constant_width(group), statistics_of(group).median_width
+        if constant is not None and median is not None:
+            lines.append([name, f"{median:.2f}", f"{constant:.2f}"])
+    title = "median width of intervals beside one constant width that covers as many rows"
+    return Table(title, ("source", "width", "constant width"), lines)
+
+
+_CACHE = ("kv_cache_blocks", "kv_cache_tokens")
+_BLOCK_TOKENS, _CLOSE = 16, 0.05
+
+
+def _cache_tokens(scored: Sequence[Scored]) -> Table:
+    """How far off the tokens of engine logs are."""
+    logged = {one.row.run_id for one in scored if one.row.metric == "kv_cache_memory_per_gpu"}
+    rows = [one for one in scored if one.row.metric in _CACHE and one.figure is not None]
+    lines = []
+    for name, own in (
+        ("logged", [one for one in rows if one.row.run_id in logged]),
+        ("estimated", [one for one in rows if one.row.run_id not in logged]),
+    ):
+        off = [abs(one.figure.value - one.row.value) for one in own if one.figure]
+        blocks = sum(
+            tokens <= (facts.setting(one.row, "block_size") or _BLOCK_TOKENS)
+            for tokens, one in zip(off, own, strict=True)
+        )
+        close = sum(abs(one.error) <= _CLOSE for one in own)
+        covered = sum(one.is_covered for one in own)
+        lines.append([name, str(len(own)), str(blocks), str(covered), str(close)])
+    head = ("memory of the cache", "rows", "within a block", "within the interval", "within 5%")
+    return Table("tokens of the KV cache in engine logs", head, lines)

@@ -174,6 +174,8 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
         except PlanningError as error:
             reason = _REFUSALS.get(error.code, Skip.NOT_MODELLED_YET)
             refused = refused or Skipped(reason, f"{error.code} {error.pointer}: {error.detail}")
+        except ArithmeticError as error:
+            refused = refused or Skipped(Skip.NOT_MODELLED_YET, f"figures out of range: {error}")
     if not figures:
         assert refused is not None  # noqa: S101  # a row has at least one question
         return Scored(row, None, skipped=refused.reason, detail=refused.detail)
