@@ -174,5 +174,5 @@ def fit(
         "command": f"make fit ROWS={' '.join(one.path.name for one in read)!r}",
         "rows_sha256": {one.path.name: one.sha256 for one in read},
     }
-    out.write_text(fitted_document(problem, fitted, tried.folds, spread, provenance))
+    out.write_text(fitted_document(problem, fitted, tried, provenance))
     split.write_text(json.dumps(dealt, indent=1) + "\n")

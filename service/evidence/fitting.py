@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from service.evidence.folds import FOLDS, fold_of, group_of
 from service.evidence.metrics import METRICS, Family
-from service.evidence.rows import Row
 from service.evidence.scoring import Asked, Estimators, Scored, percentile, score_row
 from service.evidence.service import curves_of
 from service.planning.curves import ReferenceCurves
@@ -214,20 +213,29 @@ class Validation(NamedTuple):
 
     scored: tuple[Scored, ...]
     folds: tuple[Fitted, ...]
+    outside: tuple[tuple[int, ...], ...]
+    """The rows of each fold, which its constants never saw."""
+
+    def without(self, fold: int) -> list[Scored]:
+        """The rows of the other folds."""
+        left = set(self.outside[fold])
+        return [one for place, one in enumerate(self.scored) if place not in left]
 
 
 def cross_validate(problem: Problem, split: Mapping[str, int]) -> Validation:
     """Fitted on four folds and tried on the fifth, five times."""
     fold = [fold_of(group_of(one.row), split) for one in problem.asked]
     scored: dict[int, Scored] = {}
-    found = []
+    found, left = [], []
     for out in range(FOLDS):
         inside = [place for place, at in enumerate(fold) if at != out]
         outside = [place for place, at in enumerate(fold) if at == out]
         fitted = fit(problem, inside)
         found.append(fitted)
+        left.append(tuple(outside))
         scored |= zip(outside, problem.scored(fitted.values, outside), strict=True)
-    return Validation(tuple(scored[place] for place in range(len(problem.asked))), tuple(found))
+    ordered = tuple(scored[place] for place in range(len(problem.asked)))
+    return Validation(ordered, tuple(found), tuple(left))
 
 
 class Residual(NamedTuple):
@@ -252,9 +260,12 @@ _LOW, _MIDDLE, _HIGH = 0.1, 0.5, 0.9
 _TOTALS = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
 
 
-def _family(row: Row) -> str:
-    """The kind of answer that a row tries: the total of a training or serving device, else its metric."""
-    return f"{row.kind}_memory" if row.metric in _TOTALS else row.metric
+def _families(one: Scored) -> list[str]:
+    """The kinds of answer that a row tries: a device in all and under its software, else its metric."""
+    if one.row.metric not in _TOTALS:
+        return [one.row.metric]
+    family = f"{one.row.kind}_memory"
+    return [family, f"{family}/{one.software}"] if one.software else [family]
 
 
 def residuals(scored: Sequence[Scored]) -> list[Residual]:
@@ -271,7 +282,8 @@ def residuals(scored: Sequence[Scored]) -> list[Residual]:
             found = measured / estimated
         else:
             continue
-        ratios.setdefault((_family(one.row), one.basis), []).append(found)
+        for family in _families(one):
+            ratios.setdefault((family, one.basis), []).append(found)
     return [
         Residual(
             family,
@@ -315,11 +327,11 @@ def _moving(problem: Problem) -> Iterator[Constant]:
 def fitted_document(
     problem: Problem,
     fitted: Fitted,
-    folds: Sequence[Fitted],
-    spread: Sequence[Residual],
+    tried: Validation,
     provenance: Mapping[str, Any],
 ) -> str:
     """The reference set with fitted values, those of each fold, the spreads, and what they came from."""
+    spread = residuals(tried.scored)
     names = [constant.name for constant in problem.constants]
     document = with_values(problem.document, problem.constants, fitted.values)
     _spread(document, spread)
@@ -328,7 +340,13 @@ def fitted_document(
         **provenance,
         "rows": fitted.rows,
         "groups": fitted.groups,
-        "folds": [dict(zip(names, fold.values, strict=True)) for fold in folds],
+        "folds": [
+            {
+                "values": dict(zip(names, fold.values, strict=True)),
+                "residuals": [residual._asdict() for residual in residuals(tried.without(place))],
+            }
+            for place, fold in enumerate(tried.folds)
+        ],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -356,5 +374,7 @@ def held_out(document: Document, fold: int) -> Document:
     folds = document.get("fitted", {}).get("folds", [])
     if not folds:
         return document
-    constants = [constant for constant in constants_of(document) if constant.name in folds[fold]]
-    return with_values(document, constants, [folds[fold][constant.name] for constant in constants])
+    values = folds[fold]["values"]
+    constants = [constant for constant in constants_of(document) if constant.name in values]
+    without = with_values(document, constants, [values[constant.name] for constant in constants])
+    return {**without, "residuals": folds[fold]["residuals"]}

@@ -23,8 +23,9 @@ from service.evidence.metrics import (
     error_of,
 )
 from service.evidence.rows import Row, by_run, printed_half_unit
-from service.evidence.service import reference_residuals
+from service.evidence.service import software_of
 from service.planning.errors import PlanningError
+from service.planning.quantity import Spread
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
 
@@ -60,6 +61,8 @@ class Scored:
     """The evidence that the answer names for its total."""
     chance: float | None = None
     """The probability of fitting that the answer gives."""
+    software: str = ""
+    """The framework or engine that the question names."""
 
     @property
     def is_eligible(self) -> bool:
@@ -145,14 +148,14 @@ def _basis(answer: Mapping[str, Any]) -> str:
     return str(total["basis"]) if total else ""
 
 
-def _widened(figure: Figure, metric: Metric, spread: tuple[float, float] | None) -> Figure:
+def _widened(figure: Figure, metric: Metric, spread: Spread | None) -> Figure:
     """A figure without an interval of its own, under what rows outside of the fit were off by."""
     if spread is None:
         return figure
     value, low, high = figure
     if metric.signed:
-        return Figure(value, min(value, low + spread[0]), max(value, high + spread[1]))
-    return Figure(value, min(value, low * spread[0]), max(value, high * spread[1]))
+        return Figure(value, min(value, low + spread.low), max(value, high + spread.high))
+    return Figure(value, min(value, low * spread.low), max(value, high * spread.high))
 
 
 def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
@@ -181,9 +184,9 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
         return Scored(row, None, skipped=refused.reason, detail=refused.detail)
     figure = _chance(figures) if metric.unit == "bool" else envelope(figures)
     if metric.plain:
-        figure = _widened(figure, metric, reference_residuals().get(row.metric))
+        figure = _widened(figure, metric, catalog.curves.residuals.get((row.metric, basis)))
     off = error_of(metric, figure.value, row.value, scale)
-    return Scored(row, figure, off, basis=basis, chance=chance)
+    return Scored(row, figure, off, basis=basis, chance=chance, software=software_of(shape.workload))
 
 
 def score(rows: Sequence[Row], catalog: Catalog, estimators: Estimators) -> list[Scored]:

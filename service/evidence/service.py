@@ -1,14 +1,19 @@
 """Measured rows beside the estimates, and the shipped reference set as planning reads it."""
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from pydantic import MISSING
+
 from service.planning.curves import ReferenceCurves, Share
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Spread
+from service.questions.workloads import TrainingWorkloadInput, WorkloadInput
 
 
 def _share(entry: dict[str, Any]) -> Share:
@@ -27,15 +32,22 @@ def shipped_document() -> dict[str, Any]:
     return document
 
 
-@cache
-def reference_residuals() -> Mapping[str, tuple[float, float]]:
-    """Low and high of what was measured over what was estimated, by family, as the last fit left them."""
-    residuals = shipped_document().get("residuals", [])
-    return {entry["family"]: (entry["low"], entry["high"]) for entry in residuals}
-
-
 def curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
-    """A reference set as planning reads it; what a fit leaves beside the values is of no use there."""
+    """A reference set as planning reads it, with the residuals that the last fit left."""
+    residuals = {
+        (entry["family"], entry["level"]): Spread(entry["low"], entry["high"], "rows outside of their fit")
+        for entry in document.get("residuals", [])
+    }
+    return replace(_curves_of(document), residuals=residuals)
+
+
+def software_of(workload: WorkloadInput) -> str:
+    """The framework or engine that a workload names, in one spelling; empty where it names none."""
+    named = workload.framework if isinstance(workload, TrainingWorkloadInput) else workload.engine
+    return "" if named is MISSING else re.sub(r"[^a-z0-9]+", "_", named.name.lower()).strip("_")
+
+
+def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
     document = {name: entry for name, entry in document.items() if name not in ("residuals", "fitted")}
     training = {
         (entry["generation"], NumberFormat(entry["compute"]), entry["recomputation"]): _share(entry)
