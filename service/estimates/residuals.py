@@ -1,10 +1,10 @@
 """Intervals of whole answers, from what rows outside of their fit were off by."""
 
-from service.evidence.service import software_of
 from service.planning.curves import ReferenceCurves
 from service.planning.quantity import Quantity, Spread
 from service.questions.answer import quantity
 from service.questions.answers import DeviceMemory
+from service.questions.software import software_of
 from service.questions.workloads import TrainingWorkloadInput, WorkloadInput
 
 _UNNAMED = frozenset({"", "generic"})

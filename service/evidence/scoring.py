@@ -23,11 +23,11 @@ from service.evidence.metrics import (
     error_of,
 )
 from service.evidence.rows import Row, by_run, printed_half_unit
-from service.evidence.service import software_of
 from service.planning.errors import PlanningError
 from service.planning.quantity import Spread
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
+from service.questions.software import software_of
 
 Estimators = Mapping[str, Callable[[Any, Catalog], Mapping[str, Any]]]
 """The estimates of the service by operation; they stand right of this room and are handed in."""

@@ -1,19 +1,15 @@
 """Measured rows beside the estimates, and the shipped reference set as planning reads it."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from pydantic import MISSING
-
 from service.planning.curves import ReferenceCurves, Share
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Spread
-from service.questions.workloads import TrainingWorkloadInput, WorkloadInput
 
 
 def _share(entry: dict[str, Any]) -> Share:
@@ -39,12 +35,6 @@ def curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         for entry in document.get("residuals", [])
     }
     return replace(_curves_of(document), residuals=residuals)
-
-
-def software_of(workload: WorkloadInput) -> str:
-    """The framework or engine that a workload names, in one spelling; empty where it names none."""
-    named = workload.framework if isinstance(workload, TrainingWorkloadInput) else workload.engine
-    return "" if named is MISSING else re.sub(r"[^a-z0-9]+", "_", named.name.lower()).strip("_")
 
 
 def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
