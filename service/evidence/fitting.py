@@ -254,7 +254,15 @@ class Residual(NamedTuple):
 
 _FEWEST = 5
 """Rows below which a spread is not taken from them."""
-_LOW, _MIDDLE, _HIGH = 0.1, 0.5, 0.9
+_TAIL = 0.1
+
+
+def tail(count: int) -> float:
+    """Which share of ``count`` rows leaves a tenth of new ones below: less of few rows, none of nine.
+
+    The rank of the k-th of n exchangeable figures is k / (n + 1) (Vovk et al. 2005, section 2.2).
+    """
+    return max(0.0, (_TAIL * (count + 1) - 1.0) / (count - 1))
 
 
 _TOTALS = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
@@ -288,9 +296,9 @@ def residuals(scored: Sequence[Scored]) -> list[Residual]:
         Residual(
             family,
             level,
-            low=rounded(percentile(of, _LOW)),
-            value=rounded(percentile(of, _MIDDLE)),
-            high=rounded(percentile(of, _HIGH)),
+            low=rounded(percentile(of, tail(len(of)))),
+            value=rounded(percentile(of, 0.5)),
+            high=rounded(percentile(of, 1.0 - tail(len(of)))),
             rows=len(of),
         )
         for (family, level), of in sorted(ratios.items())

@@ -18,12 +18,13 @@ from service.evidence.fitting import (
     problem_of,
     residuals,
     rounded,
+    tail,
     with_values,
 )
 from service.evidence.folds import FOLDS, committed_split, deal, fold_of, group_of
 from service.evidence.metrics import METRIC_UNITS
 from service.evidence.rows import read_rows
-from service.evidence.scoring import ask, score_held_out, score_row
+from service.evidence.scoring import ask, percentile, score, score_held_out, score_row
 from service.evidence.service import curves_of, shipped_document
 from service.snapshot.service import shipped_snapshot
 from tests.evidence.measured import write
@@ -200,6 +201,39 @@ def test_the_command_writes_values_that_say_where_they_came_from(tmp_path):
     assert (document["fitted"]["rows"], document["fitted"]["groups"]) == (20, 10)
     curves_of(document)
     assert list(constants_of(held_out(document, 0))) == list(constants_of(shipped_document()))
+
+
+@pytest.mark.parametrize("count", [9, 19, 99, 199])
+def test_a_tenth_of_new_figures_lies_below_the_low_end(count):
+    """Of the numbers 1 to n, the low end leaves a tenth of n + 1 below."""
+    figures = list(range(1, count + 1))
+    assert percentile(figures, tail(count)) == pytest.approx(0.1 * (count + 1))
+
+
+def test_few_rows_give_their_extremes():
+    assert tail(5) == 0.0
+
+
+def test_an_answer_takes_the_interval_of_rows_of_the_same_software(tmp_path):
+    """Rows of torchtitan, 10% above their estimates, move the interval of its answers and of no other's."""
+    rows = [{**case, "source": "torchtitan", "value_si": repr(1.1 * size)} for case, size in sized(tmp_path)]
+    scored = score(read_rows(write(tmp_path / "more.csv", *rows), METRIC_UNITS).rows, CATALOG, ESTIMATORS)
+    document = shipped_document() | {"residuals": [one._asdict() for one in residuals(scored)]}
+    catalog = under(curves_of(document))
+    titan, other = (
+        score(read_rows(write(tmp_path / "one.csv", cells), METRIC_UNITS).rows, catalog, ESTIMATORS)[0].figure
+        for cells in ({"source": "torchtitan"}, {"source": "InternEvo"})
+    )
+    assert titan.low == titan.value
+    assert titan.high == pytest.approx(1.1 * titan.value)
+    assert other.high / other.value != pytest.approx(1.1)
+
+
+def sized(path):
+    """The cases as torchtitan's, with what is estimated for each."""
+    cells = [case | {"source": "torchtitan"} for case in cases()]
+    rows = read_rows(write(path / "sized.csv", *cells), METRIC_UNITS).rows
+    return zip(cells, (one.figure.value for one in score(rows, CATALOG, ESTIMATORS)), strict=True)
 
 
 def test_rows_are_scored_under_the_catalog_of_their_own_fold(tmp_path):
