@@ -15,7 +15,7 @@ from service.planning.architecture import Architecture, Block, Embeddings
 from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs, charge
 from service.planning.layers import Attention, FeedForward
-from service.planning.memory.training import state_bytes_per_parameter
+from service.planning.memory.states import state_bytes_per_parameter
 from service.planning.operators import (
     arithmetic_intensity,
     forward_flops_per_token,

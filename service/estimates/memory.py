@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 from pydantic import MISSING
 
+from service.planning.advice import Step, cheapest_techniques
 from service.planning.cluster import Cluster
-from service.planning.curves import Share
+from service.planning.frameworks import Framework
+from service.planning.memory.adaptation import trained_parameters
 from service.planning.memory.serving import (
     ServingMemory,
     cache_tokens,
@@ -19,18 +21,19 @@ from service.planning.memory.training import (
     longest_sequence,
     training_memory,
 )
-from service.planning.parallelism import Parallelism, Sharding
-from service.planning.precision import ELEMENT_BYTES, NumberFormat
+from service.planning.overhead import DeviceOverhead
+from service.planning.parallelism import Parallelism
+from service.planning.precision import ELEMENT_BYTES, PAGED, NumberFormat
 from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, combine, probability_at_most, scaled
 from service.planning.units import GIGABYTE_BYTES
-from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
+from service.planning.workload import InferenceWorkload, Offload, Place, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity, whole
 from service.questions.answers import DeviceMemory, MemoryAnswer, MemoryComponent, MemoryLimits
 from service.questions.base import Advice
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion
-from service.questions.hardware import resolve_cluster, room_bytes, usable_bytes
+from service.questions.hardware import resolve_cluster, usable_bytes
 from service.questions.notes import Notes
 from service.questions.resolve import Resolved, resolve
 
@@ -44,15 +47,16 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     resolved = resolve(question, cluster, catalog, notes)
     profile, layout, workload = resolved.model.profile, resolved.layout, resolved.workload
     unknown = _unknown_components(profile, workload, notes)
+    curves = catalog.curves.training_memory
     limits: MemoryLimits = {}
     usable = usable_bytes(cluster, workload)
     if isinstance(workload, TrainingWorkload):
-        stages = training_memory(profile, workload, layout)
-        components = _training_components(stages[0])
-        room = room_bytes(cluster, workload, catalog)
-        if room is not None and not unknown:
-            limits = _training_limits(stages, room, workload, layout)
-        per_device = _training_device(components, unknown, catalog.curves.training_overhead)
+        stages = training_memory(profile, workload, layout, curves.overhead)
+        if usable is not None and not unknown:
+            limits = _training_limits(stages, usable, workload, layout)
+        per_device = _training_device(
+            stages[0], unknown, curves.total, _wide_gradient_bytes(stages[0], workload)
+        )
     else:
         serving = inference_memory(profile, workload, layout)
         components = _serving_components(serving)
@@ -73,10 +77,12 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
         "gaps": notes.gaps,
     }
     _add_verdict(answer, cluster, usable, notes)
-    if isinstance(workload, TrainingWorkload) and answer.get("fits"):
-        _warn_of_wide_gradients(answer["headroom_bytes"], stages[0], workload, notes)
-    if answer.get("fits") is False and usable is not None:
-        answer["advice"] = list(_advice(resolved, usable, catalog.curves.training_overhead))
+    if isinstance(workload, TrainingWorkload):
+        _add_training(answer, stages[0], profile, workload, unknown)
+        if answer.get("fits"):
+            _warn_of_wide_gradients(answer["headroom_bytes"], stages[0], workload, notes)
+    if cluster is not None and answer.get("fits") is False and usable is not None:
+        answer["advice"] = list(_advice(resolved, cluster, usable, curves.overhead, unknown))
     return answer
 
 
@@ -86,10 +92,11 @@ def _unknown_components(
     """Components that the model's description does not give."""
     training = isinstance(workload, TrainingWorkload)
     names = frozenset({"activations", "logits"} if training else {"kv_cache", "workspace"})
+    unmodelled = profile.unsaved_kinds if training else profile.unmodelled_kinds
     if not profile.shapes_known:
         code, detail = "ARCHITECTURE_REQUIRED", "a parameter count says nothing of shapes"
-    elif profile.unmodelled_kinds:
-        kinds = ", ".join(sorted(profile.unmodelled_kinds))
+    elif unmodelled:
+        kinds = ", ".join(sorted(unmodelled))
         code, detail = "LAYER_KIND_NOT_MODELLED", f"not modelled for layers of kind {kinds}"
     else:
         return frozenset()
@@ -97,14 +104,31 @@ def _unknown_components(
     return names
 
 
-def _training_components(stage: StageMemory) -> Iterator[tuple[str, float]]:
-    yield "weights", stage.state.weights
-    yield "gradients", stage.state.gradients
-    yield "master_weights", stage.state.master_weights
-    yield "optimizer_states", stage.state.optimizer_states
-    yield "activations", stage.activation_bytes
-    yield "logits", stage.logits_bytes
-    yield "workspace", stage.workspace
+STATE_PARTS = frozenset({"weights", "gradients", "master_weights", "optimizer_states"})
+"""Parts of a training step that are named even where they hold nothing."""
+
+
+def _training_components(stage: StageMemory, unknown: frozenset[str]) -> Iterator[tuple[str, float]]:
+    """The parts of the fullest moment; where activations are unknown, what does not come and go."""
+    passing = {"activations", "logits", "gathered_weights", "gradient_buffers", "workspace", "fragmentation"}
+    for name, size in stage.components.items():
+        if not (unknown and name in passing) and (size or name in STATE_PARTS):
+            yield name, size
+
+
+def _add_training(
+    answer: MemoryAnswer,
+    stage: StageMemory,
+    profile: Profile,
+    workload: TrainingWorkload,
+    unknown: frozenset[str],
+) -> None:
+    """What belongs to training alone: how much is trained, and what leaves the device."""
+    answer["trained_parameter_count"] = trained_parameters(profile, workload.adaptation)
+    moved = workload.offload != Offload() or workload.optimizer in PAGED
+    if moved and not (unknown and workload.offload.activations is not Place.NONE):
+        host = stage.host_state if unknown else stage.host_bytes
+        answer["host"] = {"memory_bytes": whole(host), "nvme_bytes": whole(stage.nvme_state)}
 
 
 def _serving_components(memory: ServingMemory) -> Iterator[tuple[str, float]]:
@@ -122,16 +146,15 @@ def _parts(components: Iterator[tuple[str, float]], unknown: frozenset[str]) -> 
 
 
 def _training_device(
-    components: Iterator[tuple[str, float]], unknown: frozenset[str], overhead: Share
+    stage: StageMemory, unknown: frozenset[str], spread: Spread, wide_gradients: float
 ) -> DeviceMemory:
-    parts = _parts(components, unknown)
-    itemised = sum(part["bytes"] for part in parts)
+    parts = _parts(_training_components(stage, unknown), unknown)
+    known = sum(part["bytes"] for part in parts)
     if unknown:
-        return {"known_bytes": itemised, "components": parts}
-    parts.append({"name": "framework_overhead", "bytes": whole(overhead.value * itemised)})
-    known = itemised + parts[-1]["bytes"]
-    low, high = (itemised * (1.0 + end) for end in (overhead.low, overhead.high))
-    total = Quantity(float(known), low, high, Basis.REFERENCE)
+        return {"known_bytes": known, "components": parts}
+    total = spread.around(float(known), Basis.REFERENCE)
+    # Which framework trains is not known: it may keep gradients in FP32.
+    total = total._replace(high=total.high + wide_gradients)
     return {"known_bytes": known, "components": parts, "total_bytes": quantity(total)}
 
 
@@ -216,13 +239,22 @@ def _add_verdict(
         notes.gap("/fits", "TOTAL_UNKNOWN", "the known components fit, but the sum is not known")
 
 
+def _wide_gradient_bytes(stage: StageMemory, workload: TrainingWorkload) -> float:
+    """FP32 gradients that a framework may keep beside narrow ones; 0 where the question settles it."""
+    recipe = workload.recipe
+    if workload.framework is not Framework.GENERIC or not recipe.master:
+        return 0.0
+    if recipe.gradients is NumberFormat.FP32:
+        return 0.0
+    return stage.state.gradients * ELEMENT_BYTES[NumberFormat.FP32] / ELEMENT_BYTES[recipe.gradients]
+
+
 def _warn_of_wide_gradients(
     headroom: float, stage: StageMemory, workload: TrainingWorkload, notes: Notes
 ) -> None:
-    """Megatron-LM and DeepSpeed accumulate bf16 gradients in FP32, beside the narrow ones."""
-    recipe, wide_bytes = workload.recipe, ELEMENT_BYTES[NumberFormat.FP32]
-    wide = stage.state.gradients * wide_bytes / ELEMENT_BYTES[recipe.gradients]
-    if recipe.master and recipe.gradients is not NumberFormat.FP32 and wide > headroom:
+    """Megatron-LM and DeepSpeed accumulate bf16 gradients in FP32; only a named framework settles it."""
+    wide = _wide_gradient_bytes(stage, workload)
+    if wide > headroom:
         notes.warn(
             "GRADIENTS_MAY_BE_WIDE",
             "/workload/precision",
@@ -231,57 +263,46 @@ def _warn_of_wide_gradients(
         )
 
 
-def _advice(resolved: Resolved, usable: float, overhead: Share) -> Iterator[Advice]:
-    """Single changes that bring the fullest device below the limit."""
+def _advice(
+    resolved: Resolved,
+    cluster: Cluster,
+    usable: float,
+    overhead: DeviceOverhead,
+    unknown: frozenset[str],
+) -> Iterator[Advice]:
+    """Changes that bring the fullest device below the limit."""
     profile, workload, layout = resolved.model.profile, resolved.workload, resolved.layout
-    if not profile.shapes_known or profile.unmodelled_kinds:
+    if unknown:
         return
     if isinstance(workload, TrainingWorkload):
-        changes = _training_changes(workload, layout)
-        totals = {
-            name: training_memory(profile, changed, changed_layout)[0].total_bytes * (1.0 + overhead.value)
-            for name, changed, changed_layout in changes
-        }
-    else:
-        totals = {
-            name: inference_memory(profile, changed, layout).total_bytes
-            for name, changed in _serving_changes(workload)
-        }
-    for name, total in totals.items():
+        advised = cheapest_techniques(
+            profile,
+            Step(workload, layout),
+            per_node=cluster.accelerators_per_node,
+            usable_bytes=usable,
+            overhead=overhead,
+        )
+        for technique in advised:
+            yield _advised(technique.code, technique.detail, technique.total_bytes, usable)
+        return
+    for name, changed in _serving_changes(workload):
+        total = inference_memory(profile, changed, layout).total_bytes
         if total <= usable:
-            yield {
-                "code": name.upper(),
-                "detail": f"{_CHANGES[name]} takes {total / GIGABYTE_BYTES:.1f} GB of the "
-                f"{usable / GIGABYTE_BYTES:.1f} GB that may be used",
-            }
+            yield _advised(name.upper(), _CHANGES[name], total, usable)
+
+
+def _advised(code: str, change: str, total: float, usable: float) -> Advice:
+    detail = (
+        f"{change}: {total / GIGABYTE_BYTES:.1f} GB of the {usable / GIGABYTE_BYTES:.1f} GB that may be used"
+    )
+    return {"code": code, "detail": detail}
 
 
 _CHANGES = {
-    "full_recomputation": "recomputing all activations",
-    "micro_batch_1": "a micro-batch of one sequence",
-    "zero_1": "sharding the optimizer states (ZeRO 1)",
-    "zero_3": "sharding weights, gradients and optimizer states (ZeRO 3)",
-    "zero_3_full_recomputation": "ZeRO 3 with all activations recomputed",
     "fp8_weights": "storing the weights in FP8",
     "fp8_kv_cache": "storing the KV cache in FP8",
     "concurrency_1": "one request at a time on each replica",
 }
-
-
-def _training_changes(
-    workload: TrainingWorkload, layout: Parallelism
-) -> Iterator[tuple[str, TrainingWorkload, Parallelism]]:
-    recomputed = workload._replace(recomputation=Recomputation.FULL)
-    if workload.recomputation is not Recomputation.FULL:
-        yield "full_recomputation", recomputed, layout
-    if workload.micro_batch_size > 1:
-        yield "micro_batch_1", workload._replace(micro_batch_size=1), layout
-    if layout.replicas > 1:
-        for sharding in (Sharding.ZERO_1, Sharding.ZERO_3):
-            sharded = layout._replace(sharding=sharding, sharding_group_size=None)
-            yield sharding.value, workload, sharded
-            if sharding is Sharding.ZERO_3:
-                yield "zero_3_full_recomputation", recomputed, sharded
 
 
 def _serving_changes(workload: InferenceWorkload) -> Iterator[tuple[str, InferenceWorkload]]:

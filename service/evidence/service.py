@@ -5,13 +5,17 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from service.planning.curves import ReferenceCurves, Share
+from service.planning.curves import ReferenceCurves, Share, TrainingMemoryCurves
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Spread
 
 
 def _share(entry: dict[str, Any]) -> Share:
     return Share(entry["low"], entry["value"], entry["high"], entry["runs"], entry["source"])
+
+
+def _figure(entry: dict[str, Any]) -> Any:  # noqa: ANN401
+    return _share(entry) if "value" in entry else Spread(**entry)
 
 
 @cache
@@ -23,8 +27,13 @@ def reference_curves() -> ReferenceCurves:
         for entry in document.pop("training")
     }
     pooled = {entry["recomputation"]: _share(entry) for entry in document.pop("training_pooled")}
+    memory = {name: _figure(entry) for name, entry in document.pop("training_memory").items()}
     measured = frozenset(document.pop("serving_generations"))
-    single: dict[str, Any] = {
-        name: _share(entry) if "value" in entry else Spread(**entry) for name, entry in document.items()
-    }
-    return ReferenceCurves(training=training, training_pooled=pooled, serving_generations=measured, **single)
+    single: dict[str, Any] = {name: _figure(entry) for name, entry in document.items()}
+    return ReferenceCurves(
+        training=training,
+        training_pooled=pooled,
+        training_memory=TrainingMemoryCurves(**memory),
+        serving_generations=measured,
+        **single,
+    )

@@ -63,13 +63,20 @@ class MemoryComponent(TypedDict):
         "gradients",
         "master_weights",
         "optimizer_states",
+        "weight_copies",
+        "auxiliary_models",
         "activations",
         "logits",
+        "gathered_weights",
+        "gradient_buffers",
         "kv_cache",
         "workspace",
+        "device_context",
+        "communication_buffers",
+        "fragmentation",
         "framework_overhead",
     ]
-    """What the memory holds."""
+    """What the memory holds. Parts of a training step that hold nothing are left out, but for its state."""
     bytes: Integer
     """Bytes on the fullest device."""
 
@@ -83,6 +90,15 @@ class DeviceMemory(TypedDict):
     """Sum of the components that follow."""
     components: list[MemoryComponent]
     """Parts of the memory."""
+
+
+class HostMemory(TypedDict):
+    """What a training step keeps outside the device, for each device."""
+
+    memory_bytes: Integer
+    """Bytes of the host's memory."""
+    nvme_bytes: Integer
+    """Bytes of its drives."""
 
 
 class MemoryLimits(TypedDict):
@@ -105,8 +121,12 @@ class MemoryAnswer(Answer):
     """As PyTorch counts the parameters of the class: tied ones once, buffers not."""
     active_parameter_count: Integer
     """Parameters that one token uses."""
+    trained_parameter_count: NotRequired[Integer]
+    """Parameters that a training run changes."""
     per_device: DeviceMemory
     """Memory of the fullest device."""
+    host: NotRequired[HostMemory]
+    """What leaves the device; absent where nothing does."""
     capacity_bytes: NotRequired[Integer]
     """What the driver of the device reports; absent where it is unknown."""
     usable_bytes: NotRequired[Integer]
@@ -120,7 +140,8 @@ class MemoryAnswer(Answer):
     limits: MemoryLimits
     """How far each dimension goes before the device is full."""
     advice: list[Advice]
-    """Single changes that would make it fit."""
+    """Changes that would make it fit: for training the cheapest set, which does so together, in the order of
+    their cost; for serving single changes."""
 
 
 class PhaseAnswer(TypedDict):

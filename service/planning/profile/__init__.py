@@ -1,6 +1,11 @@
 """What an architecture costs: the coefficients that every estimate multiplies, derived once a model."""
 
-from service.planning.profile.activations import ActivationTerms, activation_terms
+from service.planning.profile.activations import (
+    ActivationTerms,
+    Trained,
+    activation_terms,
+    block_activations,
+)
 from service.planning.profile.attention import AttentionWork
 from service.planning.profile.whole import (
     BlockProfile,
@@ -16,7 +21,9 @@ __all__ = [
     "BlockProfile",
     "Profile",
     "StageParameters",
+    "Trained",
     "activation_terms",
+    "block_activations",
     "profile_of",
     "profile_of_count",
 ]

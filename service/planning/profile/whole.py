@@ -3,6 +3,7 @@
 Derived once per architecture by :func:`profile_of`; a catalog model keeps its profile.
 """
 
+import operator
 from collections.abc import Iterable
 from itertools import accumulate
 from typing import NamedTuple
@@ -15,7 +16,13 @@ from service.planning.layers import (
     Split,
     Tensor,
 )
-from service.planning.profile.activations import ActivationTerms, block_activations, inner_elements
+from service.planning.profile.activations import (
+    ACTIVATION_KINDS,
+    ActivationTerms,
+    block_activations,
+    inner_elements,
+    selected_activations,
+)
 from service.planning.profile.attention import AttentionWork, attention_work
 
 MOST_BLOCKS = 10_000
@@ -35,6 +42,11 @@ class BlockProfile(NamedTuple):
     activations: ActivationTerms
     width_elements: int
     """Elements per token of the block's input, which recomputation keeps."""
+    selected: ActivationTerms
+    """What selective recomputation by operator keeps."""
+    block: Block
+    start: int
+    """How many single blocks stand before it."""
 
 
 class StageParameters(NamedTuple):
@@ -52,17 +64,25 @@ class Profile(NamedTuple):
     active_parameter_count: int
     blocks: tuple[BlockProfile, ...]
     block_count: int
-    prefixes: tuple[tuple[float, float, float], ...]
+    prefixes: tuple[tuple[float, ...], ...]
     """Running sums over single blocks: split, whole and expert parameters."""
     activations: ActivationTerms
     """Sum over all blocks."""
-    deepest_activations: ActivationTerms
-    """Of the block with the largest activations."""
+    activation_prefixes: tuple[tuple[float, ...], ...]
+    """Running sums over single blocks: the activation terms, those that selective recomputation keeps, and
+    the width of the input."""
+    deepest: BlockProfile | None
+    """The block with the largest activations."""
+    block_sizes: tuple[tuple[int, int, int], ...]
+    """Split, whole and expert parameters of a block, different ones once."""
     width_elements: float
     """Sum over all blocks of the elements per token of their input."""
     embedding: StageParameters
     head: StageParameters
     """Parameters of the heads, without tied tensors, and of what stands outside blocks."""
+    table_tensors: tuple[Tensor, ...]
+    head_tensors: tuple[Tensor, ...]
+    tied_tensors: tuple[Tensor, ...]
     tied_parameters: int
     vocabulary_size: int
     head_saved_elements: float
@@ -89,6 +109,8 @@ class Profile(NamedTuple):
     inner_elements: float
     """Largest live intermediate per token of any layer, divided by tensor parallelism."""
     unmodelled_kinds: frozenset[str]
+    unsaved_kinds: frozenset[str]
+    """Kinds of layers of which it is not known what their backward pass needs."""
     shapes_known: bool = True
     """False for a model of which only the number of parameters is known."""
 
@@ -102,7 +124,8 @@ def _width(block: Block) -> int:
     return 0
 
 
-def _sizes(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
+def sizes_of(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
+    """Elements of tensors that tensor parallelism splits, of those it does not, and of experts."""
     split = whole = expert = 0
     for tensor, count in counted:
         if tensor.split is Split.EXPERT:
@@ -114,9 +137,24 @@ def _sizes(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
     return split, whole, expert
 
 
-def _block_profile(block: Block) -> BlockProfile:
-    sizes = _sizes(block.tensors())
-    return BlockProfile(block.count, *sizes, block_activations(block), _width(block))
+def _block_profile(block: Block, start: int) -> BlockProfile:
+    width = _width(block)
+    return BlockProfile(
+        block.count,
+        *sizes_of(block.tensors()),
+        activations=block_activations(block),
+        width_elements=width,
+        selected=selected_activations(block, width),
+        block=block,
+        start=start,
+    )
+
+
+def _sums(rows: Iterable[tuple[float, ...]], width: int) -> tuple[tuple[float, ...], ...]:
+    def added(first: tuple[float, ...], second: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(map(operator.add, first, second))
+
+    return tuple(accumulate(rows, added, initial=(0.0,) * width))
 
 
 def _is_loose(layer: Layer) -> bool:
@@ -140,7 +178,8 @@ def profile_of(architecture: Architecture) -> Profile:
     deep = tuple(block for layer, block in placed if not _is_loose(layer))
     if sum(block.count for block in deep) > MOST_BLOCKS:
         raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
-    profiles = tuple(_block_profile(block) for block in deep)
+    starts = accumulate((block.count for block in deep), initial=0)
+    profiles = tuple(_block_profile(block, start) for block, start in zip(deep, starts, strict=False))
     tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
     singles = [profile for profile in profiles for _ in range(profile.repeats)]
     table = architecture.embeddings
@@ -163,27 +202,30 @@ def profile_of(architecture: Architecture) -> Profile:
     activations = ActivationTerms()
     for profile in profiles:
         activations = activations.plus(profile.activations, profile.repeats)
-    sums = accumulate(
-        ((b.split_parameters, b.whole_parameters, b.expert_parameters) for b in singles),
-        lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2]),
-        initial=(0.0, 0.0, 0.0),
-    )
     return Profile(
         parameter_count=parameter_count,
         active_parameter_count=fixed_parameters
         + round(sum(tensor.size * tensor.active * n for tensor, n in tensors)),
         blocks=profiles,
         block_count=len(singles),
-        prefixes=tuple(sums),
+        prefixes=_sums(((b.split_parameters, b.whole_parameters, b.expert_parameters) for b in singles), 3),
         activations=activations,
-        deepest_activations=max(
-            (profile.activations for profile in profiles),
-            key=lambda terms: terms.whole_elements + terms.split_elements,
-            default=ActivationTerms(),
+        activation_prefixes=_sums(
+            ((*b.activations, *b.selected, b.width_elements) for b in singles),
+            2 * len(ActivationTerms._fields) + 1,
         ),
+        deepest=max(
+            profiles,
+            key=lambda block: block.activations.whole_elements + block.activations.split_elements,
+            default=None,
+        ),
+        block_sizes=tuple({b[1:4] for b in profiles}),
         width_elements=float(sum(profile.width_elements * profile.repeats for profile in profiles)),
-        embedding=StageParameters(*_sizes((tensor, 1) for tensor in table_tensors)),
-        head=StageParameters(*_sizes([*behind, *((tensor, 1) for tensor in owned)])),
+        embedding=StageParameters(*sizes_of((tensor, 1) for tensor in table_tensors)),
+        head=StageParameters(*sizes_of([*behind, *((tensor, 1) for tensor in owned)])),
+        table_tensors=tuple(table_tensors),
+        head_tensors=(*(tensor for tensor, n in behind for _ in range(n)), *owned),
+        tied_tensors=tuple(tensor for tensor, tied in head_tensors if tied),
         tied_parameters=sum(tensor.size for tensor, tied in head_tensors if tied),
         vocabulary_size=language_heads[0].output_size if language_heads else 0,
         head_saved_elements=(language_heads[0].input_size if language_heads else 0)
@@ -210,6 +252,9 @@ def profile_of(architecture: Architecture) -> Profile:
         unmodelled_kinds=frozenset(
             layer.kind for block in blocks for layer in block.layers if layer.kind not in MODELLED_KINDS
         ),
+        unsaved_kinds=frozenset(
+            layer.kind for block in blocks for layer in block.layers if layer.kind not in ACTIVATION_KINDS
+        ),
     )
 
 
@@ -221,10 +266,15 @@ _SHAPELESS = Profile(
     block_count=0,
     prefixes=((0.0, 0.0, 0.0),),
     activations=ActivationTerms(),
-    deepest_activations=ActivationTerms(),
+    activation_prefixes=(),
+    deepest=None,
+    block_sizes=(),
     width_elements=0.0,
     embedding=_NO_PARAMETERS,
     head=_NO_PARAMETERS,
+    table_tensors=(),
+    head_tensors=(),
+    tied_tensors=(),
     tied_parameters=0,
     vocabulary_size=0,
     head_saved_elements=0.0,
@@ -240,6 +290,7 @@ _SHAPELESS = Profile(
     generates=False,
     inner_elements=0.0,
     unmodelled_kinds=frozenset(),
+    unsaved_kinds=frozenset(),
     shapes_known=False,
 )
 
