@@ -46,9 +46,9 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 FEATURES = {room for rooms in ORDER[2:-1] for room in rooms}
 
 PLANNING_ORDER = (
-    {"errors", "units"},
+    {"errors", "figures", "overhead", "units"},
     {"quantity", "precision"},
-    {"curves", "layers"},
+    {"curves", "frameworks", "layers"},
     {"architecture"},
     {"profile"},
     {"cluster", "parallelism", "workload"},

@@ -7,9 +7,11 @@ again, the dearest first. Each total is that of ``training_memory``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from service.planning.memory.training import training_memory
+import numpy as np
+
+from service.planning.memory.training import memory_of_layouts, training_memory
 from service.planning.overhead import DeviceOverhead
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import Optimizer
@@ -124,21 +126,46 @@ def _low_rank(step: Step) -> Step | None:
     return step._replace(workload=step.workload._replace(adaptation=adaptation))
 
 
-def _wider(degree: int, heads: Sequence[int]) -> Callable[[Step], Step | None]:
-    def applied(step: Step) -> Step | None:
+class _Search(NamedTuple):
+    """What the search holds on to: the model, what tensor parallelism may divide, and the memory there is."""
+
+    profile: Profile
+    per_node: int
+    usable_bytes: float
+    overhead: DeviceOverhead
+
+    def degrees(self, layout: Parallelism) -> list[int]:
+        """Wider degrees of tensor parallelism that take their devices from the replicas."""
+        heads = [work.query_heads for work in self.profile.attention]
+        return [
+            degree
+            for degree in range(2 * layout.tensor, self.per_node + 1, layout.tensor)
+            if layout.data % (degree // layout.tensor) == 0
+            and layout.data * layout.tensor // degree % layout.expert == 0
+            and all(count % degree == 0 for count in heads)
+        ]
+
+    def wider(self, step: Step) -> Step | None:
+        """The narrowest tensor parallelism that suffices, else that which takes least."""
         layout, workload = step.layout, step.workload
-        factor, remainder = divmod(degree, layout.tensor)
-        if factor < 2 or remainder or layout.data % factor or any(n % degree for n in heads):  # noqa: PLR2004
+        degrees = self.degrees(layout)
+        if not degrees:
             return None
-        if (layout.data // factor) % layout.expert:
-            return None
-        wider = layout._replace(tensor=degree, data=layout.data // factor)
-        return Step(workload._replace(micro_batches=workload.micro_batches * factor), wider)
+        tensor = np.array(degrees)
+        factor = tensor // layout.tensor
 
-    return applied
+        def widened(tensor: int, factor: int) -> Step:
+            wider = layout._replace(tensor=tensor, data=layout.data // factor)
+            return Step(workload._replace(micro_batches=workload.micro_batches * factor), wider)
+
+        many = widened(cast("int", tensor), cast("int", factor))
+        totals = memory_of_layouts(self.profile, many.workload, many.layout, self.overhead)
+        fitting = np.flatnonzero(totals <= self.usable_bytes)
+        chosen = int(fitting[0]) if len(fitting) else int(np.argmin(totals))
+        return widened(degrees[chosen], degrees[chosen] // layout.tensor)
 
 
-def _techniques(heads: Sequence[int], per_node: int) -> Iterator[_Technique]:
+def _techniques(search: _Search) -> Iterator[_Technique]:
     """All techniques, the cheapest first."""
     yield _Technique("FLASH_ATTENTION", "an attention kernel that does not store scores", _kernel)
     yield _Technique("SEQUENCE_PARALLEL", "dividing what tensor parallelism leaves whole", _sequence_parallel)
@@ -159,10 +186,7 @@ def _techniques(heads: Sequence[int], per_node: int) -> Iterator[_Technique]:
         Recomputation.SQRT,
     )
     yield _Technique("FULL_RECOMPUTATION", "recomputing all activations", full)
-    degree = 2
-    while degree <= per_node:
-        yield _Technique(f"TENSOR_{degree}", f"{degree} devices for each layer", _wider(degree, heads))
-        degree *= 2
+    yield _Technique("MORE_TENSOR", "{tensor} devices for each layer", search.wider)
     yield _Technique("ADAM_8BIT", "optimizer states of 8 bits", _narrow_optimizer)
     yield _Technique("OFFLOAD_OPTIMIZER", "optimizer states in host memory", _offloaded("optimizer"))
     yield _Technique("OFFLOAD_ACTIVATIONS", "saved activations in host memory", _offloaded("activations"))
@@ -182,25 +206,25 @@ def cheapest_techniques(
 
     ``per_node`` bounds tensor parallelism. None of them can be left out of the answer.
     """
-    heads = [work.query_heads for work in profile.attention]
+    search = _Search(profile, per_node, usable_bytes, overhead)
 
-    def total(chosen: Sequence[_Technique]) -> float | None:
-        """Bytes with all of ``chosen``; None where one does not apply behind those before it."""
+    def taken(chosen: Sequence[_Technique]) -> tuple[Step, float] | None:
+        """The step with all of ``chosen`` and its bytes; None where one does not apply behind the others."""
         current = step
         for technique in chosen:
             changed = technique.applied(current)
             if changed is None:
                 return None
             current = changed
-        return training_memory(profile, current.workload, current.layout, overhead)[0].total_bytes
+        return current, training_memory(profile, current.workload, current.layout, overhead)[0].total_bytes
 
     def suffices(chosen: Sequence[_Technique]) -> bool:
-        needed = total(chosen)
-        return needed is not None and needed <= usable_bytes
+        found = taken(chosen)
+        return found is not None and found[1] <= usable_bytes
 
     chosen: list[_Technique] = []
-    for technique in _techniques(heads, per_node):
-        if total([*chosen, technique]) is None:
+    for technique in _techniques(search):
+        if taken([*chosen, technique]) is None:
             continue
         chosen.append(technique)
         if suffices(chosen):
@@ -211,7 +235,14 @@ def cheapest_techniques(
         without = [kept for kept in chosen if kept is not technique]
         if suffices(without):
             chosen = without
-    sums = [total(chosen[: end + 1]) or 0.0 for end in range(len(chosen))]
-    return tuple(
-        Advised(technique.code, technique.detail, size) for technique, size in zip(chosen, sums, strict=True)
-    )
+    return tuple(_advised(chosen, taken))
+
+
+def _advised(
+    chosen: Sequence[_Technique], taken: Callable[[Sequence[_Technique]], tuple[Step, float] | None]
+) -> Iterator[Advised]:
+    for end, technique in enumerate(chosen):
+        found = taken(chosen[: end + 1])
+        if found is not None:
+            detail = technique.detail.format(tensor=found[0].layout.tensor)
+            yield Advised(technique.code, detail, found[1])

@@ -12,8 +12,10 @@ from service.planning.formats.huggingface import import_config
 from service.planning.frameworks import Framework, recipe_under
 from service.planning.layout import inference_layout, training_layout
 from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, trained_parameters
+from service.planning.memory.states import EIGHT_BIT
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check
 from service.planning.precision import (
+    OPTIMIZER_STATES,
     TRAINING_RECIPES,
     NumberFormat,
     TrainingPrecision,
@@ -446,8 +448,12 @@ def resolve(
 
 
 def _check_adaptation(workload: TrainingWorkload, model: ResolvedModel) -> None:
-    """Refuse an adaptation that the model has nothing to hold."""
+    """Refuse an optimizer or an adaptation that the model says too little for."""
     kind, profile = workload.adaptation.kind, model.profile
+    by_element = workload.optimizer in OPTIMIZER_STATES or workload.optimizer in EIGHT_BIT
+    if not profile.shapes_known and not by_element:
+        detail = f"the states of {workload.optimizer.value} follow from shapes, which a count does not say"
+        raise PlanningError("ARCHITECTURE_REQUIRED", "/workload/optimizer", detail)
     if kind is AdaptationKind.FULL:
         return
     if not profile.shapes_known:

@@ -133,7 +133,7 @@ TECHNIQUES = {
             ["CHUNKED_LOSS", "FULL_RECOMPUTATION", "ADAM_8BIT"],
         ),
         ("llama-3.1-70b", "h100-sxm", 8, {}, ["OFFLOAD_OPTIMIZER"]),
-        ("llama-2-7b", "mi300x", 1, {"attention": "standard", "sequence_length": 5000}, ["FLASH_ATTENTION"]),
+        ("llama-2-7b", "mi300x", 1, {"attention": "standard", "sequence_length": 7000}, ["FLASH_ATTENTION"]),
     ],
 )
 def test_the_techniques_advised_make_it_fit_together_and_none_can_be_left_out(

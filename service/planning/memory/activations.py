@@ -220,7 +220,11 @@ def stage_activations(
     held = _stage_terms(profile, workload.adaptation, layout, stage)
     in_flight = layout.micro_batches_in_flight(workload.micro_batches, stage)
     shared = layout.tensor if layout.sequence_parallel else 1
-    every, deepest = saved(held.terms), saved(profile.deepest.activations)
+    trained = trained_matrices(workload.adaptation)
+    of_block = profile.deepest.activations
+    if trained is not None:
+        of_block = block_activations(profile.deepest.block, trained)
+    every, deepest = saved(held.terms), saved(of_block)
     working = TokenBytes(
         element_bytes * (2.0 * profile.widest_elements / shared + profile.inner_elements / layout.tensor), 0.0
     )

@@ -25,12 +25,12 @@ from service.planning.memory.activations import (
 from service.planning.memory.adaptation import adapted_tensors, frozen_bytes, prompt_tensors
 from service.planning.memory.stages import blocks_within, stage_start, whole_units
 from service.planning.memory.states import (
-    EIGHT_BIT,
     Held,
     StateBytes,
     held_parameters,
     optimizer_bytes,
     state_bytes,
+    state_bytes_per_parameter,
 )
 from service.planning.overhead import NO_OVERHEAD, DeviceOverhead
 from service.planning.parallelism import Parallelism, Sharding
@@ -194,11 +194,8 @@ def _optimizer_states(
 ) -> float:
     """Bytes of the optimizer's states on one device."""
     optimizer, width = workload.optimizer, ELEMENT_BYTES[workload.recipe.optimizer_states]
-    if optimizer in OPTIMIZER_STATES:
-        return held.states * OPTIMIZER_STATES[optimizer] * width
-    if not profile.shapes_known:
-        # All that is known is that matrices dominate: 8-bit Adam by element, the rest unknown.
-        return held.states * (2.0 * (1.0 + 4.0 / 256) if optimizer in EIGHT_BIT else 2.0 * width)
+    if optimizer in OPTIMIZER_STATES or not profile.shapes_known:
+        return held.states * state_bytes_per_parameter(workload.recipe, optimizer).optimizer_states
     start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
     adapted = workload.adaptation.kind is not AdaptationKind.FULL
     total = 0.0
