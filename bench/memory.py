@@ -99,9 +99,9 @@ def main() -> None:
     many = layout._replace(tensor=tensor, pipeline=pipeline, data=data)
     workload = WORKLOAD._replace(micro_batch_size=batch)
     at_once = microseconds(lambda: memory_of_layouts(llama, workload, many), number=1)
-    print(f"Llama-3-70B, one layout: {alone:.0f} microseconds")  # noqa: T201
-    print(f"DeepSeek-V3, one layout: {wide:.0f} microseconds; with Adafactor {shaped:.0f}")  # noqa: T201
-    print(f"Llama-3-70B, {LAYOUTS} layouts in one call: {at_once / 1e6:.2f} seconds")  # noqa: T201
+    print(f"Llama-3-70B, one layout: {alone:.0f} microseconds")
+    print(f"DeepSeek-V3, one layout: {wide:.0f} microseconds; with Adafactor {shaped:.0f}")
+    print(f"Llama-3-70B, {LAYOUTS} layouts in one call: {at_once / 1e6:.2f} seconds")
 
 
 if __name__ == "__main__":

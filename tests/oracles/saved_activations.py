@@ -1,8 +1,8 @@
 """Counts, with PyTorch, the bytes that autograd saves in one block of published model classes, and the bytes
 that optimizers keep; writes them beside this file. Run by ``make oracles`` in an environment of its own.
 
-Blocks are built by transformers under fake tensors in bf16, which compute shapes and no values. The bytes of a
-block are those of a model of two blocks less those of one, each storage counted once, parameters and buffers
+Blocks are built by transformers under fake tensors in bf16, which compute shapes and no values. The bytes of
+a block are those of a model of two blocks less those of one, each storage counted once, parameters and buffers
 not at all: what stands outside blocks and tables that all blocks share cancel.
 """
 
@@ -112,7 +112,7 @@ def architecture_of(kind: type) -> str:
 
 def plain(value: object) -> bool:
     """Whether a value of a configuration is worth keeping."""
-    return value is not None and value != {} and value != []
+    return value not in (None, {}, [])
 
 
 SHAPES = {"matrix": (512, 2048), "vector": (512,), "table": (1000, 512), "experts": (4, 64, 96)}
@@ -133,7 +133,7 @@ def optimizer_states() -> list[dict[str, object]]:
     rows = []
     for name, (kind, options) in OPTIMIZERS.items():
         for tensor, shape in SHAPES.items():
-            if name == "muon" and len(shape) != 2:  # noqa: PLR2004
+            if name == "muon" and len(shape) != 2:
                 continue
             parameter = torch.nn.Parameter(torch.zeros(shape))
             optimizer = kind([parameter], lr=0.1, **options)
@@ -157,4 +157,4 @@ if __name__ == "__main__":
         "optimizers": optimizer_states(),
     }
     (HERE / "saved_activations.json").write_text(json.dumps(found, indent=1) + "\n")
-    print(f"{len(found['activations'])} blocks, {len(found['optimizers'])} optimizer states")  # noqa: T201
+    print(f"{len(found['activations'])} blocks, {len(found['optimizers'])} optimizer states")

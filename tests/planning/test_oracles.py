@@ -1,4 +1,4 @@
-"""Saved activations and optimizer states against those that PyTorch keeps (tests/oracles, ``make oracles``)."""
+"""Saved activations and optimizer states against those that PyTorch keeps (``make oracles``)."""
 
 import json
 from pathlib import Path
