@@ -81,7 +81,7 @@ def _sharded(sharding: Sharding) -> Callable[[Step], Step | None]:
 
 def _single_sequence(step: Step) -> Step | None:
     workload = step.workload
-    if workload.micro_batch_size == 1:
+    if workload.micro_batch_size == 1 or workload.steps_in_backward:
         return None
     micro_batches = workload.micro_batches * workload.micro_batch_size
     return step._replace(workload=workload._replace(micro_batch_size=1, micro_batches=micro_batches))

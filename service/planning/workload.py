@@ -108,6 +108,7 @@ class TrainingWorkload(NamedTuple):
 
     ``interval`` is the k of ``every_k``. ``teacher_parameters`` is the size of the frozen model of a
     distillation, None for one as large as the model. ``weight_average`` keeps a moving average in FP32.
+    ``steps_in_backward`` updates each block as soon as its gradients are there, which then go.
     """
 
     sequence_length: int
@@ -126,6 +127,7 @@ class TrainingWorkload(NamedTuple):
     teacher_parameters: int | None = None
     weight_average: bool = False
     optimizer_rank: int = 128
+    steps_in_backward: bool = False
 
     @property
     def measured_recomputation(self) -> Recomputation:

@@ -218,6 +218,7 @@ def _training(given: TrainingWorkloadInput, cluster: Cluster | None, notes: Note
         teacher_parameters=None if teacher is MISSING else teacher,
         weight_average=given.weight_average,
         optimizer_rank=given.optimizer_rank,
+        steps_in_backward=given.optimizer_in_backward,
     )
 
 
@@ -428,6 +429,9 @@ def resolve(
                 f"global_batch_size is not micro_batch_size {given.micro_batch_size} x data "
                 f"{chosen.data} x gradient_accumulation_steps",
             )
+        if laid_out.steps_in_backward and laid_out.micro_batches > 1:
+            detail = "gradients of several micro-batches are summed before a step: give one micro-batch"
+            raise PlanningError("STEP_IN_BACKWARD", "/workload/optimizer_in_backward", detail)
         known = layout is not None or model.profile.shapes_known or given.global_batch_size is not MISSING
         _check_length(given.sequence_length, "/workload/sequence_length", model, notes)
         batch = laid_out.micro_batch_size * laid_out.micro_batches * chosen.data if known else None

@@ -106,6 +106,9 @@ class TrainingWorkloadInput(Input):
     """Sets the state kept for each parameter."""
     optimizer_rank: Degree = 128
     """Rank of the projection of galore."""
+    optimizer_in_backward: bool = False
+    """Whether each block is updated as soon as its gradients are there, which then go; for a step of one
+    micro-batch."""
     attention: AttentionKernel = AttentionKernel.FLASH
     """Whether the attention kernel stores the score matrix (standard) or not (flash)."""
     loss: Loss = Loss.FP32

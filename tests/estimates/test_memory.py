@@ -325,6 +325,14 @@ class TestOffload:
         assert answer["host"]["memory_bytes"] == 8 * answer["parameter_count"]
 
 
+def test_a_step_in_the_backward_pass_has_one_micro_batch(snapshot):
+    asked = question("gpt2", "h100-sxm", optimizer_in_backward=True, gradient_accumulation_steps=2)
+    assert refusal(snapshot, "memory", asked) == ("STEP_IN_BACKWARD", "/workload/optimizer_in_backward")
+    asked["workload"]["gradient_accumulation_steps"] = 1
+    parts = ask(snapshot, "memory", asked)["per_device"]["components"]
+    assert next(part["bytes"] for part in parts if part["name"] == "gradients") == 0
+
+
 def test_every_k_needs_its_k_and_the_others_have_none(snapshot):
     for recomputation in ({"strategy": "every_k"}, {"strategy": "full", "k": 2}):
         asked = question("gpt2", "h100-sxm", recomputation=recomputation)

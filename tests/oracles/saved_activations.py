@@ -1,9 +1,9 @@
 """Counts, with PyTorch, the bytes that autograd saves in one block of published model classes, and the bytes
 that optimizers keep; writes them beside this file. Run by ``make oracles`` in an environment of its own.
 
-Blocks are built by transformers under fake tensors in bf16, which compute shapes and no values. The bytes of
-a block are those of a model of two blocks less those of one, each storage counted once, parameters and buffers
-not at all: what stands outside blocks and tables that all blocks share cancel.
+Blocks are built by transformers under fake tensors in bf16, which compute shapes and no values. Bytes of a
+block are those of a model of two blocks less those of one, each storage counted once, parameters and
+buffers not at all: what stands outside blocks and tables that all blocks share cancel.
 """
 
 import json

@@ -416,6 +416,11 @@ class TestMoments:
         assert there.stored.linear == pytest.approx(here.stored.linear * 2 / 8)
         assert there.host_bytes == pytest.approx(here.stored.linear * 6 / 8 * here.tokens)
 
+    def test_a_step_in_the_backward_pass_holds_gradients_of_one_block(self):
+        stage = training_memory(llama(), training(steps_in_backward=True), Parallelism())[0]
+        assert stage.state.gradients == 0.0
+        assert stage.block_gradients == 2 * sum(llama().blocks[0][1:4])
+
     def test_pairs_double_a_sequence(self):
         one, pair = (
             training_memory(llama(), training(objective=objective), Parallelism())[0]

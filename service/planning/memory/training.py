@@ -314,6 +314,8 @@ def _transients(
     if adapted:
         width = frozen_bytes(profile, workload.adaptation, recipe)[0]
     gathered = sharded * width * (piped * stage_parameters + (1.0 - piped) * in_turn)
+    if workload.steps_in_backward:
+        return _Transient(gathered, 0.0, largest * ELEMENT_BYTES[recipe.gradients])
     if adapted:
         return _Transient(gathered, 0.0, 0.0)
     gradient_bytes = ELEMENT_BYTES[recipe.gradients]
@@ -408,6 +410,8 @@ class _Placed(NamedTuple):
 def _placed(state: StateBytes, workload: TrainingWorkload, layout: Parallelism) -> _Placed:
     """The state that stays on the device, and what lies elsewhere (Ren et al. 2021)."""
     offload = workload.offload
+    if workload.steps_in_backward:
+        state = state._replace(gradients=0.0 * state.gradients)
     device, places = state, {Place.CPU: 0.0, Place.NVME: 0.0}
     if offload.optimizer is not Place.NONE:
         places[offload.optimizer] += state.master_weights + state.optimizer_states
