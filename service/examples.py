@@ -38,6 +38,18 @@ _SERVED: Final[dict[str, Any]] = {
     "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}},
     "workload": {"kind": "inference", "input_tokens": 2000, "output_tokens": 500, "concurrency": 16},
 }
+_TRAINED: Final[dict[str, Any]] = {
+    "model": {"source": "catalog", "id": "llama-3.1-8b"},
+    "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}},
+    "workload": {
+        "kind": "training",
+        "sequence_length": 4096,
+        "optimizer": "paged_adamw_8bit",
+        "recomputation": {"strategy": "full"},
+        "adaptation": {"kind": "qlora", "rank": 16},
+        "framework": {"name": "transformers"},
+    },
+}
 _COST: Final[dict[str, Any]] = {key: value for key, value in REFERENCE_QUESTION.items() if key != "purchase"}
 _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
@@ -97,7 +109,7 @@ _RECORD: Final[dict[str, Any]] = {
 
 _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_memory": _SERVED,
-    "estimate_memory_batch": {"requests": [_SERVED]},
+    "estimate_memory_batch": {"requests": [_SERVED, _TRAINED]},
     "estimate_throughput": _SERVED,
     "estimate_throughput_batch": {"requests": [_SERVED]},
     "estimate_cost": _COST,

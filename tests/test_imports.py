@@ -47,9 +47,9 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 FEATURES = {room for rooms in ORDER[2:-1] for room in rooms}
 
 PLANNING_ORDER = (
-    {"errors", "units"},
+    {"errors", "figures", "overhead", "units"},
     {"quantity", "precision", "engines"},
-    {"curves", "layers", "storage"},
+    {"curves", "frameworks", "layers", "storage"},
     {"architecture"},
     {"profile"},
     {"cluster", "parallelism", "workload"},

@@ -15,8 +15,10 @@ from service.planning.architecture import Architecture, Block, Embeddings
 from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs, charge
 from service.planning.layers import Attention, FeedForward
+from service.planning.memory.activations import activation_bytes_per_token
 from service.planning.memory.serving import key_value_bytes
-from service.planning.memory.training import state_bytes_per_parameter
+from service.planning.memory.states import state_bytes_per_parameter
+from service.planning.memory.training import training_memory
 from service.planning.operators import (
     arithmetic_intensity,
     forward_flops_per_token,
@@ -24,17 +26,21 @@ from service.planning.operators import (
     roofline,
     step_flops,
 )
+from service.planning.parallelism import Parallelism
 from service.planning.power import energy_kwh, facility_kwh, power_watts
 from service.planning.precision import (
     ELEMENT_BYTES,
+    OPTIMIZER_STATES,
     TRAINING_RECIPES,
     NumberFormat,
     Optimizer,
     TrainingPrecision,
 )
-from service.planning.profile import profile_of, profile_of_count
+from service.planning.profile import ActivationTerms, activation_terms, profile_of, profile_of_count
 from service.planning.storage import PLAIN_FORMATS
 from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_seconds, utilization_of
+from service.planning.units import GIBIBYTE_BYTES
+from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
 
 HERE = Path(__file__).parent
 EXAMPLES = {
@@ -339,7 +345,161 @@ def query_key_value_flops(i):
     return {"macs_qkv": macs, "flops_qkv": 2 * macs}
 
 
+PURE = TRAINING_RECIPES[TrainingPrecision.PURE_BF16]
+AMP_ADAM = state_bytes_per_parameter(TRAINING_RECIPES[TrainingPrecision.FP16], Optimizer.ADAM)
+
+
+@example("lighthouse-gpt2-weights", "gpt3-weights", "mp-1b-weights")
+def weights(i):
+    count = i.get("params") or i["gpt3_params"]
+    wide, narrow = (count * state.weights / 1e9 for state in (FP32_ADAM, AMP_ADAM))
+    return {
+        "fp16_gb": narrow,
+        "fp32_gb": wide,
+        "gpt3_fp16_gb": narrow,
+        "gpt3_fp32_gb": wide,
+        "saving_pct": 100 * (1 - narrow / wide),
+    }
+
+
+@example("scn-memory-pressure", "adam-100m")
+def adam(i):
+    count = i.get("params") or i["params_m"] * 1e6
+    states = count * FP32_ADAM.optimizer_states
+    return {"weights": count * FP32_ADAM.weights / 1e9, "adam": states / 1e9, "overhead_mb": states / 1e6}
+
+
+@example("gpt2-static-fp32", "gpt2-static-amp", "scale-70b-training-state", "fp-7b-same-method")
+def static_state(i):
+    count = i.get("params") or i["p"] * 1e9
+    wide, narrow = ([count * part / 1e9 for part in state] for state in (FP32_ADAM, AMP_ADAM))
+    return {
+        "param_fp32_gb": wide[0],
+        "grad_fp32_gb": wide[1],
+        "adam_m_fp32_gb": wide[3] / 2,
+        "adam_v_fp32_gb": wide[3] / 2,
+        "total_static_fp32": sum(wide),
+        "param_fp16_gb": narrow[0],
+        "grad_fp16_gb": narrow[1],
+        "master_fp32_gb": narrow[2],
+        "total_static_amp": sum(narrow),
+        "state_gb": sum(narrow),
+        "gpus": math.ceil(sum(narrow) / 80),
+        "fallacies_gb": narrow[0] + narrow[3],
+        "vram_gb": narrow[0] + narrow[1] + narrow[3],
+        "full_gb": sum(narrow),
+    }
+
+
+@example("vram-7b", "vram-admin-tax")
+def small_device(i):
+    narrow = [7e9 * part / 1e9 for part in AMP_ADAM]
+    subtotal = narrow[0] + narrow[1] + narrow[3]
+    return {
+        "weights_gb": narrow[0],
+        "gradients_gb": narrow[1],
+        "optimizer_gb": narrow[3],
+        "subtotal_gb": subtotal,
+        "subtotal_with_master_gb": sum(narrow),
+        "fits": subtotal <= i.get("gpu_capacity_gb", 0),
+        "tax": (narrow[1] + narrow[3]) / narrow[0],
+        "tax_with_master": (narrow[1] + narrow[2] + narrow[3]) / narrow[0],
+    }
+
+
+@example("dp-7b-weights", "mlsys-model-memory-gpt3")
+def widths(i):
+    count = i.get("params", 0)
+    return {
+        "weights_gb": count * ELEMENT_BYTES[NumberFormat.FP16] / 1e9,
+        "fp16_gb": count * ELEMENT_BYTES[NumberFormat.FP16] / 1e9,
+        "int4_gb": count * ELEMENT_BYTES[NumberFormat.INT4] / 1e9,
+    }
+
+
+@example("mlsys-model-memory-resnet")
+def resnet_weights(i):
+    return {"mb": i["params"] * FP32_ADAM.weights / 1e6}
+
+
+@example("optimizer-table")
+def optimizers(_):
+    return {
+        f"{name}_mem": 1 + OPTIMIZER_STATES[Optimizer(name)]
+        for name in ("sgd", "momentum", "rmsprop", "adam")
+    }
+
+
+@example("scn-ckpt-fn")
+def recomputed(_):
+    flops = step_flops(1.0, recomputed=1.0)
+    return {"extra_compute": flops.recomputation / flops.model}
+
+
+@example("ckpt-selective")
+def saved_by_layer(i):
+    hidden, tokens = i["H"], i["B"] * i["S"]
+    attention = Attention(hidden_size=hidden, query_heads=25, key_value_heads=25, head_size=hidden // 25)
+    inner = activation_terms(FeedForward(hidden_size=hidden, inner_size=4 * hidden)).split_elements
+    # Query, key and value; the result of attention is the fourth.
+    rows = activation_terms(attention).split_elements - hidden
+    return {name: n * tokens * i["bytes"] / 1e6 for name, n in (("qkv_mb", rows), ("ffn_mb", inner))}
+
+
+@example("attn-matrix-mem")
+def score_matrix(i):
+    def stored(heads):
+        terms = ActivationTerms(score_elements=heads)
+        of = {"element_bytes": i["bytes"], "kernel": AttentionKernel.STANDARD}
+        return activation_bytes_per_token(terms, **of).quadratic * i["seq_len"] ** 2
+
+    return {
+        "attn_matrix_mb": stored(1) / 1e6,
+        "total_attn_mb": stored(i["n_heads"]) / 1e6,
+        "total_attn_gb": stored(i["n_heads"]) / 1e9,
+    }
+
+
+@example("ga-equivalence", "ckpt-strategy-none")
+def accumulated(i):
+    def held(**changes):
+        workload = TrainingWorkload(
+            sequence_length=128,
+            micro_batch_size=1,
+            micro_batches=1,
+            recipe=PURE,
+            optimizer=Optimizer.ADAM,
+            kernel=AttentionKernel.FLASH,
+            recomputation=Recomputation.NONE,
+        )._replace(**changes)
+        attention = Attention(hidden_size=64, query_heads=1, key_value_heads=1, head_size=64)
+        blocks = Block(layers=(attention, FeedForward(hidden_size=64, inner_size=256)), count=i.get("L", 1))
+        profile = profile_of(Architecture(layers=(blocks,)))
+        stage = training_memory(profile, workload, Parallelism())[0]
+        one = activation_bytes_per_token(
+            profile.blocks[0].activations, element_bytes=2.0, kernel=AttentionKernel.FLASH
+        ).linear
+        return stage.stored.linear * stage.tokens, stage.stored.linear / one
+
+    steps, size = i.get("k", 1), i.get("b", 1)
+    whole, micro = held(micro_batch_size=steps * size)[0], held(micro_batch_size=size)[0]
+    return {
+        "B": steps * size,
+        "memory_reduction": whole / micro,
+        "memory_units": held()[1],
+        "recompute_layers": step_flops(1.0).recomputation,
+    }
+
+
+@example("fit-gib-vs-gb")
+def binary(_):
+    return {f"g{label}": label * GIBIBYTE_BYTES / 1e9 for label in (24, 32, 40, 80)}
+
+
 RESTATED = {
+    # Operations per parameter and the most that a source claims, which no function computes.
+    "optimizer-table": {"sgd_ops", "momentum_ops", "rmsprop_ops", "adam_ops"},
+    "scn-ckpt-fn": {"max_memory_reduction"},
     # Restatements of an input, which no function computes.
     "model-gpt2": {"gpt2_params_b"},
     "model-resnet50": {"resnet_params_m"},

@@ -7,8 +7,10 @@ from typing import Any
 from pydantic import MISSING
 
 from service.estimates.residuals import as_measured
+from service.planning.advice import Step, cheapest_techniques
 from service.planning.cluster import Cluster
-from service.planning.curves import Share
+from service.planning.frameworks import Framework
+from service.planning.memory.adaptation import trained_parameters
 from service.planning.memory.serving import (
     ServingMemory,
     cache_tokens,
@@ -24,19 +26,20 @@ from service.planning.memory.training import (
     longest_sequence,
     training_memory,
 )
-from service.planning.parallelism import Parallelism, Sharding
-from service.planning.precision import ELEMENT_BYTES, NumberFormat
+from service.planning.overhead import DeviceOverhead
+from service.planning.parallelism import Parallelism
+from service.planning.precision import ELEMENT_BYTES, PAGED, NumberFormat
 from service.planning.profile import Profile
-from service.planning.quantity import Basis, Quantity, combine, probability_at_most, scaled
+from service.planning.quantity import Basis, Quantity, Spread, combine, probability_at_most, scaled
 from service.planning.storage import CACHE_FORMATS, NAMED_FORMATS, PLAIN_FORMATS
 from service.planning.units import GIGABYTE_BYTES
-from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
+from service.planning.workload import InferenceWorkload, Offload, Place, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity, whole
 from service.questions.answers import CacheAnswer, DeviceMemory, MemoryAnswer, MemoryComponent, MemoryLimits
 from service.questions.base import Advice
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion
-from service.questions.hardware import resolve_cluster, room_bytes, usable_bytes
+from service.questions.hardware import resolve_cluster, usable_bytes
 from service.questions.notes import Notes
 from service.questions.resolve import Resolved, resolve
 
@@ -50,15 +53,16 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     resolved = resolve(question, cluster, catalog, notes)
     profile, layout, workload = resolved.model.profile, resolved.layout, resolved.workload
     unknown = _unknown_components(profile, workload, notes)
+    curves = catalog.curves.training_memory
     limits: MemoryLimits = {}
     usable = usable_bytes(cluster, workload)
     if isinstance(workload, TrainingWorkload):
-        stages = training_memory(profile, workload, layout)
-        components = _training_components(stages[0])
-        room = room_bytes(cluster, workload, catalog)
-        if room is not None and not unknown:
-            limits = _training_limits(stages, room, workload, layout)
-        per_device = _training_device(components, unknown, catalog.curves.training_overhead)
+        stages = training_memory(profile, workload, layout, curves.overhead)
+        if usable is not None and not unknown:
+            limits = _training_limits(stages, usable, workload, layout)
+        per_device = _training_device(
+            stages[0], unknown, curves.total, _wide_gradient_bytes(stages[0], workload)
+        )
     else:
         serving = inference_memory(profile, workload, layout)
         limit = usable
@@ -83,11 +87,11 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     if isinstance(workload, InferenceWorkload) and serving.sequence_cache_bytes and not unknown:
         answer["kv_cache"] = _cache(serving, workload)
     _add_verdict(answer, cluster, usable, notes)
-    if isinstance(workload, TrainingWorkload) and answer.get("fits"):
-        _warn_of_wide_gradients(answer["headroom_bytes"], stages[0], workload, notes)
-    if answer.get("fits") is False and usable is not None:
+    if isinstance(workload, TrainingWorkload):
+        _add_training(answer, stages[0], resolved, unknown, notes)
+    if cluster is not None and answer.get("fits") is False and usable is not None:
         share = usable_bytes(cluster, workload) or usable
-        answer["advice"] = list(_advice(resolved, cluster, share, catalog.curves.training_overhead))
+        answer["advice"] = list(_advice(resolved, cluster, share, curves.overhead, unknown))
     return answer
 
 
@@ -110,14 +114,35 @@ def _unknown_components(
     return names
 
 
-def _training_components(stage: StageMemory) -> Iterator[tuple[str, float]]:
-    yield "weights", stage.state.weights
-    yield "gradients", stage.state.gradients
-    yield "master_weights", stage.state.master_weights
-    yield "optimizer_states", stage.state.optimizer_states
-    yield "activations", stage.activation_bytes
-    yield "logits", stage.logits_bytes
-    yield "workspace", stage.workspace
+STATE_PARTS = frozenset({"weights", "gradients", "master_weights", "optimizer_states"})
+"""Parts of a training step that are named even where they hold nothing."""
+
+
+def _training_components(stage: StageMemory, unknown: frozenset[str]) -> Iterator[tuple[str, float]]:
+    """The parts of the fullest moment; where activations are unknown, what does not come and go."""
+    passing = {"activations", "logits", "gathered_weights", "gradient_buffers", "workspace", "fragmentation"}
+    for name, size in stage.components.items():
+        if not (unknown and name in passing) and (size or name in STATE_PARTS):
+            yield name, size
+
+
+def _add_training(
+    answer: MemoryAnswer,
+    stage: StageMemory,
+    resolved: Resolved,
+    unknown: frozenset[str],
+    notes: Notes,
+) -> None:
+    """What belongs to training alone: how much is trained, and what leaves the device."""
+    workload = resolved.workload
+    assert isinstance(workload, TrainingWorkload)  # noqa: S101
+    if answer.get("fits"):
+        _warn_of_wide_gradients(answer["headroom_bytes"], stage, workload, notes)
+    answer["trained_parameter_count"] = trained_parameters(resolved.model.profile, workload.adaptation)
+    moved = workload.offload != Offload() or workload.optimizer in PAGED
+    if moved and not (unknown and workload.offload.activations is not Place.NONE):
+        host = stage.host_state if unknown else stage.host_bytes
+        answer["host"] = {"memory_bytes": whole(host), "nvme_bytes": whole(stage.nvme_state)}
 
 
 def _serving_components(memory: ServingMemory) -> Iterator[tuple[str, float]]:
@@ -131,9 +156,9 @@ def _serving_components(memory: ServingMemory) -> Iterator[tuple[str, float]]:
         "adapters": memory.adapters,
         "sampler": memory.sampler,
         "cuda_graphs": memory.cuda_graphs,
-        "communication": memory.communication,
+        "communication_buffers": memory.communication,
         "runtime": memory.runtime,
-        "context": memory.context,
+        "device_context": memory.context,
     }
     yield from ((name, size) for name, size in rest.items() if size)
 
@@ -158,16 +183,15 @@ def _parts(components: Iterator[tuple[str, float]], unknown: frozenset[str]) -> 
 
 
 def _training_device(
-    components: Iterator[tuple[str, float]], unknown: frozenset[str], overhead: Share
+    stage: StageMemory, unknown: frozenset[str], spread: Spread, wide_gradients: float
 ) -> DeviceMemory:
-    parts = _parts(components, unknown)
-    itemised = sum(part["bytes"] for part in parts)
+    parts = _parts(_training_components(stage, unknown), unknown)
+    known = sum(part["bytes"] for part in parts)
     if unknown:
-        return {"known_bytes": itemised, "components": parts}
-    parts.append({"name": "framework_overhead", "bytes": whole(overhead.value * itemised)})
-    known = itemised + parts[-1]["bytes"]
-    low, high = (itemised * (1.0 + end) for end in (overhead.low, overhead.high))
-    total = Quantity(float(known), low, high, Basis.REFERENCE)
+        return {"known_bytes": known, "components": parts}
+    total = spread.around(float(known), Basis.REFERENCE)
+    # Which framework trains is not known: it may keep gradients in FP32.
+    total = total._replace(high=total.high + wide_gradients)
     return {"known_bytes": known, "components": parts, "total_bytes": quantity(total)}
 
 
@@ -269,13 +293,22 @@ def _add_verdict(
         notes.gap("/fits", "TOTAL_UNKNOWN", "the known components fit, but the sum is not known")
 
 
+def _wide_gradient_bytes(stage: StageMemory, workload: TrainingWorkload) -> float:
+    """FP32 gradients that a framework may keep beside narrow ones; 0 where the question settles it."""
+    recipe = workload.recipe
+    if workload.framework is not Framework.GENERIC or not recipe.master:
+        return 0.0
+    if recipe.gradients is NumberFormat.FP32:
+        return 0.0
+    return stage.state.gradients * ELEMENT_BYTES[NumberFormat.FP32] / ELEMENT_BYTES[recipe.gradients]
+
+
 def _warn_of_wide_gradients(
     headroom: float, stage: StageMemory, workload: TrainingWorkload, notes: Notes
 ) -> None:
-    """Megatron-LM and DeepSpeed accumulate bf16 gradients in FP32, beside the narrow ones."""
-    recipe, wide_bytes = workload.recipe, ELEMENT_BYTES[NumberFormat.FP32]
-    wide = stage.state.gradients * wide_bytes / ELEMENT_BYTES[recipe.gradients]
-    if recipe.master and recipe.gradients is not NumberFormat.FP32 and wide > headroom:
+    """Megatron-LM and DeepSpeed accumulate bf16 gradients in FP32; only a named framework settles it."""
+    wide = _wide_gradient_bytes(stage, workload)
+    if wide > headroom:
         notes.warn(
             "GRADIENTS_MAY_BE_WIDE",
             "/workload/precision",
@@ -284,36 +317,39 @@ def _warn_of_wide_gradients(
         )
 
 
-def _advice(resolved: Resolved, cluster: Cluster | None, usable: float, overhead: Share) -> Iterator[Advice]:
-    """Changes that bring the fullest device below the limit: single ones, else the smallest sets."""
+def _advice(
+    resolved: Resolved,
+    cluster: Cluster,
+    usable: float,
+    overhead: DeviceOverhead,
+    unknown: frozenset[str],
+) -> Iterator[Advice]:
+    """Changes that bring the fullest device below the limit."""
     profile, workload, layout = resolved.model.profile, resolved.workload, resolved.layout
-    if not profile.shapes_known or profile.unmodelled_kinds:
+    if unknown:
         return
     if isinstance(workload, TrainingWorkload):
-        if profile.unsaved_kinds:
-            return
-        for name, changed, changed_layout in _training_changes(workload, layout):
-            total = training_memory(profile, changed, changed_layout)[0].total_bytes * (1.0 + overhead.value)
-            if total <= usable:
-                yield _change(name.upper(), _CHANGES[name], total, usable)
+        advised = cheapest_techniques(
+            profile,
+            Step(workload, layout),
+            per_node=cluster.accelerators_per_node,
+            usable_bytes=usable,
+            overhead=overhead,
+        )
+        for technique in advised:
+            yield _advised(technique.code, technique.detail, technique.total_bytes, usable)
         return
     yield from _serving_advice(profile, workload, layout, cluster, usable)
 
 
-def _change(code: str, change: str, total: float, usable: float) -> Advice:
-    return {
-        "code": code,
-        "detail": f"{change} takes {total / GIGABYTE_BYTES:.1f} GB of the "
-        f"{usable / GIGABYTE_BYTES:.1f} GB that may be used",
-    }
+def _advised(code: str, change: str, total: float, usable: float) -> Advice:
+    detail = (
+        f"{change}: {total / GIGABYTE_BYTES:.1f} GB of the {usable / GIGABYTE_BYTES:.1f} GB that may be used"
+    )
+    return {"code": code, "detail": detail}
 
 
 _CHANGES = {
-    "full_recomputation": "recomputing all activations",
-    "micro_batch_1": "a micro-batch of one sequence",
-    "zero_1": "sharding the optimizer states (ZeRO 1)",
-    "zero_3": "sharding weights, gradients and optimizer states (ZeRO 3)",
-    "zero_3_full_recomputation": "ZeRO 3 with all activations recomputed",
     "fewer_sequences": "reserving room for the requests asked for only (max_num_seqs)",
     "smaller_batches": "at most 2048 tokens in an iteration (max_batched_tokens)",
     "fp8_kv_cache": "storing the KV cache in FP8",
@@ -344,7 +380,7 @@ def _serving_advice(
             if memory.total_bytes <= usable and found < _MOST_SETS + len(changes):
                 found += 1
                 text = " with ".join(_CHANGES[name] for name in names)
-                yield _change("_AND_".join(names).upper(), text, memory.total_bytes, usable)
+                yield _advised("_AND_".join(names).upper(), text, memory.total_bytes, usable)
         if found:
             return
 
@@ -390,19 +426,3 @@ def _wider(profile: Profile, layout: Parallelism, cluster: Cluster | None) -> Pa
         if divides and all(work.query_heads % tensor == 0 for work in profile.attention):
             return layout._replace(tensor=tensor, data=devices // tensor)
     return None
-
-
-def _training_changes(
-    workload: TrainingWorkload, layout: Parallelism
-) -> Iterator[tuple[str, TrainingWorkload, Parallelism]]:
-    recomputed = workload._replace(recomputation=Recomputation.FULL)
-    if workload.recomputation is not Recomputation.FULL:
-        yield "full_recomputation", recomputed, layout
-    if workload.micro_batch_size > 1:
-        yield "micro_batch_1", workload._replace(micro_batch_size=1), layout
-    if layout.replicas > 1:
-        for sharding in (Sharding.ZERO_1, Sharding.ZERO_3):
-            sharded = layout._replace(sharding=sharding, sharding_group_size=None)
-            yield sharding.value, workload, sharded
-            if sharding is Sharding.ZERO_3:
-                yield "zero_3_full_recomputation", recomputed, sharded

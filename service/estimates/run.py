@@ -7,7 +7,7 @@ from service.planning.curves import Efficiency
 from service.planning.errors import PlanningError
 from service.planning.inference import ServingTime, serving_time
 from service.planning.memory.serving import inference_memory, requests_that_fit, usable_bytes_of
-from service.planning.memory.training import training_memory
+from service.planning.memory.training import training_memory, unsharded_state
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.training import (
     TrainingTime,
@@ -16,7 +16,14 @@ from service.planning.training import (
     weight_traffic_bytes,
 )
 from service.planning.units import GIGABYTE_BYTES
-from service.planning.workload import AttentionKernel, HorizonUnit, InferenceWorkload, TrainingWorkload
+from service.planning.workload import (
+    AttentionKernel,
+    HorizonUnit,
+    InferenceWorkload,
+    Objective,
+    Offload,
+    TrainingWorkload,
+)
 from service.questions.catalog import Catalog
 from service.questions.estimates import ThroughputQuestion
 from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
@@ -70,6 +77,10 @@ def _trained(
             "/model",
             "6 N D without attention scores: a parameter count says nothing of shapes",
         )
+    if not _is_timed(workload):
+        detail = "the time of further models, of generation or of transfers to the host is not modelled"
+        run.notes.gap("/tokens_per_second", "NOT_MODELLED", detail)
+        return run
     flops = flops_per_token(profile, workload)
     moving = _moving_seconds_per_token(run, workload, catalog)
     time = training_time(
@@ -104,6 +115,12 @@ def _trained(
     )
 
 
+def _is_timed(workload: TrainingWorkload) -> bool:
+    """Whether a step is a forward and a backward pass of one model on the device, and no more."""
+    plain = workload.objective in (Objective.PRETRAINING, Objective.SUPERVISED)
+    return plain and workload.offload == Offload()
+
+
 def _unmodelled(kinds: frozenset[str]) -> tuple[str, str]:
     names = ", ".join(sorted(kinds))
     return "LAYER_KIND_NOT_MODELLED", f"the work of layers of kind {names} is not modelled"
@@ -117,14 +134,16 @@ def _moving_seconds_per_token(run: Run, workload: TrainingWorkload, catalog: Cat
     resolved, accelerator = run.resolved, run.cluster.accelerator
     if not resolved.model.profile.shapes_known:
         return 0.0
-    stage = training_memory(resolved.model.profile, workload, resolved.layout)[0]
+    profile, layout = resolved.model.profile, resolved.layout
+    stage = training_memory(profile, workload, layout, catalog.curves.training_memory.overhead)[0]
     usable = usable_bytes(run.cluster, workload)
-    needed = stage.total_bytes * (1.0 + catalog.curves.training_overhead.value)
+    needed = stage.total_bytes
     if usable is not None and needed > usable:
         _warn_too_large(run.notes, needed, usable)
     if not accelerator.bandwidth_bytes_per_second:
         return 0.0
-    moved = weight_traffic_bytes(stage.state, stage.unsharded_state, workload.micro_batches)
+    unsharded = unsharded_state(profile, workload, layout, stage.stage)
+    moved = weight_traffic_bytes(stage.state, unsharded, workload.micro_batches)
     return moved / accelerator.bandwidth_bytes_per_second / step_tokens(resolved, workload)
 
 

@@ -8,7 +8,7 @@ from service.planning.operators import Bound, Phase
 from service.planning.precision import NumberFormat
 from service.planning.quantity import combine, inverted, scaled
 from service.planning.training import IRON_LAW_TERMS, Technique, TrainingTime
-from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
+from service.planning.workload import WHOLE_BLOCKS, InferenceWorkload, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity
 from service.questions.answers import Bottleneck, PhaseAnswer, ThroughputAnswer
 from service.questions.base import Advice
@@ -108,7 +108,7 @@ def _training_advice(time: TrainingTime, workload: TrainingWorkload) -> list[Adv
     advice: list[Advice] = []
     if workload.recipe.compute in (NumberFormat.FP32, NumberFormat.TF32):
         advice.append({"code": "MIXED_PRECISION", "detail": _terms(Technique.MIXED_PRECISION)})
-    if workload.recomputation is Recomputation.FULL:
+    if workload.recomputation in WHOLE_BLOCKS:
         detail = f"without it: {_terms(Technique.RECOMPUTATION).replace(' up', ' down')}"
         advice.append({"code": "LESS_RECOMPUTATION", "detail": detail})
     if workload.kernel.value == "standard":

@@ -104,7 +104,7 @@ def _devices(answer: Answer) -> float:
 EXACT_COMPONENTS = frozenset({"weights", "kv_cache", "state"})
 ACTIVATION_COMPONENTS = frozenset({"workspace", "activations", "logits", "sampler"})
 GRAPH_COMPONENTS = frozenset({"cuda_graphs"})
-OUTSIDE_COMPONENTS = frozenset({"runtime", "communication"})
+OUTSIDE_COMPONENTS = frozenset({"runtime", "communication_buffers"})
 """Beside PyTorch's allocator; an engine measures after the context of the device is made."""
 
 

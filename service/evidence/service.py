@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from service.planning.curves import ReferenceCurves, Share
+from service.planning.curves import ReferenceCurves, Share, TrainingMemoryCurves
 from service.planning.engines import EngineName
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Spread
@@ -15,6 +15,10 @@ from service.planning.quantity import Spread
 
 def _share(entry: dict[str, Any]) -> Share:
     return Share(entry["low"], entry["value"], entry["high"], entry["runs"], entry["source"])
+
+
+def _figure(entry: dict[str, Any]) -> Any:  # noqa: ANN401
+    return _share(entry) if "value" in entry else Spread(**entry)
 
 
 @cache
@@ -45,17 +49,17 @@ def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         for entry in document.pop("training")
     }
     pooled = {entry["recomputation"]: _share(entry) for entry in document.pop("training_pooled")}
+    memory = {name: _figure(entry) for name, entry in document.pop("training_memory").items()}
     measured = frozenset(document.pop("serving_generations"))
     engines = {
         EngineName(engine): {name: _share(entry) for name, entry in quantities.items()}
         for engine, quantities in document.pop("serving_memory").items()
     }
-    single: dict[str, Any] = {
-        name: _share(entry) if "value" in entry else Spread(**entry) for name, entry in document.items()
-    }
+    single: dict[str, Any] = {name: _figure(entry) for name, entry in document.items()}
     return ReferenceCurves(
         training=training,
         training_pooled=pooled,
+        training_memory=TrainingMemoryCurves(**memory),
         serving_generations=measured,
         serving_memory=engines,
         **single,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from service.planning.engines import EngineBuffers, EngineName
+from service.planning.overhead import DeviceOverhead
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity, Spread
 
@@ -28,6 +29,32 @@ class Share(NamedTuple):
     def quantity(self, basis: Basis) -> Quantity:
         """As a quantity with the given basis."""
         return Quantity(self.value, self.low, self.high, basis)
+
+
+class TrainingMemoryCurves(NamedTuple):
+    """What a device that trains holds beside tensors, in bytes, and the error of the whole.
+
+    ``context`` is what the driver and the libraries load, ``communicator`` the buffers of one group of
+    devices that exchange, ``matrix_workspace`` that of matrix multiplication; ``fragmentation`` is what the
+    allocator cannot use of the memory that comes and goes within a step, as a share of it. ``total`` is
+    measured over estimated peak.
+    """
+
+    context: Share
+    communicator: Share
+    matrix_workspace: Share
+    fragmentation: Share
+    total: Spread
+
+    @property
+    def overhead(self) -> DeviceOverhead:
+        """The values, as the formulas take them."""
+        return DeviceOverhead(
+            self.context.value,
+            self.communicator.value,
+            self.matrix_workspace.value,
+            self.fragmentation.value,
+        )
 
 
 class Efficiency(NamedTuple):
@@ -52,9 +79,9 @@ class ReferenceCurves:
     strategy: shares of all FLOPs that a step executes, attention counted whole. ``training_pooled`` is
     the spread over generations and formats, for one without measurements. The serving figures are
     fitted over ``serving_generations``; ``layer_seconds`` is launch and synchronisation of one layer of
-    one iteration, ``collective_seconds`` what tensor parallelism adds to it. ``training_overhead`` is what
-    a device holds beside the itemised memory, over that memory. ``serving_memory`` gives, by engine, each
-    quantity of :class:`EngineBuffers`.
+    one iteration, ``collective_seconds`` what tensor parallelism adds to it. ``training_memory`` is what a
+    device holds beside tensors. ``serving_memory`` gives, by engine, each quantity of
+    :class:`EngineBuffers`.
     """
 
     training: Mapping[tuple[str, NumberFormat, str], Share]
@@ -68,7 +95,7 @@ class ReferenceCurves:
     host_power: Share
     host_power_pooled: Share
     reported_memory: Share
-    training_overhead: Share
+    training_memory: TrainingMemoryCurves
     inference_memory: Spread
     serving_memory: Mapping[EngineName, Mapping[str, Share]]
     inference_latency: Spread

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from service.planning.memory.serving import inference_memory, usable_bytes_of
 from service.planning.memory.training import training_memory
+from service.planning.overhead import NO_OVERHEAD, DeviceOverhead
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.profile import Profile
 from service.planning.workload import InferenceWorkload, TrainingWorkload
@@ -68,6 +69,7 @@ def training_layout(
     devices: int,
     per_node: int,
     usable_bytes: float | None,
+    overhead: DeviceOverhead = NO_OVERHEAD,
 ) -> Parallelism:
     """The first layout of practice that holds the training step in ``usable_bytes`` per device.
 
@@ -103,7 +105,7 @@ def training_layout(
 
     return _first_fitting(
         candidates(),
-        lambda layout: training_memory(profile, workloads[layout], layout)[0].total_bytes,
+        lambda layout: training_memory(profile, workloads[layout], layout, overhead)[0].total_bytes,
         usable_bytes if profile.shapes_known else None,
         devices,
     )

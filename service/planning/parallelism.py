@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.planning.errors import PlanningError
+from service.planning.figures import smaller
 
 
 class Sharding(StrEnum):
@@ -42,7 +43,8 @@ class Parallelism(NamedTuple):
     """Degrees of each kind of parallelism; tensor x pipeline x data x context = devices.
 
     Expert parallelism takes its devices from the data-parallel ones. ``sharding_group_size`` is the
-    number of data-parallel devices that share one copy of the state under ``hybrid``.
+    number of data-parallel devices that share one copy of the state under ``hybrid``. The degrees may be
+    arrays, one entry for each layout; the choices are the same for all of them.
     """
 
     tensor: int = 1
@@ -72,13 +74,13 @@ class Parallelism(NamedTuple):
             case Sharding.NONE:
                 return Shards(1.0, 1.0, 1.0)
             case Sharding.ZERO_1:
-                return Shards(1.0, 1.0, float(replicas))
+                return Shards(1.0, 1.0, 1.0 * replicas)
             case Sharding.ZERO_2:
-                return Shards(1.0, float(replicas), float(replicas))
+                return Shards(1.0, 1.0 * replicas, 1.0 * replicas)
             case Sharding.ZERO_3:
-                return Shards(float(replicas), float(replicas), float(replicas))
+                return Shards(1.0 * replicas, 1.0 * replicas, 1.0 * replicas)
             case Sharding.HYBRID:
-                group = float(min(self.sharding_group_size or replicas, replicas))
+                group = 1.0 * smaller(self.sharding_group_size or replicas, replicas)
                 return Shards(group, group, group)
 
     def micro_batches_in_flight(self, micro_batches: int, stage: int) -> float:
@@ -93,12 +95,12 @@ class Parallelism(NamedTuple):
         behind = self.pipeline - 1 - stage
         match self.pipeline_schedule:
             case PipelineSchedule.GPIPE:
-                return float(micro_batches)
+                return 1.0 * micro_batches
             case PipelineSchedule.INTERLEAVED:
                 chunks = 2 * behind + (self.virtual_stages - 1) * self.pipeline + 1
-                return min(chunks / self.virtual_stages, float(micro_batches))
+                return smaller(chunks / self.virtual_stages, 1.0 * micro_batches)
             case _:
-                return float(min(behind + 1, micro_batches))
+                return 1.0 * smaller(behind + 1, micro_batches)
 
     def bubble_share(self, micro_batches: int) -> float:
         """Share of a step in which a stage waits for others, communication aside.

@@ -3,7 +3,8 @@
 Widths are the storage widths of IEEE 754 and of the OCP 8-bit and 4-bit formats; TF32 is a compute
 mode of FP32 storage. The recipes follow mixed-precision training (Micikevicius et al. 2018): 16-bit
 weights and gradients, an FP32 master copy, FP32 optimizer states. Together with Adam's two moments
-that is 2 + 2 + 4 + 8 = 16 bytes per parameter, as is pure FP32 with 4 + 4 + 8.
+that is 2 + 2 + 4 + 8 = 16 bytes per parameter, as is pure FP32 with 4 + 4 + 8. Frameworks differ from
+that in what ``frameworks`` lists.
 """
 
 from dataclasses import dataclass
@@ -55,9 +56,22 @@ dense unit in the current generations and is always widened.
 """
 
 
+class LowPrecision(StrEnum):
+    """How an FP8 recipe scales: per tensor from a history, or per block (OCP MX: 32 elements)."""
+
+    DELAYED = "delayed"
+    BLOCKWISE = "blockwise"
+    MX = "mx"
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingRecipe:
-    """Formats of the training state and of the multiplication; ``master`` is None without a copy."""
+    """Formats of the training state and of the multiplication; ``master`` is None without a copy.
+
+    ``accumulated_gradients`` are kept beside the gradients and spread like them, ``main_gradients`` beside
+    the master weights and spread like those. ``casts`` says that weights are stored wide and multiplied
+    from a narrow copy, ``low`` that matrices are multiplied from scaled FP8 copies.
+    """
 
     weights: NumberFormat
     gradients: NumberFormat
@@ -65,19 +79,26 @@ class TrainingRecipe:
     optimizer_states: NumberFormat
     activations: NumberFormat
     compute: NumberFormat
+    accumulated_gradients: NumberFormat | None = None
+    main_gradients: NumberFormat | None = None
+    casts: bool = False
+    low: LowPrecision | None = None
 
 
 class TrainingPrecision(StrEnum):
-    """Names of the recipes; ``bf16`` and ``fp16`` keep an FP32 master copy, as frameworks do."""
+    """Names of the recipes; all but ``fp32``, ``tf32`` and ``pure_bf16`` keep an FP32 master copy."""
 
     FP32 = "fp32"
     TF32 = "tf32"
     FP16 = "fp16"
     BF16 = "bf16"
     PURE_BF16 = "pure_bf16"
+    FP8_DELAYED = "fp8_delayed"
+    FP8_BLOCKWISE = "fp8_blockwise"
+    MXFP8 = "mxfp8"
 
 
-_F32, _F16, _B16 = NumberFormat.FP32, NumberFormat.FP16, NumberFormat.BF16
+_F32, _F16, _B16, _F8 = NumberFormat.FP32, NumberFormat.FP16, NumberFormat.BF16, NumberFormat.FP8
 
 TRAINING_RECIPES = {
     TrainingPrecision.FP32: TrainingRecipe(_F32, _F32, None, _F32, _F32, _F32),
@@ -85,24 +106,59 @@ TRAINING_RECIPES = {
     TrainingPrecision.FP16: TrainingRecipe(_F16, _F16, _F32, _F32, _F16, _F16),
     TrainingPrecision.BF16: TrainingRecipe(_B16, _B16, _F32, _F32, _B16, _B16),
     TrainingPrecision.PURE_BF16: TrainingRecipe(_B16, _B16, None, _B16, _B16, _B16),
+    TrainingPrecision.FP8_DELAYED: TrainingRecipe(
+        _B16, _B16, _F32, _F32, _B16, _F8, low=LowPrecision.DELAYED
+    ),
+    TrainingPrecision.FP8_BLOCKWISE: TrainingRecipe(
+        _B16, _B16, _F32, _F32, _B16, _F8, low=LowPrecision.BLOCKWISE
+    ),
+    TrainingPrecision.MXFP8: TrainingRecipe(_B16, _B16, _F32, _F32, _B16, _F8, low=LowPrecision.MX),
 }
+
+LOW_PRECISION_BYTES = {
+    LowPrecision.DELAYED: 1.0,
+    LowPrecision.BLOCKWISE: 1.0 + 4.0 / 128,
+    LowPrecision.MX: 1.0 + 1.0 / 32,
+}
+"""Bytes of an element with its share of the scales: FP32 per 128 elements of a row (DeepSeek-V3 2024,
+section 3.3.2), 8 bits per 32 (OCP MX 1.0). The history of a delayed recipe is of tensors, not elements."""
 
 
 class Optimizer(StrEnum):
-    """Optimizers by the state that they keep for each parameter."""
+    """Optimizers by the state that they keep."""
 
     SGD = "sgd"
     MOMENTUM = "momentum"
     RMSPROP = "rmsprop"
+    ADAGRAD = "adagrad"
     ADAM = "adam"
     ADAMW = "adamw"
+    ADAM_8BIT = "adam_8bit"
+    PAGED_ADAMW = "paged_adamw"
+    PAGED_ADAMW_8BIT = "paged_adamw_8bit"
+    ADAFACTOR = "adafactor"
+    LION = "lion"
+    LAMB = "lamb"
+    LARS = "lars"
+    SHAMPOO = "shampoo"
+    MUON = "muon"
+    GALORE = "galore"
 
 
 OPTIMIZER_STATES = {
     Optimizer.SGD: 0,
     Optimizer.MOMENTUM: 1,
     Optimizer.RMSPROP: 1,
+    Optimizer.ADAGRAD: 1,
     Optimizer.ADAM: 2,
     Optimizer.ADAMW: 2,
+    Optimizer.PAGED_ADAMW: 2,
+    Optimizer.LION: 1,
+    Optimizer.LAMB: 2,
+    Optimizer.LARS: 1,
 }
-"""State elements per parameter: velocity; squared gradient; first and second moment."""
+"""State elements per parameter of the optimizers that keep equally many for each: velocity; squared
+gradient; first and second moment. The others go by the shape of each tensor."""
+
+PAGED = frozenset({Optimizer.PAGED_ADAMW, Optimizer.PAGED_ADAMW_8BIT})
+"""Optimizers whose states are managed memory, which the driver moves to the host when the device is full."""

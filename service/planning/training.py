@@ -10,11 +10,12 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.planning.curves import Efficiency
-from service.planning.memory.training import StateBytes
+from service.planning.frameworks import TRAITS
+from service.planning.memory.states import StateBytes
 from service.planning.operators import Bound, Phase, StepFlops, forward_flops_per_token, step_flops
 from service.planning.profile import Profile
 from service.planning.quantity import Quantity, combine, inverted, scaled
-from service.planning.workload import Recomputation, TrainingWorkload
+from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, Recomputation, TrainingWorkload
 
 
 def iron_law_seconds(
@@ -36,11 +37,21 @@ def flops_per_token(profile: Profile, workload: TrainingWorkload) -> StepFlops:
     the time is taken from.
     """
     forward = forward_flops_per_token(profile, workload.sequence_length)
+    # The head is outside the recomputed blocks.
+    inside = forward - profile.head_flops_per_token
     recomputed = 0.0
-    if workload.recomputation is Recomputation.FULL:
-        # The head is outside the recomputed blocks.
-        recomputed = forward - profile.head_flops_per_token
-    return step_flops(forward, recomputed=recomputed)
+    if workload.recomputation in WHOLE_BLOCKS:
+        recomputed = inside
+    elif workload.recomputation is Recomputation.SELECTIVE:
+        scores = forward - profile.matmul_flops_per_token
+        attention_only = TRAITS[workload.framework].recomputes_attention
+        # By operator, every second matrix multiplication runs again; attention does not.
+        recomputed = scores if attention_only else (inside - scores) / 2.0
+    flops = step_flops(forward, recomputed=recomputed)
+    if workload.adaptation.kind is AdaptationKind.FULL:
+        return flops
+    # Frozen weights have no gradient: the backward pass multiplies once for each input, not twice.
+    return flops._replace(backward=forward)
 
 
 def weight_traffic_bytes(held: StateBytes, unsharded: StateBytes, micro_batches: int) -> float:

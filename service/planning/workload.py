@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.planning.engines import EngineBuffers, EngineRules
+from service.planning.frameworks import Framework
 from service.planning.precision import NumberFormat, Optimizer, TrainingRecipe
 from service.planning.profile import Profile
 from service.planning.storage import PLAIN_FORMATS, BlockFormat, WeightFormat
@@ -17,14 +18,101 @@ class AttentionKernel(StrEnum):
 
 
 class Recomputation(StrEnum):
-    """Which activations the backward pass computes again; ``full`` keeps each block's input only."""
+    """Which activations the backward pass computes again.
+
+    ``selective`` keeps what is dear to compute, ``full`` each block's input, ``every_k`` the input of every
+    k-th block, ``sqrt`` of every block whose distance is the square root of the depth (Chen et al. 2016).
+    """
 
     NONE = "none"
+    SELECTIVE = "selective"
     FULL = "full"
+    EVERY_K = "every_k"
+    SQRT = "sqrt"
+
+
+WHOLE_BLOCKS = frozenset({Recomputation.FULL, Recomputation.EVERY_K, Recomputation.SQRT})
+"""Strategies that compute whole blocks again."""
+
+
+class AdaptationKind(StrEnum):
+    """Which parameters are trained: all, or small ones beside frozen weights."""
+
+    FULL = "full"
+    LORA = "lora"
+    QLORA = "qlora"
+    DORA = "dora"
+    PROMPT = "prompt"
+    PREFIX = "prefix"
+    ADAPTER = "adapter"
+
+
+class BaseWeights(StrEnum):
+    """How frozen weights are kept: as wide as the activations, or matrices in NF4."""
+
+    PLAIN = "plain"
+    NF4 = "nf4"
+    NF4_DOUBLE = "nf4_double"
+
+
+class Adaptation(NamedTuple):
+    """``rank`` is that of the low-rank matrices or the width of an adapter, ``tokens`` are virtual ones.
+
+    ``targets`` names the matrices that low-rank matrices stand beside.
+    """
+
+    kind: AdaptationKind = AdaptationKind.FULL
+    rank: int = 0
+    targets: frozenset[str] = frozenset()
+    tokens: int = 0
+    base: BaseWeights = BaseWeights.PLAIN
+
+
+class Objective(StrEnum):
+    """What the loss is taken on, which decides how many copies of a model are held."""
+
+    PRETRAINING = "pretraining"
+    SUPERVISED = "supervised"
+    DPO = "dpo"
+    SIMPO = "simpo"
+    ORPO = "orpo"
+    PPO = "ppo"
+    GRPO = "grpo"
+    DISTILLATION = "distillation"
+
+
+class Place(StrEnum):
+    """Where a part of the training state lies."""
+
+    NONE = "none"
+    CPU = "cpu"
+    NVME = "nvme"
+
+
+class Offload(NamedTuple):
+    """Parts of the training state that leave the device."""
+
+    optimizer: Place = Place.NONE
+    parameters: Place = Place.NONE
+    activations: Place = Place.NONE
+
+
+class Loss(StrEnum):
+    """How logits become a loss: in FP32, at the width of the activations, in chunks, or never stored."""
+
+    FP32 = "fp32"
+    NARROW = "narrow"
+    CHUNKED = "chunked"
+    FUSED = "fused"
 
 
 class TrainingWorkload(NamedTuple):
-    """One training run. ``micro_batches`` counts those of one step on one data-parallel replica."""
+    """One training run. ``micro_batches`` counts those of one step on one data-parallel replica.
+
+    ``interval`` is the k of ``every_k``. ``teacher_parameters`` is the size of the frozen model of a
+    distillation, None for one as large as the model. ``weight_average`` keeps a moving average in FP32.
+    ``steps_in_backward`` updates each block as soon as its gradients are there, which then go.
+    """
 
     sequence_length: int
     micro_batch_size: int
@@ -33,6 +121,21 @@ class TrainingWorkload(NamedTuple):
     optimizer: Optimizer
     kernel: AttentionKernel
     recomputation: Recomputation
+    interval: int = 1
+    adaptation: Adaptation = Adaptation()
+    objective: Objective = Objective.PRETRAINING
+    offload: Offload = Offload()
+    framework: Framework = Framework.GENERIC
+    loss: Loss = Loss.FP32
+    teacher_parameters: int | None = None
+    weight_average: bool = False
+    optimizer_rank: int = 128
+    steps_in_backward: bool = False
+
+    @property
+    def measured_recomputation(self) -> Recomputation:
+        """The strategy among ``none`` and ``full`` that was measured and comes closest to this one."""
+        return Recomputation.FULL if self.recomputation in WHOLE_BLOCKS else Recomputation.NONE
 
 
 class HorizonUnit(StrEnum):

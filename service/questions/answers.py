@@ -63,8 +63,12 @@ class MemoryComponent(TypedDict):
         "gradients",
         "master_weights",
         "optimizer_states",
+        "weight_copies",
+        "auxiliary_models",
         "activations",
         "logits",
+        "gathered_weights",
+        "gradient_buffers",
         "kv_cache",
         "state",
         "draft_weights",
@@ -73,12 +77,13 @@ class MemoryComponent(TypedDict):
         "workspace",
         "sampler",
         "cuda_graphs",
-        "communication",
+        "communication_buffers",
         "runtime",
-        "context",
+        "device_context",
+        "fragmentation",
         "framework_overhead",
     ]
-    """What the memory holds."""
+    """What the memory holds. Parts of a training step that hold nothing are left out, but for its state."""
     bytes: Integer
     """Bytes on the fullest device."""
 
@@ -110,6 +115,15 @@ class CacheAnswer(TypedDict):
     the output."""
 
 
+class HostMemory(TypedDict):
+    """What a training step keeps outside the device, for each device."""
+
+    memory_bytes: Integer
+    """Bytes of the host's memory."""
+    nvme_bytes: Integer
+    """Bytes of its drives."""
+
+
 class MemoryLimits(TypedDict):
     """How far each dimension goes before the device is full, the others as asked."""
 
@@ -130,10 +144,14 @@ class MemoryAnswer(Answer):
     """As PyTorch counts the parameters of the class: tied ones once, buffers not."""
     active_parameter_count: Integer
     """Parameters that one token uses."""
+    trained_parameter_count: NotRequired[Integer]
+    """Parameters that a training run changes."""
     per_device: DeviceMemory
     """Memory of the fullest device."""
     kv_cache: NotRequired[CacheAnswer]
     """Of a served model that keeps one."""
+    host: NotRequired[HostMemory]
+    """What leaves the device; absent where nothing does."""
     capacity_bytes: NotRequired[Integer]
     """What the driver of the device reports; absent where it is unknown."""
     usable_bytes: NotRequired[Integer]
@@ -147,7 +165,8 @@ class MemoryAnswer(Answer):
     limits: MemoryLimits
     """How far each dimension goes before the device is full."""
     advice: list[Advice]
-    """Changes that would make it fit: single ones, else the smallest sets of them."""
+    """Changes that would make it fit: for training the cheapest set, which does so together, in the order of
+    their cost; for serving single changes, else the smallest sets of them."""
 
 
 class PhaseAnswer(TypedDict):

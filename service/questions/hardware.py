@@ -72,16 +72,6 @@ def usable_bytes(cluster: Cluster | None, workload: TrainingWorkload | Inference
     return cluster.accelerator.capacity_bytes.value * fraction
 
 
-def room_bytes(
-    cluster: Cluster | None, workload: TrainingWorkload | InferenceWorkload, catalog: Catalog
-) -> float | None:
-    """The part of the usable bytes that the itemised memory may take; a framework takes the rest."""
-    usable = usable_bytes(cluster, workload)
-    if usable is None or isinstance(workload, InferenceWorkload):
-        return usable
-    return usable / (1.0 + catalog.curves.training_overhead.value)
-
-
 def compute_peak(
     cluster: Cluster, workload: TrainingWorkload | InferenceWorkload
 ) -> tuple[NumberFormat, float]:
@@ -127,7 +117,7 @@ def resolve_efficiency(
         efficiency = catalog.curves.serving_efficiency(cluster.accelerator.generation)
     else:
         efficiency = catalog.curves.training_efficiency(
-            cluster.accelerator.generation, workload.recipe.compute, workload.recomputation
+            cluster.accelerator.generation, workload.recipe.compute, workload.measured_recomputation
         )
     notes.sources.append(
         {

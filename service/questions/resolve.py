@@ -1,6 +1,8 @@
 """From a question to planning values: references looked up, defaults taken, contradictions refused."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from pydantic import MISSING
@@ -17,12 +19,17 @@ from service.planning.engines import (
 from service.planning.errors import PlanningError
 from service.planning.formats.huggingface import import_config
 from service.planning.formats.quantization import checkpoint_format
+from service.planning.frameworks import Framework, recipe_under
 from service.planning.layout import inference_layout, training_layout
+from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, trained_parameters
+from service.planning.memory.states import EIGHT_BIT
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check
 from service.planning.precision import (
+    OPTIMIZER_STATES,
     TRAINING_RECIPES,
     NumberFormat,
     TrainingPrecision,
+    TrainingRecipe,
 )
 from service.planning.profile import Profile, profile_of, profile_of_count
 from service.planning.storage import (
@@ -34,17 +41,23 @@ from service.planning.storage import (
 )
 from service.planning.storage.named import MXFP4_ENGINE_FORMAT, padded
 from service.planning.workload import (
+    Adaptation,
+    AdaptationKind,
     Adapters,
+    BaseWeights,
     Draft,
     Horizon,
     HorizonUnit,
     InferenceWorkload,
+    Objective,
+    Offload,
+    Recomputation,
     TrainingWorkload,
 )
 from service.questions.architectures import to_planning
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
-from service.questions.hardware import room_bytes
+from service.questions.hardware import usable_bytes
 from service.questions.notes import Notes, lookup
 from service.questions.references import (
     ArchitectureModel,
@@ -54,6 +67,7 @@ from service.questions.references import (
     ParallelismInput,
 )
 from service.questions.workloads import (
+    AdaptationInput,
     FixedLength,
     HorizonInput,
     InferenceWorkloadInput,
@@ -198,15 +212,108 @@ def _precision(given: TrainingWorkloadInput, cluster: Cluster | None) -> Trainin
     return TrainingPrecision.BF16
 
 
-def _training(given: TrainingWorkloadInput, cluster: Cluster | None) -> TrainingWorkload:
+def _training(given: TrainingWorkloadInput, cluster: Cluster | None, notes: Notes) -> TrainingWorkload:
+    framework = _framework(given, notes)
+    k = given.recomputation.k
+    if (k is not MISSING) != (given.recomputation.strategy is Recomputation.EVERY_K):
+        detail = "k belongs to the strategy every_k, and that strategy needs it"
+        raise PlanningError("RECOMPUTATION_INTERVAL", "/workload/recomputation/k", detail)
+    teacher = given.teacher_parameter_count
+    if teacher is not MISSING and given.objective is not Objective.DISTILLATION:
+        notes.warn("NOT_USED", "/workload/teacher_parameter_count", "only a distillation has a teacher")
     return TrainingWorkload(
         sequence_length=given.sequence_length,
         micro_batch_size=given.micro_batch_size,
         micro_batches=1,
-        recipe=TRAINING_RECIPES[_precision(given, cluster)],
+        recipe=_recipe(given, cluster, framework),
         optimizer=given.optimizer,
         kernel=given.attention,
         recomputation=given.recomputation.strategy,
+        interval=1 if k is MISSING else k,
+        adaptation=_adaptation(given.adaptation, notes),
+        objective=given.objective,
+        offload=Offload(given.offload.optimizer, given.offload.parameters, given.offload.activations),
+        framework=framework,
+        loss=given.loss,
+        teacher_parameters=None if teacher is MISSING else teacher,
+        weight_average=given.weight_average,
+        optimizer_rank=given.optimizer_rank,
+        steps_in_backward=given.optimizer_in_backward,
+    )
+
+
+_FRAMEWORK_NAMES = {
+    "megatron": Framework.MEGATRON_LM,
+    "megatron_core": Framework.MEGATRON_LM,
+    "megatron_bridge": Framework.MEGATRON_LM,
+    "nemo": Framework.MEGATRON_LM,
+    "pytorch": Framework.FSDP,
+    "huggingface": Framework.TRANSFORMERS,
+    "hf": Framework.TRANSFORMERS,
+    "peft": Framework.TRANSFORMERS,
+    "trl": Framework.TRANSFORMERS,
+}
+"""Other names under which a framework is known."""
+
+
+def _framework(given: TrainingWorkloadInput, notes: Notes) -> Framework:
+    if given.framework is MISSING:
+        return Framework.GENERIC
+    name = re.sub(r"[^a-z0-9]+", "_", given.framework.name.lower()).strip("_")
+    if name in _FRAMEWORK_NAMES:
+        return _FRAMEWORK_NAMES[name]
+    if name in set(Framework):
+        return Framework(name)
+    detail = f"not among {', '.join(Framework)}; the state is what the precision says"
+    notes.warn("FRAMEWORK_UNKNOWN", "/workload/framework/name", detail)
+    return Framework.GENERIC
+
+
+def _recipe(given: TrainingWorkloadInput, cluster: Cluster | None, framework: Framework) -> TrainingRecipe:
+    recipe = recipe_under(TRAINING_RECIPES[_precision(given, cluster)], framework)
+    if given.gradient_precision is not MISSING:
+        gradients = NumberFormat(given.gradient_precision)
+        recipe = replace(recipe, gradients=gradients, accumulated_gradients=None, main_gradients=None)
+    if given.optimizer_state_precision is not MISSING:
+        recipe = replace(recipe, optimizer_states=NumberFormat(given.optimizer_state_precision))
+    return recipe
+
+
+DEFAULT_RANK = 16
+"""Rank of low-rank matrices where it is not given."""
+
+ADAPTER_WIDTH = 64
+"""Width of an adapter's bottleneck where it is not given (Houlsby et al. 2019)."""
+
+VIRTUAL_TOKENS = 20
+"""Virtual tokens where they are not given."""
+
+
+def _adaptation(given: AdaptationInput, notes: Notes) -> Adaptation:
+    kind = given.kind
+    used = {
+        "rank": kind in LOW_RANK or kind is AdaptationKind.ADAPTER,
+        "target_modules": kind in LOW_RANK,
+        "base_weights": kind is not AdaptationKind.FULL,
+        "virtual_tokens": kind in (AdaptationKind.PROMPT, AdaptationKind.PREFIX),
+    }
+    for name, applies in used.items():
+        if getattr(given, name) is not MISSING and not applies:
+            notes.warn("NOT_USED", f"/workload/adaptation/{name}", f"{kind.value} has no {name}")
+    rank = ADAPTER_WIDTH if kind is AdaptationKind.ADAPTER else DEFAULT_RANK
+    targets: frozenset[str] = frozenset({"query", "value"})
+    if kind is AdaptationKind.QLORA:
+        targets = LINEAR_NAMES
+    base = BaseWeights.NF4_DOUBLE if kind is AdaptationKind.QLORA else BaseWeights.PLAIN
+    if given.target_modules is not MISSING:
+        named = frozenset(given.target_modules)
+        targets = named | LINEAR_NAMES if "all_linear" in named else named
+    return Adaptation(
+        kind,
+        rank=given.rank if given.rank is not MISSING else rank,
+        targets=targets if kind in LOW_RANK else frozenset(),
+        tokens=VIRTUAL_TOKENS if given.virtual_tokens is MISSING else given.virtual_tokens,
+        base=base if given.base_weights is MISSING else given.base_weights,
     )
 
 
@@ -433,13 +540,15 @@ def resolve(
                 "/model/config/quantization_config",
                 "the width of the weights is that of the workload",
             )
-        training = _training(given, cluster)
+        training = _training(given, cluster, notes)
+        _check_adaptation(training, model)
         chosen = layout or training_layout(
             model.profile,
             lambda candidate: _laid_out(training, given, candidate),
             devices=devices,
             per_node=per_node,
-            usable_bytes=room_bytes(cluster, training, catalog),
+            usable_bytes=usable_bytes(cluster, training),
+            overhead=catalog.curves.training_memory.overhead,
         )
         laid_out = _laid_out(training, given, chosen)
         if laid_out is None:
@@ -449,6 +558,9 @@ def resolve(
                 f"global_batch_size is not micro_batch_size {given.micro_batch_size} x data "
                 f"{chosen.data} x gradient_accumulation_steps",
             )
+        if laid_out.steps_in_backward and laid_out.micro_batches > 1:
+            detail = "gradients of several micro-batches are summed before a step: give one micro-batch"
+            raise PlanningError("STEP_IN_BACKWARD", "/workload/optimizer_in_backward", detail)
         known = layout is not None or model.profile.shapes_known or given.global_batch_size is not MISSING
         _check_length(given.sequence_length, "/workload/sequence_length", model, notes)
         batch = laid_out.micro_batch_size * laid_out.micro_batches * chosen.data if known else None
@@ -462,10 +574,27 @@ def resolve(
         inference,
         devices=devices,
         per_node=per_node,
-        usable_bytes=room_bytes(cluster, inference, catalog),
+        usable_bytes=usable_bytes(cluster, inference),
     )
     _check_length(inference.input_tokens + inference.output_tokens, "/workload/input_tokens", model, notes)
     return Resolved(model, inference, chosen, layout is None, batch_known=True)
+
+
+def _check_adaptation(workload: TrainingWorkload, model: ResolvedModel) -> None:
+    """Refuse an optimizer or an adaptation that the model says too little for."""
+    kind, profile = workload.adaptation.kind, model.profile
+    by_element = workload.optimizer in OPTIMIZER_STATES or workload.optimizer in EIGHT_BIT
+    if not profile.shapes_known and not by_element:
+        detail = f"the states of {workload.optimizer.value} follow from shapes, which a count does not say"
+        raise PlanningError("ARCHITECTURE_REQUIRED", "/workload/optimizer", detail)
+    if kind is AdaptationKind.FULL:
+        return
+    if not profile.shapes_known:
+        detail = f"{kind.value} stands beside matrices whose shapes a parameter count does not say"
+        raise PlanningError("ARCHITECTURE_REQUIRED", "/workload/adaptation/kind", detail)
+    if not trained_parameters(profile, workload.adaptation):
+        detail = "the model has none of the matrices that would be adapted"
+        raise PlanningError("NOTHING_TRAINED", "/workload/adaptation", detail)
 
 
 def _check_length(tokens: float, pointer: str, model: ResolvedModel, notes: Notes) -> None:

@@ -7,7 +7,15 @@ from pydantic import MISSING, Field
 
 from service.planning.precision import Optimizer, TrainingPrecision
 from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS
-from service.planning.workload import AttentionKernel, Recomputation
+from service.planning.workload import (
+    AdaptationKind,
+    AttentionKernel,
+    BaseWeights,
+    Loss,
+    Objective,
+    Place,
+    Recomputation,
+)
 from service.questions.base import Count, Degree, Input, Positive, Share, Size, Text
 from service.questions.references import ModelReference
 
@@ -31,13 +39,56 @@ class RecomputationInput(Input):
 
     strategy: Recomputation
     """Which activations are computed again."""
+    k: Degree | MISSING = MISSING
+    """Blocks from one kept input to the next; belongs to every_k, and that strategy needs it."""
 
 
-class Adaptation(Input):
+TargetModule = Literal[
+    "all_linear",
+    "query",
+    "key",
+    "value",
+    "output",
+    "gate",
+    "up",
+    "down",
+    "expert_gate",
+    "expert_up",
+    "expert_down",
+    "query_down",
+    "query_up",
+    "key_value_down",
+    "key_value_up",
+    "query_key_value_gate",
+    "input",
+]
+
+
+class AdaptationInput(Input):
     """Which parameters are trained."""
 
-    kind: Literal["full"]
-    """All parameters are trained."""
+    kind: AdaptationKind
+    """All of them (full), or small ones beside frozen weights."""
+    rank: Degree | MISSING = MISSING
+    """Rank of the low-rank matrices (defaults to 16) or width of an adapter's bottleneck (to 64)."""
+    target_modules: Annotated[list[TargetModule], Field(min_length=1, max_length=32)] | MISSING = MISSING
+    """Matrices that low-rank ones stand beside; defaults to query and value, for qlora to all_linear."""
+    base_weights: BaseWeights | MISSING = MISSING
+    """How frozen weights are kept: plain is the width of the activations. Defaults to it, for qlora to
+    nf4_double."""
+    virtual_tokens: Degree | MISSING = MISSING
+    """Virtual tokens of prompt and prefix tuning; defaults to 20."""
+
+
+class OffloadInput(Input):
+    """What lies outside the device between its uses."""
+
+    optimizer: Place = Place.NONE
+    """Master weights and optimizer states; under zero_2 and zero_3 the gradients too."""
+    parameters: Place = Place.NONE
+    """Weights, gathered block by block."""
+    activations: Literal[Place.NONE, Place.CPU] = Place.NONE
+    """Saved activations but those of two blocks."""
 
 
 class TrainingWorkloadInput(Input):
@@ -47,25 +98,43 @@ class TrainingWorkloadInput(Input):
     sequence_length: Size = 4096
     """Tokens per sequence."""
     micro_batch_size: Degree = 1
-    """Sequences that a data-parallel replica processes at a time."""
+    """Sequences that a data-parallel replica processes at a time; pairs of them under dpo, simpo and orpo."""
     global_batch_size: Count | MISSING = MISSING
     """Sequences per optimizer step over all replicas."""
     gradient_accumulation_steps: Degree | MISSING = MISSING
     """Micro-batches per optimizer step. Left out, they follow from the global batch size; without one
     they are 1, or four for each pipeline stage."""
     precision: TrainingPrecision | MISSING = MISSING
-    """bf16 and fp16 keep an FP32 master copy, pure_bf16 does not. Defaults to bf16, or where the
-    accelerator has no bf16 rate to fp16, then fp32."""
+    """All but fp32, tf32 and pure_bf16 keep an FP32 master copy, as the framework does it. Defaults to bf16,
+    or where the accelerator has no bf16 rate to fp16, then fp32."""
+    gradient_precision: Literal["fp32", "bf16", "fp16"] | MISSING = MISSING
+    """Format that gradients are kept in; defaults to that of precision and framework."""
+    optimizer_state_precision: Literal["fp32", "bf16", "fp16"] | MISSING = MISSING
+    """Format of the optimizer's states; defaults to that of the precision."""
     optimizer: Optimizer = Optimizer.ADAMW
     """Sets the state kept for each parameter."""
+    optimizer_rank: Degree = 128
+    """Rank of the projection of galore."""
+    optimizer_in_backward: bool = False
+    """Whether each block is updated as soon as its gradients are there, which then go; for a step of one
+    micro-batch."""
     attention: AttentionKernel = AttentionKernel.FLASH
     """Whether the attention kernel stores the score matrix (standard) or not (flash)."""
+    loss: Loss = Loss.FP32
+    """How logits become a loss: whole in FP32, whole at the width of the activations (narrow), in eight parts
+    (chunked), or without storing logits (fused)."""
     recomputation: RecomputationInput = RecomputationInput(strategy=Recomputation.NONE)
     """None when left out."""
-    adaptation: Adaptation = Adaptation(kind="full")
+    adaptation: AdaptationInput = AdaptationInput(kind=AdaptationKind.FULL)
     """All parameters when left out."""
-    objective: Literal["pretraining", "supervised"] = "pretraining"
-    """What the loss is taken on; both cost the same."""
+    objective: Objective = Objective.PRETRAINING
+    """What the loss is taken on; pretraining and supervised cost the same, the others hold more models."""
+    teacher_parameter_count: Count | MISSING = MISSING
+    """Parameters of the teacher of a distillation; defaults to those of the model."""
+    weight_average: bool = False
+    """Whether a moving average of the weights is kept in FP32."""
+    offload: OffloadInput = OffloadInput()
+    """Nothing when left out."""
     total_tokens: Count | MISSING = MISSING
     """Tokens of the whole run."""
     total_steps: Count | MISSING = MISSING
@@ -73,7 +142,8 @@ class TrainingWorkloadInput(Input):
     total_samples: Count | MISSING = MISSING
     """Sequences of the whole run."""
     framework: Software | MISSING = MISSING
-    """Framework that trains; no figure depends on it yet."""
+    """Framework that trains: megatron_lm, megatron_deepspeed, deepspeed, ddp, fsdp, torchtitan, torchtune,
+    litgpt or transformers. Another name keeps what the precision says and no more, with a warning."""
 
 
 class FixedLength(Input):

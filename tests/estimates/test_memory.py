@@ -101,11 +101,6 @@ def test_advice_makes_it_fit(asked):
     answer = ask(shipped(), "memory", asked)
     layout = {name: value for name, value in answer["parallelism"].items() if name != "chosen"}
     changes = {
-        "FULL_RECOMPUTATION": ({"recomputation": {"strategy": "full"}}, {}),
-        "MICRO_BATCH_1": ({"micro_batch_size": 1}, {}),
-        "ZERO_1": ({}, {"sharding": "zero_1"}),
-        "ZERO_3": ({}, {"sharding": "zero_3"}),
-        "ZERO_3_FULL_RECOMPUTATION": ({"recomputation": {"strategy": "full"}}, {"sharding": "zero_3"}),
         "FP8_WEIGHTS": ({"weight_precision": "fp8"}, {}),
         "INT4_WEIGHTS": ({"weight_format": "awq_int4_g128"}, {}),
         "FP8_KV_CACHE": ({"kv_cache_precision": "fp8"}, {}),
@@ -118,7 +113,7 @@ def test_advice_makes_it_fit(asked):
         changes["FEWER_SEQUENCES"] = ({"engine": {"max_num_seqs": needed}}, {})
         changes["SMALLER_BATCHES"] = ({"engine": {"max_batched_tokens": 2048}}, {})
     for advice in answer["advice"]:
-        if "MORE_TENSOR_PARALLELISM" in advice["code"]:
+        if asked["workload"]["kind"] == "training" or "MORE_TENSOR_PARALLELISM" in advice["code"]:
             continue
         workload, parallelism = {}, {}
         for code in advice["code"].split("_AND_"):
@@ -135,6 +130,62 @@ def test_advice_makes_it_fit(asked):
             "parallelism": {**layout, **parallelism},
         }
         assert ask(shipped(), "memory", again)["fits"], advice["code"]
+
+
+TECHNIQUES = {
+    "FLASH_ATTENTION": ({"attention": "flash"}, {}),
+    "SEQUENCE_PARALLEL": ({}, {"sequence_parallel": True}),
+    "ZERO_1": ({}, {"sharding": "zero_1"}),
+    "ZERO_2": ({}, {"sharding": "zero_2"}),
+    "ZERO_3": ({}, {"sharding": "zero_3"}),
+    "MICRO_BATCH_1": ({"micro_batch_size": 1}, {}),
+    "CHUNKED_LOSS": ({"loss": "chunked"}, {}),
+    "SELECTIVE_RECOMPUTATION": ({"recomputation": {"strategy": "selective"}}, {}),
+    "FULL_RECOMPUTATION": ({"recomputation": {"strategy": "full"}}, {}),
+    "ADAM_8BIT": ({"optimizer": "adam_8bit"}, {}),
+    "OFFLOAD_OPTIMIZER": ({"offload": {"optimizer": "cpu"}}, {}),
+    "OFFLOAD_ACTIVATIONS": ({"offload": {"activations": "cpu"}}, {}),
+    "OFFLOAD_PARAMETERS": ({"offload": {"parameters": "cpu"}}, {}),
+    "LORA": ({"adaptation": {"kind": "lora"}}, {}),
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "count", "workload", "needed"),
+    [
+        ("llama-2-7b", "h100-sxm", 2, {"micro_batch_size": 4}, ["MICRO_BATCH_1"]),
+        (
+            "llama-3.1-8b",
+            "h100-sxm",
+            1,
+            {},
+            ["CHUNKED_LOSS", "FULL_RECOMPUTATION", "ADAM_8BIT"],
+        ),
+        ("llama-3.1-70b", "h100-sxm", 8, {}, ["OFFLOAD_OPTIMIZER"]),
+        ("llama-2-7b", "mi300x", 1, {"attention": "standard", "sequence_length": 7000}, ["FLASH_ATTENTION"]),
+    ],
+)
+def test_the_techniques_advised_make_it_fit_together_and_none_can_be_left_out(
+    model, device, count, workload, needed
+):
+    asked = question(model, device, count, **workload)
+    answer = ask(shipped(), "memory", asked)
+    layout = {name: value for name, value in answer["parallelism"].items() if name != "chosen"}
+
+    def fits(techniques):
+        changed, laid_out = dict(asked["workload"]), dict(layout)
+        for code in techniques:
+            of_workload, of_layout = TECHNIQUES[code]
+            for name, value in of_workload.items():
+                both = isinstance(value, dict) and name == "offload"
+                changed[name] = {**changed.get(name, {}), **value} if both else value
+            laid_out |= of_layout
+        return ask(shipped(), "memory", {**asked, "workload": changed, "parallelism": laid_out})["fits"]
+
+    assert not answer["fits"]
+    assert [advice["code"] for advice in answer["advice"]] == needed
+    assert fits(needed)
+    assert not any(fits([code for code in needed if code != left_out]) for left_out in needed)
 
 
 @pytest.mark.parametrize(
@@ -207,12 +258,11 @@ class TestCapacity:
 def test_kinds_without_physics_are_a_gap(snapshot):
     layers = [
         {
-            "kind": "state_space",
-            "hidden_size": 64,
-            "inner_size": 128,
-            "state_size": 16,
-            "convolution_width": 4,
-            "time_step_rank": 4,
+            "kind": "convolution",
+            "input_channels": 3,
+            "output_channels": 64,
+            "kernel_height": 7,
+            "kernel_width": 7,
         }
     ]
     model = {"source": "architecture", "architecture": {"layers": layers}}
@@ -221,16 +271,120 @@ def test_kinds_without_physics_are_a_gap(snapshot):
     assert answer["parameter_count"] > 0
 
 
-def test_a_framework_takes_its_share_beside_the_itemised_memory(snapshot):
-    """Measured runs hold 31% (19 to 64%) more than the sum of what the step needs."""
+def test_what_a_device_holds_beside_tensors_is_itemised(snapshot):
+    """Context, buffers of one communicator, workspace of matrix multiplication, lost by the allocator."""
     answer = ask(snapshot, "memory", question("llama-2-7b", "h100-sxm", 8))
     parts = {part["name"]: part["bytes"] for part in answer["per_device"]["components"]}
-    itemised = sum(parts.values()) - parts["framework_overhead"]
-    assert parts["framework_overhead"] == round(0.31 * itemised)
+    assert parts["device_context"] == 500_000_000
+    assert parts["communication_buffers"] == 450_000_000
+    assert parts["workspace"] == 32_000_000
+    passing = sum(parts.get(name, 0) for name in ("activations", "logits", "gathered_weights"))
+    passing += parts.get("gradient_buffers", 0)
+    assert parts["fragmentation"] == pytest.approx(0.15 * passing, abs=2)
     figure = answer["per_device"]["total_bytes"]
     assert figure["basis"] == "reference"
-    assert figure["low"] == pytest.approx(1.19 * itemised)
-    assert figure["high"] == pytest.approx(1.64 * itemised)
+    assert figure["low"] == pytest.approx(0.93 * figure["value"])
+    assert figure["high"] == pytest.approx(1.27 * figure["value"] + 2 * parts["gradients"])
+
+
+def test_a_named_framework_settles_how_wide_gradients_are(snapshot):
+    """Megatron Core keeps 2 + 4 + 12 bytes per parameter in bf16; nothing is left to widen the interval."""
+    asked = question("llama-2-7b", "mi300x", framework={"name": "Megatron-LM", "version": "0.8"})
+    answer = ask(snapshot, "memory", asked)
+    parts = {part["name"]: part["bytes"] for part in answer["per_device"]["components"]}
+    assert parts["gradients"] == 2 * parts["weights"]
+    figure = answer["per_device"]["total_bytes"]
+    assert figure["high"] == pytest.approx(1.27 * figure["value"])
+    unknown = ask(snapshot, "memory", question("llama-2-7b", "mi300x", framework={"name": "my own"}))
+    assert "FRAMEWORK_UNKNOWN" in codes(unknown["warnings"])
+
+
+class TestAdaptation:
+    def test_low_rank_training_keeps_states_of_what_is_trained(self, snapshot):
+        asked = question("llama-2-7b", "h100-sxm", adaptation={"kind": "lora", "rank": 8})
+        answer = ask(snapshot, "memory", asked)
+        parts = {part["name"]: part["bytes"] for part in answer["per_device"]["components"]}
+        trained = answer["trained_parameter_count"]
+        assert trained == 32 * 2 * (4096 * 8 + 8 * 4096)  # LitGPT prints 4,194,304
+        assert parts["optimizer_states"] == 8 * trained
+        assert parts["weights"] == 2 * (answer["parameter_count"] + trained)
+
+    def test_a_quantised_base_is_half_a_byte(self, snapshot):
+        """QLoRA: NF4 with double quantisation takes 0.127 bits of scales for a weight (section 3)."""
+        asked = question("llama-2-7b", "h100-sxm", adaptation={"kind": "qlora", "rank": 8})
+        answer = ask(snapshot, "memory", asked)
+        weights = next(part["bytes"] for part in answer["per_device"]["components"])
+        outside = 2 * 32000 * 4096 + 65 * 4096
+        inside = answer["parameter_count"] - outside
+        expected = inside * (4 + 0.127) / 8 + 2 * outside + 2 * answer["trained_parameter_count"]
+        assert weights == pytest.approx(expected, rel=1e-4)
+
+    def test_what_a_kind_does_not_have_is_warned_of(self, snapshot):
+        asked = question("gpt2", "h100-sxm", adaptation={"kind": "prompt", "rank": 8, "virtual_tokens": 100})
+        answer = ask(snapshot, "memory", asked)
+        assert answer["trained_parameter_count"] == 100 * 768
+        assert "NOT_USED" in codes(answer["warnings"])
+
+    def test_a_parameter_count_has_nothing_to_adapt(self, snapshot):
+        model = {"source": "parameter_count", "parameter_count": 10**9}
+        asked = question(model, "h100-sxm", adaptation={"kind": "lora"})
+        assert refusal(snapshot, "memory", asked) == ("ARCHITECTURE_REQUIRED", "/workload/adaptation/kind")
+
+
+class TestOffload:
+    def test_what_leaves_the_device_is_on_the_host(self, snapshot):
+        here = ask(snapshot, "memory", question("llama-2-7b", "mi300x"))
+        there = ask(snapshot, "memory", question("llama-2-7b", "mi300x", offload={"optimizer": "cpu"}))
+        assert "host" not in here
+        parts = {part["name"]: part["bytes"] for part in here["per_device"]["components"]}
+        moved = parts["master_weights"] + parts["optimizer_states"]
+        assert there["host"] == {"memory_bytes": moved, "nvme_bytes": 0}
+        assert total(here) - total(there) == moved
+
+    def test_drives_hold_what_is_sent_there(self, snapshot):
+        asked = question(
+            "llama-2-7b", "mi300x", offload={"optimizer": "nvme", "parameters": "cpu", "activations": "cpu"}
+        )
+        answer = ask(snapshot, "memory", asked)
+        assert answer["host"]["nvme_bytes"] == 12 * answer["parameter_count"]
+        assert answer["host"]["memory_bytes"] > 2 * answer["parameter_count"]
+
+    def test_paged_states_may_leave(self, snapshot):
+        answer = ask(snapshot, "memory", question("llama-2-7b", "mi300x", optimizer="paged_adamw"))
+        assert answer["host"]["memory_bytes"] == 8 * answer["parameter_count"]
+
+
+def test_a_step_in_the_backward_pass_has_one_micro_batch(snapshot):
+    asked = question("gpt2", "h100-sxm", optimizer_in_backward=True, gradient_accumulation_steps=2)
+    assert refusal(snapshot, "memory", asked) == ("STEP_IN_BACKWARD", "/workload/optimizer_in_backward")
+    asked["workload"]["gradient_accumulation_steps"] = 1
+    parts = ask(snapshot, "memory", asked)["per_device"]["components"]
+    assert next(part["bytes"] for part in parts if part["name"] == "gradients") == 0
+
+
+def test_every_k_needs_its_k_and_the_others_have_none(snapshot):
+    for recomputation in ({"strategy": "every_k"}, {"strategy": "full", "k": 2}):
+        asked = question("gpt2", "h100-sxm", recomputation=recomputation)
+        refused = ("RECOMPUTATION_INTERVAL", "/workload/recomputation/k")
+        assert refusal(snapshot, "memory", asked) == refused
+    asked = question("gpt2", "h100-sxm", recomputation={"strategy": "every_k", "k": 3})
+    assert ask(snapshot, "memory", asked)["fits"]
+
+
+@pytest.mark.parametrize(
+    ("objective", "copies"),
+    [("supervised", 0), ("simpo", 0), ("dpo", 2), ("grpo", 2), ("distillation", 2), ("ppo", 2 + 2 + 16)],
+)
+def test_objectives_hold_more_models(snapshot, objective, copies):
+    """Bytes per parameter beside the trained 16: claims M12 to M15."""
+    answer = ask(snapshot, "memory", question("llama-2-7b", "mi300x", objective=objective))
+    parts = {part["name"]: part["bytes"] for part in answer["per_device"]["components"]}
+    assert parts.get("auxiliary_models", 0) == copies * answer["parameter_count"]
+
+
+def test_further_models_are_not_timed_yet(snapshot):
+    answer = ask(snapshot, "throughput", question("llama-2-7b", "mi300x", objective="dpo"))
+    assert gaps(answer)["/tokens_per_second"] == "NOT_MODELLED"
 
 
 def test_an_encoder_has_no_limit_of_requests(snapshot):
@@ -251,7 +405,7 @@ def test_wide_gradients_are_warned_of_where_they_decide(asked):
 
 
 def test_what_has_no_narrow_gradients_is_not_warned_of_wide_ones(snapshot):
-    tight = question("llama-3.1-8b", "h100-sxm", 4)
+    tight = question("llama-3.1-8b", "h100-sxm", 2)
     assert "GRADIENTS_MAY_BE_WIDE" in codes(ask(snapshot, "memory", tight)["warnings"])
     for precision in ("fp32", "pure_bf16"):
         layout = {**tight, "workload": {**tight["workload"], "precision": precision}}
@@ -328,7 +482,7 @@ def test_what_vllm_reports_of_its_cache(snapshot):
         "sampler",
         "cuda_graphs",
         "runtime",
-        "context",
+        "device_context",
     }
     assert parts["sampler"] == pytest.approx(38.4 * 1024 * 128_256)
     assert answer["kv_cache"] == {

@@ -2,8 +2,9 @@
 
 import math
 
+from service.planning.figures import larger, smaller
 from service.planning.parallelism import Parallelism
-from service.planning.profile import Profile
+from service.planning.profile import BlockProfile, Profile
 
 
 def stage_start(profile: Profile, layout: Parallelism, stage: int) -> int:
@@ -15,6 +16,12 @@ def stage_share(profile: Profile, layout: Parallelism, stage: int = 0) -> float:
     """Share of the blocks that ``stage`` holds; that of the first is the largest."""
     depth = stage_start(profile, layout, stage + 1) - stage_start(profile, layout, stage)
     return depth / max(profile.block_count, 1)
+
+
+def blocks_within(block: BlockProfile, start: int, end: int) -> float:
+    """How many repetitions of ``block`` stand among the single blocks from ``start`` to before ``end``."""
+    last = smaller(end, block.start + block.repeats)
+    return larger(0.0, last - larger(start, block.start))
 
 
 def whole_units(limit: float) -> int:

@@ -1,266 +1,496 @@
 """Memory of one device in training, itemised, and the limits that follow from it. All figures are bytes.
 
-State: bytes per parameter by recipe and optimizer, spread by tensor, pipeline and expert parallelism and
-by sharding (Rajbhandari et al. 2020). Activations: the coefficients of ``profile`` (Korthikanti et al.
-2022, equations 1 to 4, per operator and so for gated, grouped-query and expert layers too), for the
-micro-batches that a pipeline stage holds. The fullest pipeline stage is reported.
+State: ``states`` (Rajbhandari et al. 2020 for its sharding); activations: ``activations`` (Korthikanti et al.
+2022). Three moments of a step are told apart, and the fullest is reported: the loss, when the logits stand
+beside all activations; the backward pass, when a block is computed again and its gradients are not yet
+spread; the optimizer's step. The fullest pipeline stage is reported.
+
+Degrees, micro-batch and sequence may be NumPy arrays, one entry for each layout: :func:`memory_of_layouts`.
 """
 
 import math
 from typing import NamedTuple
 
-from service.planning.memory.stages import stage_share, stage_start, whole_units
+import numpy as np
+from numpy.typing import NDArray
+
+from service.planning.figures import larger, row, smaller
+from service.planning.frameworks import TRAITS, State
+from service.planning.memory.activations import (
+    PAIRED,
+    TokenBytes,
+    logits_bytes_per_token,
+    stage_activations,
+)
+from service.planning.memory.adaptation import adapted_tensors, frozen_bytes, prompt_tensors
+from service.planning.memory.stages import blocks_within, stage_start, whole_units
+from service.planning.memory.states import (
+    Held,
+    StateBytes,
+    held_parameters,
+    optimizer_bytes,
+    state_bytes,
+    state_bytes_per_parameter,
+)
+from service.planning.overhead import NO_OVERHEAD, DeviceOverhead
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import (
     ELEMENT_BYTES,
+    LOW_PRECISION_BYTES,
     OPTIMIZER_STATES,
+    PAGED,
     NumberFormat,
-    Optimizer,
-    TrainingRecipe,
 )
-from service.planning.profile import ActivationTerms, Profile, StageParameters
-from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
+from service.planning.profile import Profile, StageParameters
+from service.planning.profile.whole import sizes_of
+from service.planning.workload import AdaptationKind, Objective, Place, TrainingWorkload
 
-LOSS_BYTES_PER_LOGIT = 8.0
-"""FP32 logits and their FP32 log-probabilities, which the loss keeps beside narrower logits."""
-
-
-class StateBytes(NamedTuple):
-    """Bytes of the training state, of one parameter or of a device."""
-
-    weights: float
-    gradients: float
-    master_weights: float
-    optimizer_states: float
-
-    @property
-    def total(self) -> float:
-        """Their sum."""
-        return self.weights + self.gradients + self.master_weights + self.optimizer_states
+_FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 
 
-def state_bytes_per_parameter(recipe: TrainingRecipe, optimizer: Optimizer) -> StateBytes:
-    """Bytes that each parameter costs: 16 for mixed-precision and for pure FP32 Adam."""
-    return StateBytes(
-        weights=ELEMENT_BYTES[recipe.weights],
-        gradients=ELEMENT_BYTES[recipe.gradients],
-        master_weights=ELEMENT_BYTES[recipe.master] if recipe.master else 0.0,
-        optimizer_states=OPTIMIZER_STATES[optimizer] * ELEMENT_BYTES[recipe.optimizer_states],
-    )
+class Moment(NamedTuple):
+    """A part of a step: bytes whatever the batch, and bytes per token of a micro-batch on the device."""
 
-
-def sharded_state_bytes(
-    parameters: StageParameters, per_parameter: StateBytes, layout: Parallelism
-) -> StateBytes:
-    """Training state of one device of a stage that holds ``parameters`` in all."""
-    dense = parameters.split / layout.tensor + parameters.whole
-    shards = layout.shards(layout.replicas)
-    weights, gradients, states = (dense / shard for shard in shards)
-    if parameters.expert:
-        expert = parameters.expert / (layout.tensor * layout.expert)
-        shards = layout.shards(layout.replicas // layout.expert)
-        weights += expert / shards.weights
-        gradients += expert / shards.gradients
-        states += expert / shards.optimizer_states
-    return StateBytes(
-        weights=per_parameter.weights * weights,
-        gradients=per_parameter.gradients * gradients,
-        master_weights=per_parameter.master_weights * states,
-        optimizer_states=per_parameter.optimizer_states * states,
-    )
-
-
-class TokenBytes(NamedTuple):
-    """Bytes per token, and per token and token of its sequence (a stored score matrix)."""
-
-    linear: float
-    quadratic: float
-
-    def at(self, sequence_length: float) -> float:
-        """Bytes of one token in a sequence."""
-        return self.linear + self.quadratic * sequence_length
-
-
-def activation_bytes_per_token(
-    terms: ActivationTerms,
-    *,
-    element_bytes: float,
-    kernel: AttentionKernel,
-    tensor: int = 1,
-    sequence_parallel: bool = False,
-) -> TokenBytes:
-    """Saved activations of one token of a micro-batch.
-
-    For a GPT layer at 16 bit with a kernel that stores scores this is Korthikanti et al. 2022,
-    equation 1: h (34 + 5 a s / h) bytes; with tensor parallelism t, equation 2: h (10 + 24 / t +
-    5 a s / (h t)); with sequence parallelism, equation 4: all of it over t.
-    """
-    whole = element_bytes * terms.whole_elements + terms.whole_bytes
-    split = element_bytes * terms.split_elements
-    scores = 0.0
-    if kernel is AttentionKernel.FLASH:
-        split += terms.statistics_bytes
-    else:
-        scores = (element_bytes * terms.score_elements + terms.score_bytes) / tensor
-    if sequence_parallel:
-        return TokenBytes((whole + split) / tensor, scores)
-    return TokenBytes(whole + split / tensor, scores)
+    fixed: float
+    tokens: TokenBytes
 
 
 class StageMemory(NamedTuple):
-    """What the devices of one pipeline stage hold at the peak of a training step.
+    """What the devices of one pipeline stage hold in the course of a training step.
 
-    ``parameters`` are those of the stage before sharding. ``activations`` and ``logits_bytes_per_token``
-    are per token of a micro-batch on the device; ``tokens`` is how many a device has of one micro-batch.
+    ``parameters`` are those that are trained, before sharding. Activations and ``logits_bytes_per_token`` are
+    per token of a micro-batch on the device; ``tokens`` is how many a device has of one micro-batch.
     """
 
+    stage: int
     state: StateBytes
-    parameters: StageParameters
-    per_parameter: StateBytes
-    layout: Parallelism
-    workspace: float
-    activations: TokenBytes
+    weight_copies: float
+    auxiliary_models: float
+    gathered_weights: float
+    buckets: float
+    """Gradients beside the gradients, all step long."""
+    block_gradients: float
+    """Gradients of the block at work before they are spread."""
+    step_temporaries: float
+    stored: TokenBytes
+    working: TokenBytes
     logits_bytes_per_token: float
+    overhead: DeviceOverhead
+    communicators: float
     sequence_length: float
     tokens: float
+    host_state: float
+    nvme_state: float
+    host_activations: TokenBytes
 
     @property
-    def unsharded_state(self) -> StateBytes:
-        """What the state would be without sharding."""
-        return sharded_state_bytes(
-            self.parameters, self.per_parameter, self.layout._replace(sharding=Sharding.NONE)
+    def _always(self) -> float:
+        held = self.state.total + self.weight_copies + self.auxiliary_models
+        beside = self.overhead.context + self.overhead.matrix_workspace
+        return held + beside + self.communicators * self.overhead.communicator
+
+    @property
+    def moments(self) -> tuple[Moment, Moment, Moment]:
+        """Loss, backward pass and optimizer step, what the allocator loses included."""
+        dynamic = 1.0 + self.overhead.fragmentation
+        gathered = self._always + self.gathered_weights * dynamic
+        loss = TokenBytes(self.stored.linear + self.logits_bytes_per_token, self.stored.quadratic)
+        backward = self.stored.plus(self.working)
+        buffers = (self.buckets + self.block_gradients) * dynamic
+        return (
+            Moment(gathered + self.buckets * dynamic, loss.times(dynamic)),
+            Moment(gathered + buffers, backward.times(dynamic)),
+            Moment(self._always + (self.buckets + self.step_temporaries) * dynamic, self.stored.times(0.0)),
         )
 
     @property
-    def activation_bytes(self) -> float:
-        """Saved activations of all micro-batches in flight."""
-        return self.activations.at(self.sequence_length) * self.tokens
-
-    @property
-    def logits_bytes(self) -> float:
-        """Logits and what the loss keeps of them."""
-        return self.logits_bytes_per_token * self.tokens
-
-    @property
-    def fixed_bytes(self) -> float:
-        """What no batch changes."""
-        return self.state.total + self.workspace
+    def moment_bytes(self) -> tuple[float, float, float]:
+        """Bytes of each moment."""
+        length, tokens, always = self.sequence_length, self.tokens, self._always
+        dynamic = 1.0 + self.overhead.fragmentation
+        held = self.buckets + self.gathered_weights + self.stored.at(length) * tokens
+        working = self.block_gradients + self.working.at(length) * tokens
+        return (
+            always + (held + self.logits_bytes_per_token * tokens) * dynamic,
+            always + (held + working) * dynamic,
+            always + (self.buckets + self.step_temporaries) * dynamic,
+        )
 
     @property
     def total_bytes(self) -> float:
-        """All of it."""
-        return self.fixed_bytes + self.activation_bytes + self.logits_bytes
+        """The fullest moment."""
+        loss, backward, step = self.moment_bytes
+        return larger(larger(loss, backward), step)
+
+    @property
+    def components(self) -> dict[str, float]:
+        """The parts of the fullest moment, which add up to the total."""
+        loss, backward, step = self.moment_bytes
+        at_loss = (loss >= backward) * (loss >= step) * 1.0
+        at_step = (step > loss) * (step > backward) * 1.0
+        at_backward = 1.0 - at_loss - at_step
+        length, tokens = self.sequence_length, self.tokens
+        stored = self.stored.at(length) * tokens * (1.0 - at_step)
+        activations = stored + self.working.at(length) * tokens * at_backward
+        logits = self.logits_bytes_per_token * tokens * at_loss
+        gathered = self.gathered_weights * (1.0 - at_step)
+        buffers = self.buckets + self.block_gradients * at_backward
+        temporaries = self.step_temporaries * at_step
+        dynamic = activations + logits + gathered + buffers + temporaries
+        return {
+            "weights": self.state.weights,
+            "gradients": self.state.gradients,
+            "master_weights": self.state.master_weights,
+            "optimizer_states": self.state.optimizer_states,
+            "weight_copies": self.weight_copies,
+            "auxiliary_models": self.auxiliary_models,
+            "activations": activations,
+            "logits": logits,
+            "gathered_weights": gathered,
+            "gradient_buffers": buffers,
+            "workspace": temporaries + self.overhead.matrix_workspace,
+            "device_context": self.overhead.context + 0.0 * stored,
+            "communication_buffers": self.communicators * self.overhead.communicator,
+            "fragmentation": dynamic * self.overhead.fragmentation,
+        }
+
+    @property
+    def host_bytes(self) -> float:
+        """What the step keeps in the memory of the host for this device."""
+        return self.host_state + self.host_activations.at(self.sequence_length) * self.tokens
 
 
 def _stage_parameters(profile: Profile, layout: Parallelism, stage: int) -> StageParameters:
     if not profile.shapes_known:
         return StageParameters(profile.parameter_count / layout.pipeline, 0.0, 0.0)
-    low = profile.prefixes[stage_start(profile, layout, stage)]
-    high = profile.prefixes[stage_start(profile, layout, stage + 1)]
-    split, whole, expert = (high[i] - low[i] for i in range(3))
-    if stage == 0:
-        split += profile.embedding.split
-        whole += profile.embedding.whole
-    if stage == layout.pipeline - 1:
-        split += profile.head.split
-        whole += profile.head.whole
-        if stage:
-            # A tied head on another stage than its table keeps a copy of it.
-            split += profile.tied_parameters
+    low = row(profile.prefixes, stage_start(profile, layout, stage))
+    high = row(profile.prefixes, stage_start(profile, layout, stage + 1))
+    table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
+    # A tied head on another stage than its table keeps a copy of it.
+    copied = head * (1.0 - table) * profile.tied_parameters
+    return StageParameters(
+        split=high[0] - low[0] + table * profile.embedding.split + head * profile.head.split + copied,
+        whole=high[1] - low[1] + table * profile.embedding.whole + head * profile.head.whole,
+        expert=high[2] - low[2],
+    )
+
+
+def _adapted_parameters(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
+) -> StageParameters:
+    start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
+    split = whole = expert = 0.0
+    for block in profile.blocks:
+        s, w, x = sizes_of(adapted_tensors(block.block, workload.adaptation))
+        count = blocks_within(block, start, end)
+        split, whole, expert = split + s * count, whole + w * count, expert + x * count
+    first = (stage == 0) * 1.0
+    whole += first * sum(tensor.size * n for tensor, n in prompt_tensors(profile, workload.adaptation))
     return StageParameters(split, whole, expert)
 
 
-def _stage_activations(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
-) -> TokenBytes:
-    """Saved activations of a stage, over all micro-batches in flight, per token of one of them."""
-    element_bytes = ELEMENT_BYTES[workload.recipe.activations]
-    full = workload.recomputation is Recomputation.FULL
-    linear, quadratic = activation_bytes_per_token(
-        profile.deepest_activations if full else profile.activations,
-        element_bytes=element_bytes,
-        kernel=workload.kernel,
-        tensor=layout.tensor,
-        sequence_parallel=layout.sequence_parallel,
-    )
-    in_flight = layout.micro_batches_in_flight(workload.micro_batches, stage)
-    held = in_flight * stage_share(profile, layout, stage)
-    split = layout.tensor if layout.sequence_parallel else 1
-    if full:
-        # Every block's input for all micro-batches, and one block's activations at work.
-        linear += element_bytes * profile.width_elements * held / split
-    else:
-        linear *= held
-        quadratic *= held
-    if stage == 0:
-        linear += profile.embedding_mask_bytes * in_flight / split
-    return TokenBytes(linear, quadratic)
-
-
-def logits_bytes_per_token(
-    profile: Profile, element_bytes: float, tensor: int = 1, *, sequence_parallel: bool = False
+def _optimizer_states(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int, held: Held
 ) -> float:
-    """Logits of one token, what a loss in FP32 keeps of them, and the inputs of last norm and head.
+    """Bytes of the optimizer's states on one device."""
+    optimizer, width = workload.optimizer, ELEMENT_BYTES[workload.recipe.optimizer_states]
+    if optimizer in OPTIMIZER_STATES or not profile.shapes_known:
+        return held.states * state_bytes_per_parameter(workload.recipe, optimizer).optimizer_states
+    start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
+    adapted = workload.adaptation.kind is not AdaptationKind.FULL
+    total = 0.0
 
-    Sequence parallelism divides those inputs too (Korthikanti et al. 2022, section 4.3).
-    """
-    narrow = element_bytes if element_bytes < ELEMENT_BYTES[NumberFormat.FP32] else 0.0
-    logits = profile.vocabulary_size / tensor * (LOSS_BYTES_PER_LOGIT + narrow)
-    shared = tensor if sequence_parallel else 1
-    return logits + profile.head_saved_elements * element_bytes / shared
+    def kept(tensors: list[tuple[object, float]], *, inside: bool) -> float:
+        return optimizer_bytes(
+            tensors,  # type: ignore[arg-type]
+            optimizer,
+            layout,
+            element_bytes=width,
+            rank=workload.optimizer_rank,
+            inside=inside,
+        )
+
+    for block in profile.blocks:
+        count = blocks_within(block, start, end)
+        tensors = adapted_tensors(block.block, workload.adaptation) if adapted else block.block.tensors()
+        total += kept([(tensor, n * count) for tensor, n in tensors], inside=True)
+    table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
+    outside: list[tuple[object, float]] = []
+    if adapted:
+        outside += [(tensor, n * table) for tensor, n in prompt_tensors(profile, workload.adaptation)]
+    else:
+        outside += [(tensor, table) for tensor in profile.table_tensors]
+        outside += [(tensor, head) for tensor in profile.head_tensors]
+        outside += [(tensor, head * (1.0 - table)) for tensor in profile.tied_tensors]
+    return total + kept(outside, inside=False)
 
 
-def _gathered_bytes(profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int) -> float:
-    """Weights that a step gathers whole where they are sharded (Zhao et al. 2023, section 3.1).
-
-    Those of the block at work and of the next; token table and head stay gathered throughout.
-    """
-    if layout.shards(layout.replicas).weights == 1.0:
-        return 0.0
-    largest = max(
-        (
-            block.split_parameters / layout.tensor
-            + block.whole_parameters
-            + block.expert_parameters / (layout.tensor * layout.expert)
-            for block in profile.blocks
-        ),
-        default=0.0,
+def _states(
+    profile: Profile,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    stage: int,
+    base: StageParameters,
+) -> StateBytes:
+    """Weights, gradients and optimizer states of one device, wherever they lie."""
+    if workload.adaptation.kind is AdaptationKind.FULL:
+        held = held_parameters(base, layout)
+        return state_bytes(held, workload.recipe, _optimizer_states(profile, workload, layout, stage, held))
+    trained = held_parameters(_adapted_parameters(profile, workload, layout, stage), layout)
+    state = state_bytes(
+        trained, workload.recipe, _optimizer_states(profile, workload, layout, stage, trained)
     )
-    outer = 0.0
-    if stage == 0:
-        outer += profile.embedding.split / layout.tensor + profile.embedding.whole
-    if stage == layout.pipeline - 1:
-        outer += profile.head.split / layout.tensor + profile.head.whole
-    return (2.0 * largest + outer) * ELEMENT_BYTES[workload.recipe.weights]
+    return state._replace(weights=state.weights + _frozen(profile, workload, layout, stage, base))
+
+
+def _frozen(
+    profile: Profile,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    stage: int,
+    base: StageParameters,
+) -> float:
+    """Weights that are not trained, on one device."""
+    inside, outside = frozen_bytes(profile, workload.adaptation, workload.recipe)
+    outer = _outer(profile, layout, stage)
+    blocks = StageParameters(base.split - outer.split, base.whole - outer.whole, base.expert)
+    return held_parameters(blocks, layout).weights * inside + held_parameters(outer, layout).weights * outside
+
+
+def _outer(profile: Profile, layout: Parallelism, stage: int) -> StageParameters:
+    """Parameters of a stage outside blocks."""
+    table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
+    copied = head * (1.0 - table) * profile.tied_parameters
+    return StageParameters(
+        table * profile.embedding.split + head * profile.head.split + copied,
+        table * profile.embedding.whole + head * profile.head.whole,
+        0.0,
+    )
+
+
+def _on_device(parameters: StageParameters, layout: Parallelism) -> float:
+    """Parameters of one device without sharding."""
+    dense = parameters.split / layout.tensor + parameters.whole
+    return dense + parameters.expert / (layout.tensor * layout.expert)
+
+
+def _largest_block(profile: Profile, layout: Parallelism) -> float:
+    largest = 0.0
+    for split, whole, expert in profile.block_sizes:
+        largest = larger(largest, _on_device(StageParameters(split, whole, expert), layout))
+    return largest
+
+
+class _Transient(NamedTuple):
+    gathered: float
+    buckets: float
+    block_gradients: float
+
+
+def _transients(
+    profile: Profile,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    stage: int,
+    base: StageParameters,
+) -> _Transient:
+    """Weights gathered whole where they are sharded, and gradients beside the ones that are kept.
+
+    Gathered are those of the block at work and of the next; token table and head stay gathered throughout
+    (Zhao et al. 2023, section 3.1). Between the micro-batches of a pipeline the whole stage stays gathered
+    and its gradients are summed whole.
+    """
+    recipe, traits = workload.recipe, TRAITS[workload.framework]
+    shards = layout.shards(layout.replicas)
+    away = workload.offload.parameters is not Place.NONE
+    sharded = 1.0 if away else (shards.weights > 1.0) * 1.0
+    piped = (layout.pipeline > 1) * 1.0
+    stage_parameters = _on_device(base, layout)
+    largest = _largest_block(profile, layout)
+    outer = _on_device(_outer(profile, layout, stage), layout)
+    in_turn = smaller(2.0 * largest + outer, stage_parameters)
+    adapted = workload.adaptation.kind is not AdaptationKind.FULL
+    width = ELEMENT_BYTES[recipe.activations]
+    if adapted:
+        width = frozen_bytes(profile, workload.adaptation, recipe)[0]
+    gathered = sharded * width * (piped * stage_parameters + (1.0 - piped) * in_turn)
+    if workload.steps_in_backward:
+        return _Transient(gathered, 0.0, largest * ELEMENT_BYTES[recipe.gradients])
+    if adapted:
+        return _Transient(gathered, 0.0, 0.0)
+    gradient_bytes = ELEMENT_BYTES[recipe.gradients]
+    apart = (shards.gradients > 1.0) * 1.0
+    # FSDP copies the gradients of the compute format into FP32 to reduce them.
+    wide = ELEMENT_BYTES[recipe.activations] if traits.state is State.WIDE else 0.0
+    block = apart * (1.0 - piped) * largest * (gradient_bytes + wide)
+    summed = sharded * apart * piped * stage_parameters * gradient_bytes
+    many = (layout.replicas > 1) * 1.0
+    if traits.gradient_buckets and layout.sharding is Sharding.NONE:
+        summed += many * stage_parameters * gradient_bytes
+    elements = smaller(traits.bucket_elements, stage_parameters) if traits.bucket_elements else 0.0
+    return _Transient(gathered, summed + many * elements * ELEMENT_BYTES[recipe.activations], block)
+
+
+def _step_temporaries(
+    profile: Profile,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    stage: int,
+    base: StageParameters,
+) -> float:
+    """What the optimizer's step takes for a moment, or loading does where it needs more."""
+    recipe, traits = workload.recipe, TRAITS[workload.framework]
+    adapted = workload.adaptation.kind is not AdaptationKind.FULL
+    each = traits.step_copies * ELEMENT_BYTES[recipe.optimizer_states]
+    if recipe.accumulated_gradients is None:
+        each += traits.step_gradient_bytes
+    if workload.offload.optimizer is not Place.NONE or not (each or traits.loads_whole):
+        return 0.0
+    trained = _adapted_parameters(profile, workload, layout, stage) if adapted else base
+    step = each * held_parameters(trained, layout).states
+    if not (adapted and traits.loads_whole):
+        return step
+    sharded = (layout.shards(layout.replicas).weights > 1.0) * 1.0
+    width = frozen_bytes(profile, workload.adaptation, recipe)[0]
+    return larger(step, sharded * _on_device(base, layout) * width)
+
+
+def _weight_copies(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, base: StageParameters
+) -> float:
+    """Narrow copies of weights that are kept wide: of autocast, or scaled for FP8 in both directions."""
+    recipe, traits = workload.recipe, TRAITS[workload.framework]
+    each = 0.0
+    if recipe.casts:
+        each = ELEMENT_BYTES[recipe.activations]
+    elif recipe.low and traits.scales_inputs:
+        each = 2.0 * LOW_PRECISION_BYTES[recipe.low]
+    if not each or workload.adaptation.kind is not AdaptationKind.FULL:
+        return 0.0
+    share = profile.quantisable_parameters / profile.parameter_count
+    unsharded = (layout.shards(layout.replicas).weights == 1.0) * 1.0
+    return unsharded * share * _on_device(base, layout) * each
+
+
+def _auxiliary_models(
+    profile: Profile,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    base: StageParameters,
+    state: StateBytes,
+) -> float:
+    """Copies beside the model: frozen references and rewards, a trained critic, a teacher, an average.
+
+    DPO holds a reference, PPO a reference, a reward model and a critic that is trained, GRPO a reference, a
+    distillation its teacher; adapters serve as their own reference.
+    """
+    held = held_parameters(base, layout).weights
+    frozen = held * ELEMENT_BYTES[workload.recipe.activations]
+    adapted = workload.adaptation.kind is not AdaptationKind.FULL
+    reference = 0.0 if adapted else frozen
+    match workload.objective:
+        case Objective.DPO | Objective.GRPO:
+            copies = reference
+        case Objective.PPO:
+            copies = reference + frozen + state.total
+        case Objective.DISTILLATION:
+            teacher = workload.teacher_parameters or profile.parameter_count
+            copies = frozen * teacher / profile.parameter_count
+        case _:
+            copies = 0.0 * frozen
+    return copies + (held * _FP32_BYTES if workload.weight_average else 0.0)
+
+
+class _Placed(NamedTuple):
+    device: StateBytes
+    host: float
+    nvme: float
+
+
+def _placed(state: StateBytes, workload: TrainingWorkload, layout: Parallelism) -> _Placed:
+    """The state that stays on the device, and what lies elsewhere (Ren et al. 2021)."""
+    offload = workload.offload
+    if workload.steps_in_backward:
+        state = state._replace(gradients=0.0 * state.gradients)
+    device, places = state, {Place.CPU: 0.0, Place.NVME: 0.0}
+    if offload.optimizer is not Place.NONE:
+        places[offload.optimizer] += state.master_weights + state.optimizer_states
+        device = device._replace(master_weights=0.0 * state.weights, optimizer_states=0.0 * state.weights)
+        if layout.sharding in (Sharding.ZERO_2, Sharding.ZERO_3):
+            places[offload.optimizer] += state.gradients
+            device = device._replace(gradients=0.0 * state.weights)
+    elif workload.optimizer in PAGED:
+        places[Place.CPU] += state.optimizer_states
+        device = device._replace(optimizer_states=0.0 * state.weights)
+    if offload.parameters is not Place.NONE:
+        places[offload.parameters] += state.weights
+        device = device._replace(weights=0.0 * state.weights)
+    return _Placed(device, places[Place.CPU], places[Place.NVME])
 
 
 def stage_memory(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
+    profile: Profile,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    stage: int,
+    overhead: DeviceOverhead = NO_OVERHEAD,
 ) -> StageMemory:
     """Memory of the devices of pipeline stage ``stage`` (0 is the first)."""
-    logits = 0.0
-    if stage == layout.pipeline - 1:
-        element_bytes = ELEMENT_BYTES[workload.recipe.activations]
-        logits = logits_bytes_per_token(
-            profile, element_bytes, layout.tensor, sequence_parallel=layout.sequence_parallel
-        )
-    parameters = _stage_parameters(profile, layout, stage)
-    per_parameter = state_bytes_per_parameter(workload.recipe, workload.optimizer)
+    recipe, traits = workload.recipe, TRAITS[workload.framework]
+    base = _stage_parameters(profile, layout, stage)
+    state = _states(profile, workload, layout, stage, base)
+    placed = _placed(state, workload, layout)
+    transients = _transients(profile, workload, layout, stage, base)
+    activations = stage_activations(profile, workload, layout, stage)
+    logits = logits_bytes_per_token(
+        profile,
+        ELEMENT_BYTES[recipe.activations],
+        layout.tensor,
+        sequence_parallel=layout.sequence_parallel,
+        loss=workload.loss,
+        loss_bytes=traits.logit_bytes,
+    )
+    if workload.objective in PAIRED:
+        logits *= 2.0
+    if workload.objective is Objective.DISTILLATION:
+        logits += profile.vocabulary_size / layout.tensor * _FP32_BYTES
+    on_host = 1.0 if workload.offload.activations is Place.CPU else 0.0
+    degrees = (layout.tensor, layout.pipeline, layout.data, layout.context, layout.expert)
     return StageMemory(
-        state=sharded_state_bytes(parameters, per_parameter, layout),
-        parameters=parameters,
-        per_parameter=per_parameter,
-        layout=layout,
-        workspace=_gathered_bytes(profile, workload, layout, stage),
-        activations=_stage_activations(profile, workload, layout, stage),
-        logits_bytes_per_token=logits,
+        stage=stage,
+        state=placed.device,
+        weight_copies=_weight_copies(profile, workload, layout, base),
+        auxiliary_models=_auxiliary_models(profile, workload, layout, base, state),
+        gathered_weights=transients.gathered,
+        buckets=transients.buckets,
+        block_gradients=transients.block_gradients,
+        step_temporaries=_step_temporaries(profile, workload, layout, stage, base),
+        stored=activations.stored,
+        working=activations.working,
+        logits_bytes_per_token=logits * (stage == layout.pipeline - 1),
+        overhead=overhead,
+        communicators=sum(((degree > 1) * 1.0 for degree in degrees), 0.0),
         sequence_length=workload.sequence_length,
         tokens=workload.micro_batch_size * workload.sequence_length / layout.context,
+        host_state=placed.host,
+        nvme_state=placed.nvme,
+        host_activations=activations.offloaded.times(on_host),
     )
 
 
+def unsharded_state(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
+) -> StateBytes:
+    """What the state of a stage would be without sharding."""
+    alone = layout._replace(sharding=Sharding.NONE)
+    return _states(profile, workload, alone, stage, _stage_parameters(profile, alone, stage))
+
+
 def training_memory(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism
+    profile: Profile,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    overhead: DeviceOverhead = NO_OVERHEAD,
 ) -> tuple[StageMemory, ...]:
     """Memory of the stages among which the fullest is, the fullest first.
 
@@ -268,19 +498,40 @@ def training_memory(
     a middle stage can only lead where blocks differ.
     """
     stages = {0, layout.pipeline // 2, layout.pipeline - 1} if profile.shapes_known else {0}
-    memories = [stage_memory(profile, workload, layout, stage) for stage in sorted(stages)]
+    memories = [stage_memory(profile, workload, layout, stage, overhead) for stage in sorted(stages)]
     return tuple(sorted(memories, key=lambda memory: -memory.total_bytes))
+
+
+def memory_of_layouts(
+    profile: Profile,
+    workload: TrainingWorkload,
+    layouts: Parallelism,
+    overhead: DeviceOverhead = NO_OVERHEAD,
+) -> NDArray[np.float64]:
+    """Bytes of the fullest device for each of many layouts, by the functions of a single one.
+
+    Degrees of ``layouts`` and the micro-batch size, micro-batches and sequence length of ``workload`` may be
+    arrays of equal length; sharding, schedule and recomputation are one for all of them. Every degree must
+    divide as :func:`service.planning.parallelism.check` asks.
+    """
+    last = layouts.pipeline - 1
+    fullest = 0.0
+    for stage in (0 * layouts.pipeline, layouts.pipeline // 2, last):
+        fullest = larger(fullest, stage_memory(profile, workload, layouts, stage, overhead).total_bytes)
+    return np.asarray(fullest, dtype=np.float64)
 
 
 def largest_micro_batch(stages: tuple[StageMemory, ...], usable_bytes: float, *, context: int) -> int:
     """Most sequences per micro-batch that every stage holds in ``usable_bytes``; 0 if none."""
 
-    def fitting(stage: StageMemory) -> float:
-        sequence = stage.activations.at(stage.sequence_length) + stage.logits_bytes_per_token
-        tokens = (usable_bytes - stage.fixed_bytes) / sequence if sequence else math.inf
-        return tokens * context / stage.sequence_length
+    def fitting(moment: Moment, length: float) -> float:
+        if moment.fixed > usable_bytes:
+            return 0.0
+        sequence = moment.tokens.at(length)
+        tokens = (usable_bytes - moment.fixed) / sequence if sequence else math.inf
+        return tokens * context / length
 
-    return whole_units(min(fitting(stage) for stage in stages))
+    return whole_units(min(fitting(m, stage.sequence_length) for stage in stages for m in stage.moments))
 
 
 def longest_sequence(
@@ -288,14 +539,15 @@ def longest_sequence(
 ) -> int:
     """Longest sequence that every stage holds in ``usable_bytes`` at the same micro-batch size."""
 
-    def fitting(stage: StageMemory) -> float:
-        room = usable_bytes - stage.fixed_bytes
-        batch = micro_batch_size / context
-        linear = (stage.activations.linear + stage.logits_bytes_per_token) * batch
-        quadratic = stage.activations.quadratic * batch
-        if room <= 0.0 or not linear:
+    def fitting(moment: Moment) -> float:
+        room = usable_bytes - moment.fixed
+        if room < 0.0:
             return 0.0
+        batch = micro_batch_size / context
+        linear, quadratic = (part * batch for part in moment.tokens)
+        if not linear:
+            return math.inf
         # The positive root of quadratic s^2 + linear s = room, stable at quadratic = 0.
         return 2.0 * room / (linear + math.sqrt(linear * linear + 4.0 * quadratic * room))
 
-    return whole_units(min(fitting(stage) for stage in stages))
+    return whole_units(min(fitting(moment) for stage in stages for moment in stage.moments))

@@ -1,6 +1,11 @@
 """What an architecture costs: the coefficients that every estimate multiplies, derived once a model."""
 
-from service.planning.profile.activations import ActivationTerms, activation_terms
+from service.planning.profile.activations import (
+    ActivationTerms,
+    Trained,
+    activation_terms,
+    block_activations,
+)
 from service.planning.profile.attention import AttentionWork
 from service.planning.profile.weights import StoredWeights, WeightInventory
 from service.planning.profile.whole import (
@@ -18,8 +23,10 @@ __all__ = [
     "Profile",
     "StageParameters",
     "StoredWeights",
+    "Trained",
     "WeightInventory",
     "activation_terms",
+    "block_activations",
     "profile_of",
     "profile_of_count",
 ]

@@ -3,6 +3,7 @@
 Derived once per architecture by :func:`profile_of`; a catalog model keeps its profile.
 """
 
+import operator
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,10 +19,11 @@ from service.planning.layers import (
     Tensor,
 )
 from service.planning.profile.activations import (
+    ACTIVATION_KINDS,
     ActivationTerms,
-    activation_terms,
     block_activations,
     inner_elements,
+    selected_activations,
 )
 from service.planning.profile.attention import AttentionWork, attention_work
 from service.planning.profile.iteration import live_elements
@@ -44,6 +46,11 @@ class BlockProfile(NamedTuple):
     activations: ActivationTerms
     width_elements: int
     """Elements per token of the block's input, which recomputation keeps."""
+    selected: ActivationTerms
+    """What selective recomputation by operator keeps."""
+    block: Block
+    start: int
+    """How many single blocks stand before it."""
 
 
 class StageParameters(NamedTuple):
@@ -61,17 +68,25 @@ class Profile(NamedTuple):
     active_parameter_count: int
     blocks: tuple[BlockProfile, ...]
     block_count: int
-    prefixes: tuple[tuple[float, float, float], ...]
+    prefixes: tuple[tuple[float, ...], ...]
     """Running sums over single blocks: split, whole and expert parameters."""
     activations: ActivationTerms
     """Sum over all blocks."""
-    deepest_activations: ActivationTerms
-    """Of the block with the largest activations."""
+    activation_prefixes: tuple[tuple[float, ...], ...]
+    """Running sums over single blocks: the activation terms, those that selective recomputation keeps, and
+    the width of the input."""
+    deepest: BlockProfile | None
+    """The block with the largest activations."""
+    block_sizes: tuple[tuple[int, int, int], ...]
+    """Split, whole and expert parameters of a block, different ones once."""
     width_elements: float
     """Sum over all blocks of the elements per token of their input."""
     embedding: StageParameters
     head: StageParameters
     """Parameters of the heads, without tied tensors, and of what stands outside blocks."""
+    table_tensors: tuple[Tensor, ...]
+    head_tensors: tuple[Tensor, ...]
+    tied_tensors: tuple[Tensor, ...]
     tied_parameters: int
     vocabulary_size: int
     head_saved_elements: float
@@ -119,7 +134,8 @@ def _width(block: Block) -> int:
     return 0
 
 
-def _sizes(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
+def sizes_of(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
+    """Elements of tensors that tensor parallelism splits, of those it does not, and of experts."""
     split = whole = expert = 0
     for tensor, count in counted:
         if tensor.split is Split.EXPERT:
@@ -132,14 +148,32 @@ def _sizes(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
 
 
 def _block_profile(block: Block) -> BlockProfile:
-    sizes = _sizes(block.tensors())
-    return BlockProfile(block.count, *sizes, block_activations(block), _width(block))
+    width = _width(block)
+    return BlockProfile(
+        block.count,
+        *sizes_of(block.tensors()),
+        activations=block_activations(block),
+        width_elements=width,
+        selected=selected_activations(block, width),
+        block=block,
+        start=0,
+    )
 
 
-def _block_profiles(blocks: tuple[Block, ...]) -> tuple[BlockProfile, ...]:
+def _sums(rows: Iterable[tuple[float, ...]], width: int) -> tuple[tuple[float, ...], ...]:
+    def added(first: tuple[float, ...], second: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(map(operator.add, first, second))
+
+    return tuple(accumulate(rows, added, initial=(0.0,) * width))
+
+
+def _block_profiles(blocks: tuple[Block, ...], starts: Iterable[int]) -> tuple[BlockProfile, ...]:
     """One profile a block in order; blocks of the same content are worked out once."""
     known = {replace(block, count=1): _block_profile(block) for block in _distinct(blocks)}
-    return tuple(known[replace(block, count=1)]._replace(repeats=block.count) for block in blocks)
+    return tuple(
+        known[replace(block, count=1)]._replace(repeats=block.count, block=block, start=start)
+        for block, start in zip(blocks, starts, strict=False)
+    )
 
 
 def _distinct(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
@@ -171,7 +205,8 @@ def profile_of(architecture: Architecture) -> Profile:
     deep = tuple(block for layer, block in placed if not _is_loose(layer))
     if sum(block.count for block in deep) > MOST_BLOCKS:
         raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
-    profiles = _block_profiles(deep)
+    starts = accumulate((block.count for block in deep), initial=0)
+    profiles = _block_profiles(deep, starts)
     blocks, deep, loose = _distinct(blocks), _distinct(deep), _distinct(loose)
     tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
     singles = [profile for profile in profiles for _ in range(profile.repeats)]
@@ -195,27 +230,30 @@ def profile_of(architecture: Architecture) -> Profile:
     activations = ActivationTerms()
     for profile in profiles:
         activations = activations.plus(profile.activations, profile.repeats)
-    sums = accumulate(
-        ((b.split_parameters, b.whole_parameters, b.expert_parameters) for b in singles),
-        lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2]),
-        initial=(0.0, 0.0, 0.0),
-    )
     return Profile(
         parameter_count=parameter_count,
         active_parameter_count=fixed_parameters
         + round(sum(tensor.size * tensor.active * n for tensor, n in tensors)),
         blocks=profiles,
         block_count=len(singles),
-        prefixes=tuple(sums),
+        prefixes=_sums(((b.split_parameters, b.whole_parameters, b.expert_parameters) for b in singles), 3),
         activations=activations,
-        deepest_activations=max(
-            (profile.activations for profile in profiles),
-            key=lambda terms: terms.whole_elements + terms.split_elements,
-            default=ActivationTerms(),
+        activation_prefixes=_sums(
+            ((*b.activations, *b.selected, b.width_elements) for b in singles),
+            2 * len(ActivationTerms._fields) + 1,
         ),
+        deepest=max(
+            profiles,
+            key=lambda block: block.activations.whole_elements + block.activations.split_elements,
+            default=None,
+        ),
+        block_sizes=tuple({b[1:4] for b in profiles}),
         width_elements=float(sum(profile.width_elements * profile.repeats for profile in profiles)),
-        embedding=StageParameters(*_sizes((tensor, 1) for tensor in table_tensors)),
-        head=StageParameters(*_sizes([*behind, *((tensor, 1) for tensor in owned)])),
+        embedding=StageParameters(*sizes_of((tensor, 1) for tensor in table_tensors)),
+        head=StageParameters(*sizes_of([*behind, *((tensor, 1) for tensor in owned)])),
+        table_tensors=tuple(table_tensors),
+        head_tensors=(*(tensor for tensor, n in behind for _ in range(n)), *owned),
+        tied_tensors=tuple(tensor for tensor, tied in head_tensors if tied),
         tied_parameters=sum(tensor.size for tensor, tied in head_tensors if tied),
         vocabulary_size=language_heads[0].output_size if language_heads else 0,
         head_saved_elements=(language_heads[0].input_size if language_heads else 0)
@@ -244,7 +282,7 @@ def profile_of(architecture: Architecture) -> Profile:
         )
         | {item.kind for item in architecture.inputs if item.kind not in MODELLED_INPUTS},
         unsaved_kinds=frozenset(
-            layer.kind for block in blocks for layer in block.layers if not _has_activations(layer)
+            layer.kind for block in blocks for layer in block.layers if layer.kind not in ACTIVATION_KINDS
         ),
         weights=weight_inventory(architecture, deep, loose),
         iteration_elements=max(
@@ -255,10 +293,6 @@ def profile_of(architecture: Architecture) -> Profile:
     )
 
 
-def _has_activations(layer: Layer) -> bool:
-    return activation_terms.dispatch(type(layer)) is not activation_terms.dispatch(object)
-
-
 _NO_PARAMETERS = StageParameters(0.0, 0.0, 0.0)
 _SHAPELESS = Profile(
     parameter_count=0,
@@ -267,10 +301,15 @@ _SHAPELESS = Profile(
     block_count=0,
     prefixes=((0.0, 0.0, 0.0),),
     activations=ActivationTerms(),
-    deepest_activations=ActivationTerms(),
+    activation_prefixes=(),
+    deepest=None,
+    block_sizes=(),
     width_elements=0.0,
     embedding=_NO_PARAMETERS,
     head=_NO_PARAMETERS,
+    table_tensors=(),
+    head_tensors=(),
+    tied_tensors=(),
     tied_parameters=0,
     vocabulary_size=0,
     head_saved_elements=0.0,

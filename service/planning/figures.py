@@ -1,0 +1,42 @@
+"""Choices between numbers that hold for one number and for NumPy arrays of them alike.
+
+Planning's arithmetic is written once: a formula that takes a float takes an array of floats too, one entry
+for each layout, as long as it decides nothing by an ``if`` on a number.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Figure: TypeAlias = float | NDArray[np.float64]
+"""A number, or one for each of many layouts."""
+
+
+def larger(first: Figure, second: Figure) -> float:
+    """The larger of two figures, entry by entry."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return cast("float", np.maximum(first, second))
+    return max(first, second)
+
+
+def smaller(first: Figure, second: Figure) -> float:
+    """The smaller of two figures, entry by entry."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return cast("float", np.minimum(first, second))
+    return min(first, second)
+
+
+def rounded_up(figure: Figure) -> float:
+    """The least whole number that is not below ``figure``."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.ceil(figure))
+    return float(-(-figure // 1))
+
+
+def row(table: Sequence[Sequence[float]], index: int) -> Sequence[float]:
+    """Row ``index`` of a table, or for an array of indices the columns of those rows."""
+    if isinstance(index, np.ndarray):
+        return cast("Sequence[float]", np.asarray(table, dtype=np.float64)[index].T)
+    return table[index]

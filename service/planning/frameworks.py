@@ -1,0 +1,124 @@
+"""What training frameworks keep that a recipe alone does not tell.
+
+Sources: the table of bytes per parameter in Megatron Core's page on the distributed optimizer (bf16
+parameters with FP32 gradients 18, fp16 ones 20); the BF16 optimizer of DeepSpeed as BLOOM trained with it
+(an FP32 gradient beside the 16-bit one); Zhao et al. 2023 for FSDP, whose shards stay in FP32 and are
+gathered in the compute format; PyTorch's autocast, which multiplies from cached 16-bit copies; He and Yu
+2023 for selective recomputation by operator in PyTorch.
+"""
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from service.planning.precision import NumberFormat, TrainingRecipe
+
+
+class Framework(StrEnum):
+    """Frameworks whose memory is told apart; ``generic`` keeps what the recipe says and no more."""
+
+    GENERIC = "generic"
+    MEGATRON_LM = "megatron_lm"
+    MEGATRON_DEEPSPEED = "megatron_deepspeed"
+    DEEPSPEED = "deepspeed"
+    DDP = "ddp"
+    FSDP = "fsdp"
+    TORCHTITAN = "torchtitan"
+    TORCHTUNE = "torchtune"
+    LITGPT = "litgpt"
+    TRANSFORMERS = "transformers"
+
+
+class State(StrEnum):
+    """How a 16-bit recipe is kept."""
+
+    NARROW = "narrow"
+    MEGATRON = "megatron"
+    ACCUMULATED = "accumulated"
+    WIDE = "wide"
+
+
+class Traits(NamedTuple):
+    """What a framework does with state and activations.
+
+    ``eager_norms`` and ``eager_scores`` keep FP32 copies that fused kernels do not; ``fused_gates`` computes
+    the product of a gated feed-forward in one kernel; ``recomputes_attention`` means that selective
+    recomputation is that of the attention core (Korthikanti et al. 2022, section 5), else that of every
+    second matrix multiplication; ``scales_inputs`` says that FP8 inputs are what is saved. The optimizer's
+    step takes ``step_copies`` of a state and ``step_gradient_bytes`` per parameter whose state is held.
+    ``keeps_outputs`` says that a stage keeps what it sent on until the backward pass, ``loads_whole`` that a
+    device loads all weights before it shards them.
+    """
+
+    state: State = State.NARROW
+    eager_norms: bool = False
+    eager_scores: bool = False
+    fused_gates: bool = False
+    recomputes_attention: bool = False
+    scales_inputs: bool = True
+    step_copies: float = 0.0
+    step_gradient_bytes: float = 0.0
+    gradient_buckets: bool = False
+    bucket_elements: float = 0.0
+    logit_bytes: float = 8.0
+    keeps_outputs: bool = False
+    loads_whole: bool = False
+
+
+_PYTORCH = Traits(state=State.WIDE, scales_inputs=False, step_copies=1.0, logit_bytes=10.0)
+_ZERO_STEP_BYTES = 6.0
+
+TRAITS = {
+    Framework.GENERIC: Traits(),
+    Framework.MEGATRON_LM: Traits(
+        state=State.MEGATRON, fused_gates=True, recomputes_attention=True, logit_bytes=4.0
+    ),
+    Framework.MEGATRON_DEEPSPEED: Traits(
+        state=State.ACCUMULATED,
+        fused_gates=True,
+        recomputes_attention=True,
+        logit_bytes=4.0,
+        step_gradient_bytes=_ZERO_STEP_BYTES,
+        bucket_elements=1e9,
+        keeps_outputs=True,
+    ),
+    Framework.DEEPSPEED: Traits(
+        eager_norms=True,
+        eager_scores=True,
+        step_gradient_bytes=_ZERO_STEP_BYTES,
+        bucket_elements=1e9,
+        logit_bytes=12.0,
+    ),
+    Framework.DDP: _PYTORCH._replace(gradient_buckets=True),
+    Framework.FSDP: _PYTORCH,
+    Framework.TORCHTITAN: _PYTORCH,
+    Framework.TORCHTUNE: _PYTORCH._replace(step_copies=0.0),
+    Framework.LITGPT: _PYTORCH._replace(eager_norms=True, loads_whole=True),
+    Framework.TRANSFORMERS: _PYTORCH._replace(
+        eager_norms=True, eager_scores=True, gradient_buckets=True, logit_bytes=12.0
+    ),
+}
+"""Logits: Megatron exponentiates and differentiates FP32 logits in place (4 bytes beside the narrow ones);
+the cross-entropy of PyTorch holds log-probabilities, their gradient and that of the logits (12), beside the
+narrow logits only where the caller keeps those. DeepSpeed's ZeRO flattens 16-bit gradients and widens them
+for its step (2 + 4); its buckets are 5e8 elements to reduce and 5e8 to gather by default. PyTorch's
+Adam takes the root of the second moment as a copy; fused, as torchtune does it, it does not.
+"""
+
+
+def recipe_under(recipe: TrainingRecipe, framework: Framework) -> TrainingRecipe:
+    """The recipe as ``framework`` keeps it; one without master weights is kept as it is."""
+    if recipe.master is None:
+        return recipe
+    wide = NumberFormat.FP32
+    match TRAITS[framework].state:
+        case State.MEGATRON if recipe.weights is NumberFormat.FP16:
+            return replace(recipe, main_gradients=wide)
+        case State.MEGATRON:
+            return replace(recipe, gradients=wide)
+        case State.ACCUMULATED if recipe.weights is not NumberFormat.FP16:
+            return replace(recipe, accumulated_gradients=wide)
+        case State.WIDE:
+            return replace(recipe, weights=wide, gradients=wide, master=None, casts=True)
+        case _:
+            return recipe

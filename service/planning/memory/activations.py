@@ -1,0 +1,260 @@
+"""Activations that a pipeline stage holds, what the backward pass adds to them, and the logits.
+
+The coefficients are those of ``profile.activations`` (Korthikanti et al. 2022, equations 1 to 4, per operator
+and so for gated, grouped-query, latent, recurrent and expert layers too). Recomputation of whole blocks keeps
+the input of every k-th block and, while the backward pass is in it, what k blocks need (Chen et al. 2016).
+"""
+
+from typing import NamedTuple
+
+from service.planning.figures import rounded_up, row, smaller
+from service.planning.frameworks import TRAITS, Traits
+from service.planning.memory.adaptation import LOW_RANK
+from service.planning.memory.stages import blocks_within, stage_start
+from service.planning.parallelism import Parallelism
+from service.planning.precision import (
+    ELEMENT_BYTES,
+    LOW_PRECISION_BYTES,
+    NumberFormat,
+    TrainingRecipe,
+)
+from service.planning.profile import ActivationTerms, Profile, Trained, block_activations
+from service.planning.workload import (
+    WHOLE_BLOCKS,
+    Adaptation,
+    AdaptationKind,
+    AttentionKernel,
+    Loss,
+    Objective,
+    Place,
+    Recomputation,
+    TrainingWorkload,
+)
+
+LOSS_BYTES_PER_LOGIT = 8.0
+"""FP32 logits and their FP32 log-probabilities, which the loss keeps beside narrower logits."""
+
+LOSS_CHUNKS = 8
+"""Parts in which a chunked loss widens the logits."""
+
+PAIRED = frozenset({Objective.DPO, Objective.SIMPO, Objective.ORPO})
+"""Objectives of which a sequence is a pair, chosen and rejected."""
+
+_TERMS = len(ActivationTerms._fields)
+_FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
+
+
+class TokenBytes(NamedTuple):
+    """Bytes per token, and per token and token of its sequence (a stored score matrix)."""
+
+    linear: float
+    quadratic: float
+
+    def at(self, sequence_length: float) -> float:
+        """Bytes of one token in a sequence."""
+        return self.linear + self.quadratic * sequence_length
+
+    def times(self, factor: float) -> "TokenBytes":
+        """Both taken ``factor`` times."""
+        return TokenBytes(self.linear * factor, self.quadratic * factor)
+
+    def plus(self, other: "TokenBytes") -> "TokenBytes":
+        """The sum of both."""
+        return TokenBytes(self.linear + other.linear, self.quadratic + other.quadratic)
+
+
+def activation_bytes_per_token(
+    terms: ActivationTerms,
+    *,
+    element_bytes: float,
+    kernel: AttentionKernel,
+    tensor: int = 1,
+    sequence_parallel: bool = False,
+    traits: Traits = TRAITS[TrainingWorkload._field_defaults["framework"]],
+    input_bytes: float | None = None,
+) -> TokenBytes:
+    """Saved activations of one token of a micro-batch.
+
+    For a GPT layer at 16 bit with a kernel that stores scores this is Korthikanti et al. 2022,
+    equation 1: h (34 + 5 a s / h) bytes; with tensor parallelism t, equation 2: h (10 + 24 / t +
+    5 a s / (h t)); with sequence parallelism, equation 4: all of it over t. ``input_bytes`` is the width in
+    which inputs of matrix multiplications are saved, where it differs from ``element_bytes``.
+    """
+    whole = element_bytes * terms.whole_elements + terms.whole_bytes
+    split = element_bytes * terms.split_elements
+    if traits.eager_norms:
+        whole += _FP32_BYTES * terms.whole_normed
+        split += _FP32_BYTES * terms.split_normed
+    if traits.fused_gates:
+        split -= element_bytes * terms.gates
+    if input_bytes is not None:
+        whole -= (element_bytes - input_bytes) * terms.whole_inputs
+        split -= (element_bytes - input_bytes) * terms.split_inputs
+    scores = 0.0
+    if kernel is AttentionKernel.FLASH:
+        split += terms.statistics_bytes
+    else:
+        split += element_bytes * terms.expanded_elements
+        scores = (element_bytes * terms.score_elements + terms.score_bytes) / tensor
+        if traits.eager_scores and element_bytes < _FP32_BYTES:
+            # The softmax is taken in FP32, of which one score element has its result saved.
+            scores += _FP32_BYTES * (terms.score_elements - terms.score_bytes) / tensor
+    if sequence_parallel:
+        return TokenBytes((whole + split) / tensor, scores)
+    return TokenBytes(whole + split / tensor, scores)
+
+
+def logits_bytes_per_token(
+    profile: Profile,
+    element_bytes: float,
+    tensor: int = 1,
+    *,
+    sequence_parallel: bool = False,
+    loss: Loss = Loss.FP32,
+    loss_bytes: float = LOSS_BYTES_PER_LOGIT,
+) -> float:
+    """Logits of one token, what a loss in FP32 keeps of them, and the inputs of last norm and head.
+
+    Sequence parallelism divides those inputs too (Korthikanti et al. 2022, section 4.3). A loss at the width
+    of the activations keeps logits and their gradient, a chunked one widens a part at a time, a fused one
+    keeps only the gradient of its input.
+    """
+    narrow = element_bytes if element_bytes < _FP32_BYTES else 0.0
+    shared = tensor if sequence_parallel else 1
+    behind = profile.head_saved_elements * element_bytes / shared
+    match loss:
+        case Loss.FUSED:
+            return behind * 2.0
+        case Loss.CHUNKED:
+            each = element_bytes + (loss_bytes + narrow) / LOSS_CHUNKS
+        case Loss.NARROW:
+            each = 2.0 * element_bytes
+        case _:
+            each = loss_bytes + narrow
+    return profile.vocabulary_size / tensor * each + behind
+
+
+def trained_matrices(adaptation: Adaptation) -> Trained | None:
+    """Which matrices need their inputs; None where all are trained."""
+    if adaptation.kind is AdaptationKind.FULL:
+        return None
+    names = adaptation.targets if adaptation.kind in LOW_RANK else frozenset()
+    return Trained(names, adaptation.rank)
+
+
+class StageTerms(NamedTuple):
+    """Activation terms of the blocks of a stage, those that selective recomputation keeps, their widths."""
+
+    terms: ActivationTerms
+    selected: ActivationTerms
+    width: float
+    depth: float
+
+
+def _stage_terms(profile: Profile, adaptation: Adaptation, layout: Parallelism, stage: int) -> StageTerms:
+    start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
+    low, high = row(profile.activation_prefixes, start), row(profile.activation_prefixes, end)
+    sums = [last - first for first, last in zip(low, high, strict=True)]
+    terms = ActivationTerms(*sums[:_TERMS])
+    trained = trained_matrices(adaptation)
+    if trained is not None:
+        terms = ActivationTerms()
+        for block in profile.blocks:
+            saved = block_activations(block.block, trained)
+            terms = terms.plus(saved, blocks_within(block, start, end))
+    return StageTerms(terms, ActivationTerms(*sums[_TERMS:-1]), sums[-1], end - start)
+
+
+class StageActivations(NamedTuple):
+    """Per token of a micro-batch on a device.
+
+    ``stored`` is held for all micro-batches in flight, ``working`` beside it while the backward pass is in
+    a block, ``offloaded`` on the host.
+    """
+
+    stored: TokenBytes
+    working: TokenBytes
+    offloaded: TokenBytes
+
+
+NO_ACTIVATIONS = StageActivations(TokenBytes(0.0, 0.0), TokenBytes(0.0, 0.0), TokenBytes(0.0, 0.0))
+
+
+def input_width(recipe: TrainingRecipe, traits: Traits) -> float | None:
+    """Bytes in which the inputs of matrix multiplications are saved, None for those of the activations."""
+    return LOW_PRECISION_BYTES[recipe.low] if recipe.low and traits.scales_inputs else None
+
+
+def _interval(workload: TrainingWorkload, depth: float) -> float:
+    """Blocks from one kept input to the next."""
+    match workload.recomputation:
+        case Recomputation.SQRT:
+            return rounded_up(depth**0.5)
+        case Recomputation.EVERY_K:
+            return smaller(float(workload.interval), depth)
+        case _:
+            return smaller(1.0, depth)
+
+
+def stage_activations(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
+) -> StageActivations:
+    """What stage ``stage`` holds of its micro-batches in flight, and what its backward pass adds."""
+    if profile.deepest is None:
+        return NO_ACTIVATIONS
+    recipe, traits = workload.recipe, TRAITS[workload.framework]
+    element_bytes = ELEMENT_BYTES[recipe.activations]
+    strategy = workload.recomputation
+
+    def saved(terms: ActivationTerms, kernel: AttentionKernel = workload.kernel) -> TokenBytes:
+        return activation_bytes_per_token(
+            terms,
+            element_bytes=element_bytes,
+            kernel=kernel,
+            tensor=layout.tensor,
+            sequence_parallel=layout.sequence_parallel,
+            traits=traits,
+            input_bytes=input_width(recipe, traits),
+        )
+
+    held = _stage_terms(profile, workload.adaptation, layout, stage)
+    in_flight = layout.micro_batches_in_flight(workload.micro_batches, stage)
+    shared = layout.tensor if layout.sequence_parallel else 1
+    trained = trained_matrices(workload.adaptation)
+    of_block = profile.deepest.activations
+    if trained is not None:
+        of_block = block_activations(profile.deepest.block, trained)
+    every, deepest = saved(held.terms), saved(of_block)
+    working = TokenBytes(
+        element_bytes * (2.0 * profile.widest_elements / shared + profile.inner_elements / layout.tensor), 0.0
+    )
+    if strategy in WHOLE_BLOCKS:
+        interval = _interval(workload, held.depth)
+        kept = rounded_up(held.depth / interval) / held.depth
+        inputs = element_bytes * held.width / shared
+        stored = TokenBytes(inputs * kept * in_flight, 0.0 * every.quadratic)
+        # The first of the blocks at work has its input among those kept.
+        again = deepest.times(interval)
+        own = element_bytes * profile.deepest.width_elements / shared
+        working = working.plus(again._replace(linear=again.linear - own))
+    elif strategy is Recomputation.SELECTIVE and traits.recomputes_attention:
+        stored = saved(held.terms, AttentionKernel.FLASH).times(in_flight)
+        working = working.plus(TokenBytes(0.0, deepest.quadratic))
+    elif strategy is Recomputation.SELECTIVE:
+        stored = saved(held.selected, AttentionKernel.FLASH).times(in_flight)
+        kept_of_block = saved(profile.deepest.selected, AttentionKernel.FLASH)
+        working = working.plus(deepest).plus(kept_of_block.times(-1.0))
+    else:
+        stored = every.times(in_flight)
+    first = (stage == 0) * 1.0
+    stored = stored._replace(linear=stored.linear + first * profile.embedding_mask_bytes * in_flight / shared)
+    if traits.keeps_outputs:
+        sent = (layout.pipeline > 1) * element_bytes * profile.deepest.width_elements * in_flight / shared
+        stored = stored._replace(linear=stored.linear + sent)
+    pairs = 2.0 if workload.objective in PAIRED else 1.0
+    stored, working = stored.times(pairs), working.times(pairs)
+    if workload.offload.activations is Place.NONE:
+        return StageActivations(stored, working, TokenBytes(0.0, 0.0))
+    # The block at work and the one on its way stay.
+    staying = smaller(1.0, 2.0 / (held.depth * in_flight))
+    return StageActivations(stored.times(staying), working, stored.times(1.0 - staying))
