@@ -5,6 +5,7 @@ import pytest
 
 from service.planning.errors import PlanningError
 from service.planning.formats.huggingface import FAMILIES, import_config
+from service.planning.formats.huggingface.families import NOT_IMPORTED
 from service.planning.profile import profile_of
 
 ORACLES = Path(__file__).parents[2] / "oracles"
@@ -28,10 +29,22 @@ def test_parameters_are_counted_as_pytorch_counts_them(case):
     assert profile_of(imported.architecture).parameter_count == case["parameter_count"]
 
 
+def test_a_type_that_is_not_imported_says_what_is_missing():
+    with pytest.raises(PlanningError, match="hyper-connections") as caught:
+        import_config({"model_type": "deepseek_v4"})
+    assert (caught.value.code, caught.value.pointer) == ("MODEL_TYPE_UNKNOWN", "/model_type")
+
+
+def test_the_methods_page_lists_every_type():
+    page = (ORACLES.parents[1] / "docs" / "methods" / "architectures.md").read_text()
+    assert [name for name in WALK["types"] if f"`{name}`" not in page] == []
+
+
 def test_every_type_that_is_said_to_be_imported_is():
     """The walk over the registry of transformers says which types are imported; the rest is refused."""
     for model_type, found in WALK["types"].items():
         assert (model_type in FAMILIES) == found["imported"], model_type
+        assert (model_type in NOT_IMPORTED) != found["imported"], model_type
     counted = [case["config"]["model_type"] for case in WALK["cases"]]
     assert {counted.count(name) for name, found in WALK["types"].items() if found["imported"]} <= {4, 5, 6}
 

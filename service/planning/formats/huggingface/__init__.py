@@ -36,10 +36,7 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
     model_type = _model_type(config)
     family = FAMILIES.get(model_type)
     if family is None:
-        known = ", ".join(sorted(FAMILIES))
-        raise PlanningError(
-            "MODEL_TYPE_UNKNOWN", "/model_type", f"this model_type is not known; known are {known}"
-        )
+        raise PlanningError("MODEL_TYPE_UNKNOWN", "/model_type", _unknown(model_type))
     class_suffix = _class_suffix(config, family)
     reader = ConfigReader(config, family.defaults, family.names)
     architecture = family.build(reader, class_suffix)
@@ -56,6 +53,13 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
         context_tokens=context_tokens,
         defaulted=tuple(dict.fromkeys(defaulted)),
     )
+
+
+def _unknown(model_type: str) -> str:
+    missing = families.NOT_IMPORTED.get(model_type)
+    if missing:
+        return f"this model_type is not imported, because it has {missing}"
+    return f"this model_type is not known; known are {', '.join(sorted(FAMILIES))}"
 
 
 def _text_of(config: Mapping[str, object]) -> Mapping[str, object]:
