@@ -1,4 +1,5 @@
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -231,6 +232,25 @@ def test_what_changes_the_architecture_unseen_is_refused(change, pointer):
     with pytest.raises(PlanningError) as caught:
         import_config(change)
     assert (caught.value.code, caught.value.pointer) == ("CONFIG_FIELD_UNSUPPORTED", pointer)
+
+
+JUNK = (None, True, 0, -1, 3, 10**12, 1.5, "auto", [], [1], ["x"], {}, [None], "ME", [[["global"], -5]])
+
+
+def test_junk_in_any_field_is_refused_by_field_or_read():
+    """Whatever stands in a field, the answer is an architecture or an error that points into the document."""
+    choose = random.Random(20261121)  # noqa: S311  # the same cases every time
+    refused = []
+    for _ in range(3000):
+        config = dict(choose.choice(WALK["cases"])["config"])
+        name = choose.choice(sorted(config))
+        config[name] = choose.choice(JUNK)
+        try:
+            profile_of(import_config(config).architecture)
+        except PlanningError as error:
+            refused.append(error)
+    assert len(refused) > 1000
+    assert all(e.pointer.startswith("/") or e.code.startswith("TOO_MANY") for e in refused)
 
 
 def test_layer_types_must_name_every_layer():

@@ -1,7 +1,7 @@
 """Architectures from a Hugging Face ``config.json``.
 
 Shapes, biases, norms and ties are those of the model classes of transformers 5.23, with the defaults of
-its configuration classes where a published file leaves a field out; every default that sets a shape is
+its configuration classes where a published file leaves a field out; every default that sets a size is
 reported. The class named in ``architectures`` decides on the heads. Parameter counts are held against
 PyTorch's own, taken on the meta device.
 """
