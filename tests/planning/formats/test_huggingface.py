@@ -72,6 +72,7 @@ def test_active_parameters_of_experts():
         ("olmoe-1b-7b", 1.3e9),
         ("nemotron-3-nano", 3.6e9),
         ("nemotron-3-super", 12.7e9),
+        ("nemotron-3-ultra", 55e9),
         ("minimax-m2", 10e9),
     ],
 )
