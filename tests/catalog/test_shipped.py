@@ -72,7 +72,7 @@ def test_references_hold():
 
 def test_what_there_is():
     assert len(rows("accelerators")) == 50
-    assert len(rows("models")) >= 12
+    assert len(rows("models")) >= 120
     assert len(rows("grids")) == 288
     kinds = {row["kind"] for row in rows("links")}
     assert {"nvlink", "pcie", "infiniband", "ethernet"} <= kinds

@@ -1,7 +1,7 @@
 """Architectures from a Hugging Face ``config.json``.
 
 Shapes, biases, norms and ties are those of the model classes of transformers 5.23, with the defaults of
-its configuration classes where a published file leaves a field out; every default that sets a shape is
+its configuration classes where a published file leaves a field out; every default that sets a size is
 reported. The class named in ``architectures`` decides on the heads. Parameter counts are held against
 PyTorch's own, taken on the meta device.
 """
@@ -55,10 +55,7 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
     model_type = _model_type(config)
     family = FAMILIES.get(model_type)
     if family is None:
-        known = ", ".join(sorted(FAMILIES))
-        raise PlanningError(
-            "MODEL_TYPE_UNKNOWN", "/model_type", f"this model_type is not known; known are {known}"
-        )
+        raise PlanningError("MODEL_TYPE_UNKNOWN", "/model_type", _unknown(model_type))
     class_suffix = _class_suffix(config, family)
     reader = family.reader(config)
     architecture = family.build(reader, class_suffix)
@@ -73,6 +70,13 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
         context_tokens=context_tokens,
         defaulted=tuple(dict.fromkeys(defaulted)),
     )
+
+
+def _unknown(model_type: str) -> str:
+    missing = families.NOT_IMPORTED.get(model_type)
+    if missing:
+        return f"this model_type is not imported, because it has {missing}"
+    return f"this model_type is not known; known are {', '.join(sorted(FAMILIES))}"
 
 
 def _text_of(config: Mapping[str, object]) -> Mapping[str, object]:

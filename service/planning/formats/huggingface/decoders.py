@@ -243,8 +243,20 @@ def feed_forward(reader: ConfigReader, family: Decoder) -> Layers:
     )
 
 
+def routed(
+    reader: ConfigReader, count: str = "num_experts", taken: str = "num_experts_per_tok"
+) -> tuple[int, int]:
+    """Experts to choose from and those that each token takes."""
+    chosen, of = reader.size(taken), reader.size(count)
+    if chosen > of:
+        spelling = reader.spelling(taken)
+        raise invalid(spelling, f"{spelling} exceeds the number of experts")
+    return of, chosen
+
+
 def experts(reader: ConfigReader, layout: Experts) -> Layers:
     """The experts of a sparse layer."""
+    count, taken = routed(reader)
     inner = reader.size(layout.inner)
     shared = reader.number(layout.shared_size) if layout.shared_size else 0
     if isinstance(layout.shared_count, str):
@@ -254,8 +266,8 @@ def experts(reader: ConfigReader, layout: Experts) -> Layers:
     return (
         MixtureOfExperts(
             hidden_size=reader.size("hidden_size"),
-            expert_count=reader.size("num_experts"),
-            experts_per_token=reader.size("num_experts_per_tok"),
+            expert_count=count,
+            experts_per_token=taken,
             expert_inner_size=inner,
             gated=layout.gated,
             bias=layout.bias,

@@ -587,6 +587,30 @@ def _family(model_type: str, builder: Builder) -> Family:
     )
 
 
+NOT_IMPORTED: Mapping[str, str] = {
+    "axk2": "norms that pass a gate of low rank, and a gate fused with the compressed query",
+    "beam": "a gate by element with a learned vector by head",
+    "cohere_compass_text": "a configuration that its own defaults cannot build: nothing was compared",
+    "cpmant": "a table of relative positions and segments beside that of tokens",
+    "deepseek_v4": "hyper-connections, compressed keys and values, and an output projection in groups",
+    "diffllama": "differential attention, which subtracts two maps of scores",
+    "doge": "a mask made of values, and experts that are rows of a table",
+    "dots3_note_text": "latent attention of two shapes and a norm on rotary keys",
+    "gemma3n_text": "alternating updates (AltUp) and augmented residuals (LAuReL)",
+    "hrm_text": "two stacks of layers that run in cycles",
+    "hy_v4": "hyper-connections, and scorers that layers share",
+    "inkling2_text": "convolved keys and values, and residuals that attend to earlier layers",
+    "inkling_text": "convolved keys and values, and relative positions projected from each token",
+    "jetmoe": "experts inside attention",
+    "longcat_flash": "experts that compute nothing, for which its class makes gates that no checkpoint has",
+    "minimax_m3_vl_text": "a scorer that picks blocks of keys beside grouped-query attention",
+    "qwen4_exp_text": "hyper-connections and tables of n-grams",
+    "rwkv": "time mixing without attention",
+    "xlstm": "a matrix memory with input and forget gates",
+    "zaya": "attention in a compressed space with convolutions, and routers of several layers",
+}
+"""Decoder types of transformers 5.23 that differ from all descriptions by more than shapes: in what."""
+
 FAMILIES: Mapping[str, Family] = {
     **{model_type: _family(model_type, builder) for model_type, builder in BUILDERS.items()},
     # Types of code that is published beside the weights, as their model cards and that code describe them.

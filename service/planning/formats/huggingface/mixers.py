@@ -10,6 +10,7 @@ from service.planning.formats.huggingface.decoders import (
     attention,
     feed_forward,
     key_value_heads,
+    routed,
     turned_on,
 )
 from service.planning.formats.huggingface.reader import ConfigReader, head_size, invalid
@@ -161,11 +162,12 @@ def dbrx_experts(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
     """DBRX nests the shapes of its experts."""
     del family, kind
     nested = _nested(reader, "ffn_config")
+    count, taken = routed(nested, "moe_num_experts", "moe_top_k")
     return (
         MixtureOfExperts(
             hidden_size=reader.size("hidden_size"),
-            expert_count=nested.size("moe_num_experts"),
-            experts_per_token=nested.size("moe_top_k"),
+            expert_count=count,
+            experts_per_token=taken,
             expert_inner_size=nested.size("ffn_hidden_size"),
         ),
     )
@@ -371,11 +373,12 @@ def shared_granite(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
     del family
     if reader.number("num_experts") == 0:
         return (FeedForward(hidden_size=hidden, inner_size=shared, gated=True),)
+    count, taken = routed(reader)
     return (
         MixtureOfExperts(
             hidden_size=hidden,
-            expert_count=reader.size("num_experts"),
-            experts_per_token=reader.size("num_experts_per_tok"),
+            expert_count=count,
+            experts_per_token=taken,
             expert_inner_size=reader.size("intermediate_size"),
             shared_inner_size=shared or None,
         ),
@@ -457,15 +460,16 @@ def gemma_4_feed_forward(reader: ConfigReader, family: Decoder, kind: str) -> La
         dense = FeedForward(hidden_size=hidden, inner_size=2 * dense.inner_size, gated=True)
     if not reader.flag("enable_moe_block"):
         return (dense,)
-    routed = MixtureOfExperts(
+    count, taken = routed(reader)
+    sparse = MixtureOfExperts(
         hidden_size=hidden,
-        expert_count=reader.size("num_experts"),
-        experts_per_token=reader.size("num_experts_per_tok"),
+        expert_count=count,
+        experts_per_token=taken,
         expert_inner_size=reader.size("moe_intermediate_size"),
         router_scales=True,
     )
     norm = Normalization(size=hidden)
-    return (dense, norm, norm, routed, norm)
+    return (dense, norm, norm, sparse, norm)
 
 
 def gemma_4_token_input(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
