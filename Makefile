@@ -44,10 +44,12 @@ faults: ## Kill processes, stop PostgreSQL, upgrade under load; writes docs/faul
 	@tools/setup test
 	IRONLAW_FAULTS=all $(VENV)/python -m pytest tests/faults -p no:xdist
 
-oracles: ## Count parameters with PyTorch on the meta device, in an environment of its own
+oracles: ## Count parameters and FLOPs with PyTorch on the meta device, in an environment of its own
 	python3 -m venv .venv-oracles
-	.venv-oracles/bin/pip install --quiet torch==2.13.0 transformers==5.23.0
+	.venv-oracles/bin/pip install --quiet torch==2.13.0 transformers==5.23.0 diffusers==0.42.1
 	.venv-oracles/bin/python tests/oracles/parameter_counts.py
+	.venv-oracles/bin/python tests/oracles/tower_counts.py
+	.venv-oracles/bin/python tests/oracles/tower_flops.py
 
 fresh-clone: ## Try both commands in a fresh clone whose path has spaces; takes some minutes
 	python3 tests/fresh_clone.py
