@@ -26,28 +26,29 @@ from service.planning.layers import (
 class Block:
     """Layers that repeat together: the unit of recomputation and of a pipeline stage.
 
+    A block that is ``reused`` takes the weights of an earlier block of the same layers.
     ``over`` names the inputs whose positions it runs over, one after the other (empty: the first input);
     ``reads`` those that its cross-attention reads; ``joins`` those whose keys and values its other
     attention sees beside its own (joint attention of two streams). A block ``per`` sample runs once a
-    sample, such as a time embedding. ``shared`` repetitions use the same tensors. What is no ``unit``
-    (a stem, a projector, a transform) counts in no depth.
+    sample, such as a time embedding. What is no ``unit`` (a stem, a projector, a transform) counts in
+    no depth.
     """
 
     kind: ClassVar[Literal["block"]] = "block"
     layers: tuple[SimpleLayer, ...]
+    reused: bool = False
     count: int = 1
     over: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     joins: tuple[str, ...] = ()
     per: Literal["position", "sample"] = "position"
-    shared: bool = False
     unit: bool = True
 
     def tensors(self) -> Iterator[tuple[Tensor, int]]:
         """The tensors of one repetition, each with how often it occurs there."""
         for layer in self.layers:
             for tensor in layer.tensors():
-                yield tensor, layer.count
+                yield tensor._replace(stored=not self.reused), layer.count
 
 
 Layer: TypeAlias = SimpleLayer | Block

@@ -34,7 +34,8 @@ class Tensor(NamedTuple):
     """One learned tensor of a layer.
 
     ``multiplied`` is the share of tokens that multiply with it: 1 for a weight matrix, experts per
-    token over experts for an expert, 0 for biases, norms and look-up tables.
+    token over experts for an expert, 0 for biases, norms and look-up tables. One that is not
+    ``stored`` is the tensor of an earlier layer: it is multiplied again but takes no room.
     """
 
     name: str
@@ -42,11 +43,17 @@ class Tensor(NamedTuple):
     split: Split
     multiplied: float = 0.0
     active: float = 1.0
+    stored: bool = True
+
+    @property
+    def elements(self) -> int:
+        """Number of elements that are multiplied."""
+        return math.prod(self.shape)
 
     @property
     def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
+        """Number of elements that are stored."""
+        return self.elements if self.stored else 0
 
 
 def matrix(name: str, rows: int, columns: int, split: Split = Split.NONE) -> Tensor:

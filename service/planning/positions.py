@@ -231,7 +231,8 @@ def _multiplied(layer: SimpleLayer, positions: LayerPositions) -> float:
         source = context if layer.cross_size is not None else entering
         places = {"key": source, "value": source}
         weights = sum(
-            tensor.size * tensor.multiplied * places.get(tensor.name, entering) for tensor in layer.tensors()
+            tensor.elements * tensor.multiplied * places.get(tensor.name, entering)
+            for tensor in layer.tensors()
         )
         seen = min(context, layer.window_tokens or context)
         return weights + 2.0 * layer.query_heads * layer.head_size * entering * seen
@@ -239,7 +240,7 @@ def _multiplied(layer: SimpleLayer, positions: LayerPositions) -> float:
         return float(layer.features**2 * layer.size)
     places_of = {Convolution: leaving, Modulation: 1}
     place = places_of.get(type(layer), entering)
-    return sum(tensor.size * tensor.multiplied * place for tensor in layer.tensors())
+    return sum(tensor.elements * tensor.multiplied * place for tensor in layer.tensors())
 
 
 def forward_flops_of_sample(architecture: Architecture, sample: Sample) -> float:

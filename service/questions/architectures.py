@@ -292,6 +292,8 @@ class BlockLayer(Input):
     kind: Literal["block"]
     layers: Annotated[list[SimpleLayer], Field(min_length=1, max_length=100)]
     """Layers of one block, in order."""
+    reused: bool = False
+    """Whether it takes the weights of an earlier block of the same layers."""
     count: Repeats = 1
     over: InputNames | MISSING = MISSING
     """Inputs whose positions it runs over, one after the other; the first input when absent."""
@@ -301,8 +303,6 @@ class BlockLayer(Input):
     """Inputs whose keys and values its other attention sees beside its own."""
     per: Literal["position", "sample"] = "position"
     """Whether it runs for each position or once a sample."""
-    shared: bool = False
-    """Whether all repetitions use the same tensors."""
     unit: bool = True
     """Whether it counts as depth: a unit of recomputation and of a pipeline stage."""
 

@@ -105,7 +105,7 @@ TOWERS = {
             "over": ["text", "image"],
             "reads": ["image"],
             "joins": ["text"],
-            "shared": True,
+            "reused": True,
             "layers": [{"kind": "learned_vectors", "purpose": "class_tokens", "size": 8}],
         }
     ],

@@ -12,6 +12,7 @@ from service.planning.errors import PlanningError
 from service.planning.layers import (
     Linear,
     MixtureOfExperts,
+    SimpleLayer,
     Split,
     Tensor,
 )
@@ -114,20 +115,26 @@ def _sizes(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
     return split, whole, expert
 
 
-def _block_profiles(block: Block) -> tuple[BlockProfile, ...]:
-    """One profile; shared tensors stand with the first repetition."""
+def _block_profile(block: Block) -> BlockProfile:
     sizes = _sizes(block.tensors())
-    once = BlockProfile(block.count, *sizes, block_activations(block), _width(block))
-    if not block.shared or block.count == 1:
-        return (once,)
-    again = once._replace(
-        repeats=block.count - 1, split_parameters=0, whole_parameters=0, expert_parameters=0
+    return BlockProfile(block.count, *sizes, block_activations(block), _width(block))
+
+
+def _block_profiles(blocks: tuple[Block, ...]) -> tuple[BlockProfile, ...]:
+    """One profile a block in order; blocks of the same content are worked out once."""
+    known = {(block.layers, block.reused): _block_profile(block) for block in _distinct(blocks)}
+    return tuple(known[block.layers, block.reused]._replace(repeats=block.count) for block in blocks)
+
+
+def _distinct(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Blocks of the same content as one: a hybrid of a hundred layers has three or four of them."""
+    counts: dict[tuple[tuple[SimpleLayer, ...], bool], int] = {}
+    for block in blocks:
+        content = block.layers, block.reused
+        counts[content] = counts.get(content, 0) + block.count
+    return tuple(
+        Block(layers=layers, reused=reused, count=count) for (layers, reused), count in counts.items()
     )
-    return (once._replace(repeats=1), again)
-
-
-def _copies(block: Block) -> int:
-    return 1 if block.shared else block.count
 
 
 def _is_loose(layer: Layer) -> bool:
@@ -151,9 +158,9 @@ def profile_of(architecture: Architecture) -> Profile:
     deep = tuple(block for layer, block in placed if not _is_loose(layer))
     if sum(block.count for block in deep) > MOST_BLOCKS:
         raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
-    profiles = tuple(profile for block in deep for profile in _block_profiles(block))
-    tensors = [(tensor, n * _copies(block)) for block in blocks for tensor, n in block.tensors()]
-    work = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
+    profiles = _block_profiles(deep)
+    blocks, deep, loose = _distinct(blocks), _distinct(deep), _distinct(loose)
+    tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
     singles = [profile for profile in profiles for _ in range(profile.repeats)]
     table = architecture.embeddings
     table_tensors = list(table.tensors()) if table else []
@@ -168,7 +175,7 @@ def profile_of(architecture: Architecture) -> Profile:
     fixed_parameters = sum(tensor.size for tensor in (*table_tensors, *owned))
     head_flops = sum(2.0 * tensor.size * tensor.multiplied for tensor, _ in head_tensors)
     attention = attention_work(blocks, generates=bool(language_heads) or not architecture.heads)
-    behind = [(tensor, n * _copies(block)) for block in loose for tensor, n in block.tensors()]
+    behind = [(tensor, n * block.count) for block in loose for tensor, n in block.tensors()]
     parameter_count = fixed_parameters + sum(tensor.size * n for tensor, n in tensors)
     if parameter_count > MOST_PARAMETERS:
         raise PlanningError("TOO_MANY_PARAMETERS", "", f"more than {MOST_PARAMETERS} parameters")
@@ -202,11 +209,11 @@ def profile_of(architecture: Architecture) -> Profile:
         + sum(block_activations(block).whole_elements * block.count for block in loose),
         embedding_mask_bytes=float(table.size) if table and table.dropout else 0.0,
         matmul_flops_per_token=head_flops
-        + sum(2.0 * tensor.size * tensor.multiplied * n for tensor, n in work),
+        + sum(2.0 * tensor.elements * tensor.multiplied * n for tensor, n in tensors),
         head_flops_per_token=sum(2.0 * head.input_size * head.output_size for head in language_heads),
         attention=attention,
         quantisable_parameters=sum(
-            tensor.size * n * _copies(block)
+            tensor.size * n * block.count
             for block in deep
             for tensor, n in block.tensors()
             if tensor.multiplied and tensor.name != "router"

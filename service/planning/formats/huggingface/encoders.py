@@ -98,7 +98,12 @@ def _repeated(reader: ConfigReader, kind: Encoder, layers: tuple[SimpleLayer, ..
     counts = [sum(index * groups // depth == group for index in range(depth)) for group in range(groups)]
     if not all(counts):
         raise unsupported("num_hidden_groups", "more groups than layers are not supported")
-    return tuple(Block(layers=inside, count=count, shared=True) for count in counts)
+    blocks: list[Layer] = []
+    for count in counts:
+        blocks.append(Block(layers=inside))
+        if count > 1:
+            blocks.append(Block(layers=inside, reused=True, count=count - 1))
+    return tuple(blocks)
 
 
 def _encoder(kind: Encoder, reader: ConfigReader, suffix: str) -> Architecture:
