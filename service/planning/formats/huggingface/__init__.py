@@ -56,7 +56,9 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
     if family is None:
         known = ", ".join(sorted(FAMILIES))
         raise PlanningError(
-            "MODEL_TYPE_UNKNOWN", "/model_type", f"this model_type is not known; known are {known}"
+            "MODEL_TYPE_UNKNOWN",
+            f"/{_type_field(config)}",
+            f"this {_type_field(config)} is not known; known are {known}",
         )
     class_suffix = _class_suffix(config, family)
     reader = family.reader(config)
@@ -86,8 +88,14 @@ def _context_tokens(config: Mapping[str, object], reader: ConfigReader, family: 
     )
 
 
+def _type_field(config: Mapping[str, object]) -> str:
+    """Where the configuration says what it is."""
+    of_diffusers = "model_type" not in config and _CLASS_OF_DIFFUSERS in config
+    return _CLASS_OF_DIFFUSERS if of_diffusers else "model_type"
+
+
 def _model_type(config: Mapping[str, object]) -> str:
-    model_type = config.get("model_type", config.get(_CLASS_OF_DIFFUSERS))
+    model_type = config.get(_type_field(config))
     if isinstance(model_type, str):
         return model_type
     if model_type is None and encoders.is_original_format(config):
