@@ -71,6 +71,8 @@ DLRM, SWIN, ROBERTA = by_name("dlrm-criteo-1tb"), by_name("swin-base"), by_name(
             "CONFIG_FIELD_UNSUPPORTED",
             "/down_block_types",
         ),
+        (ROBERTA, {"type_vocab_size": -1}, "CONFIG_FIELD_INVALID", "/type_vocab_size"),
+        (UNET, {"sample_size": 2**31 - 1}, "CONFIG_FIELD_INVALID", ""),
         (DLRM, {"arch_mlp_bot": "13-512-64"}, "CONFIG_FIELD_INVALID", "/arch_mlp_bot"),
         (DLRM, {"arch_embedding_size": "3-x"}, "CONFIG_FIELD_INVALID", "/arch_embedding_size"),
         (DLRM, {"arch_interaction_op": "sum"}, "CONFIG_FIELD_UNSUPPORTED", "/arch_interaction_op"),
@@ -103,3 +105,18 @@ def test_a_configuration_of_diffusers_names_its_class():
 
 def test_the_context_of_a_vision_language_model_is_that_of_its_decoder():
     assert import_config(by_name("qwen3-vl-8b")).context_tokens == 262_144
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("albert-base", "inner_group_num"),
+        ("albert-base", "num_hidden_groups"),
+        ("stable-diffusion-1.5-unet", "layers_per_block"),
+        ("stable-diffusion-vae", "layers_per_block"),
+    ],
+)
+def test_what_would_be_written_out_without_end_is_refused(name, field):
+    with pytest.raises(PlanningError) as caught:
+        import_config({**by_name(name), field: 2**31 - 1})
+    assert caught.value.pointer == f"/{field}"

@@ -7,6 +7,7 @@ PyTorch's own, taken on the meta device.
 """
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import NamedTuple
 
 from service.planning.architecture import Architecture
@@ -63,6 +64,7 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
     class_suffix = _class_suffix(config, family)
     reader = family.reader(config)
     architecture = family.build(reader, class_suffix)
+    _check_sizes(architecture)
     context_tokens = _context_tokens(config, reader, family)
     defaulted = list(reader.defaulted)
     if _CLASS_OF_DIFFUSERS not in config:
@@ -74,6 +76,24 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
         context_tokens=context_tokens,
         defaulted=tuple(dict.fromkeys(defaulted)),
     )
+
+
+_LARGEST_SIZE = 2**31 - 1
+
+
+def _check_sizes(architecture: Architecture) -> None:
+    """Refuse what follows from fields that are in range one by one and not together."""
+    layers = (layer for block in architecture.blocks() for layer in block.layers)
+    table = (architecture.embeddings,) if architecture.embeddings else ()
+    for part in (*layers, *table, *architecture.heads, *architecture.inputs):
+        for member in fields(part):
+            size = getattr(part, member.name)
+            if not isinstance(size, int) or isinstance(size, bool):
+                continue
+            if size == member.default or 0 < size <= _LARGEST_SIZE:
+                continue
+            detail = f"{member.name} of a layer follows as {size}, outside 1 to 2147483647"
+            raise PlanningError("CONFIG_FIELD_INVALID", "", detail)
 
 
 def _context_tokens(config: Mapping[str, object], reader: ConfigReader, family: Family) -> int | None:

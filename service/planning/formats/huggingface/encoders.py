@@ -1,5 +1,6 @@
 """Text encoders: BERT and its descendants, which differ by tables, norms, biases and heads."""
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
@@ -65,6 +66,7 @@ class Encoder(NamedTuple):
 
 
 _BERT = Encoder(_BERT_CLASSES)
+_MOST_INNER = 16
 
 
 def is_original_format(config: Mapping[str, object]) -> bool:
@@ -92,12 +94,14 @@ def _repeated(reader: ConfigReader, kind: Encoder, layers: tuple[SimpleLayer, ..
     depth = reader.depth(kind.depth)
     if not kind.shares_layers:
         return (Block(layers=layers, count=depth),)
-    groups = reader.size_or("num_hidden_groups", 1)
-    inside = layers * reader.size_or("inner_group_num", 1)
-    # Layer i is a repetition of group i x groups / depth; every group is run in a row.
-    counts = [sum(index * groups // depth == group for index in range(depth)) for group in range(groups)]
-    if not all(counts):
+    groups, inner = reader.size_or("num_hidden_groups", 1), reader.size_or("inner_group_num", 1)
+    if groups > depth:
         raise unsupported("num_hidden_groups", "more groups than layers are not supported")
+    if inner > _MOST_INNER:
+        raise unsupported("inner_group_num", f"inner_group_num above {_MOST_INNER} is not supported")
+    inside = layers * inner
+    # Layer i is a repetition of group i x groups / depth; every group is run in a row.
+    counts = Counter(index * groups // depth for index in range(depth)).values()
     blocks: list[Layer] = []
     for count in counts:
         blocks.append(Block(layers=inside))
