@@ -18,6 +18,7 @@ from service.planning.formats.huggingface.parts import (
     pooler,
     query_and_value_bias,
     unsupported,
+    whole,
     word,
     words,
 )
@@ -283,9 +284,9 @@ def _deberta(reader: ConfigReader, suffix: str, *, second: bool = False) -> Arch
         mlp(hidden, reader.size("intermediate_size"), dropout=drops),
         norm(hidden),
     )
-    kernel = reader.config.get("conv_kernel_size", 0) if second else 0
+    kernel = whole(reader, "conv_kernel_size") if second else 0
     behind: tuple[Layer, ...] = _relative_table(reader, hidden, second=second)
-    if isinstance(kernel, int) and kernel > 0:
+    if kernel:
         groups = reader.size_or("conv_groups", 1)
         if groups > 1:
             raise unsupported("conv_groups", "conv_groups above 1 is not supported")
@@ -294,14 +295,13 @@ def _deberta(reader: ConfigReader, suffix: str, *, second: bool = False) -> Arch
     tied = _WORDS in parts and reader.flag("tie_word_embeddings", default=True)
     if _WORDS in parts:
         behind = (*behind, linear(hidden, embedding), norm(embedding))
-    types = reader.config.get("type_vocab_size", 0)
     front: tuple[Layer, ...] = (linear(embedding, hidden, bias=False),) if embedding != hidden else ()
     return Architecture(
         embeddings=Embeddings(
             size=embedding,
             vocabulary_size=reader.size("vocab_size"),
             position_count=reader.size("max_position_embeddings") if positioned else 0,
-            token_type_count=types if isinstance(types, int) else 0,
+            token_type_count=whole(reader, "type_vocab_size"),
             norm="layer",
             dropout=drops,
         ),
