@@ -55,10 +55,12 @@ faults: ## Kill processes, stop PostgreSQL, upgrade under load; writes docs/faul
 
 oracles: ## Count parameters, FLOPs and saved activations with PyTorch, in an environment of its own
 	python3 -m venv .venv-oracles
-	.venv-oracles/bin/pip install --quiet torch==2.13.0 transformers==5.23.0
+	.venv-oracles/bin/pip install --quiet torch==2.13.0 transformers==5.23.0 diffusers==0.42.1
 	.venv-oracles/bin/python tests/oracles/config_registry.py
 	.venv-oracles/bin/python tests/oracles/parameter_counts.py
+	.venv-oracles/bin/python tests/oracles/tower_counts.py
 	.venv-oracles/bin/python tests/oracles/flops.py
+	.venv-oracles/bin/python tests/oracles/tower_flops.py
 	.venv-oracles/bin/python tests/oracles/saved_activations.py
 	PYTHONPATH=. .venv-oracles/bin/python tests/oracles/decoder_walk.py
 

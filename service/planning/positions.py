@@ -13,7 +13,18 @@ from typing import NamedTuple
 
 from service.planning.architecture import Architecture, Block, Input
 from service.planning.errors import PlanningError
-from service.planning.layers import Attention, Convolution, LearnedVectors, Resampling, SimpleLayer
+from service.planning.layers import (
+    Attention,
+    Convolution,
+    Interaction,
+    LatentAttention,
+    LearnedVectors,
+    LinearAttention,
+    Modulation,
+    Resampling,
+    SimpleLayer,
+    StateSpace,
+)
 
 
 class Sample(NamedTuple):
@@ -91,7 +102,8 @@ def _sequence(length: int) -> _Grid:
 
 def _picture(item: Input, sample: Sample, *, moves: bool) -> _Grid:
     height = _given("height", sample.height, item.height)
-    width = _given("width", sample.width, item.width, item.height)
+    # One side alone is that of a square.
+    width = _given("width", sample.width, sample.height or item.width, height)
     frames = 1
     if moves:
         shown = _given("frames", sample.frames, item.frames, 1)
@@ -206,3 +218,48 @@ def block_positions(architecture: Architecture, sample: Sample) -> tuple[BlockPo
             grids[block.over[0] if block.over else next(iter(grids))] = behind
         found.append(positions)
     return tuple(found)
+
+
+_SCORED_ELSEWHERE = (LatentAttention, LinearAttention, StateSpace)
+
+
+def _multiplied(layer: SimpleLayer, positions: LayerPositions) -> float:
+    """Multiply-adds of one layer on one instance: weights, scores and pairs of vectors."""
+    entering, leaving, context = positions
+    if isinstance(layer, Attention):
+        # Keys and values of a cross-attention are made of what it reads.
+        source = context if layer.cross_size is not None else entering
+        places = {"key": source, "value": source}
+        weights = sum(
+            tensor.elements * tensor.multiplied * places.get(tensor.name, entering)
+            for tensor in layer.tensors()
+        )
+        seen = min(context, layer.window_tokens or context)
+        return weights + 2.0 * layer.query_heads * layer.head_size * entering * seen
+    if isinstance(layer, Interaction):
+        return float(layer.features**2 * layer.size)
+    places_of = {Convolution: leaving, Modulation: 1}
+    place = places_of.get(type(layer), entering)
+    return sum(tensor.elements * tensor.multiplied * place for tensor in layer.tensors())
+
+
+def forward_flops_of_sample(architecture: Architecture, sample: Sample) -> float:
+    """FLOPs of one sample's forward pass, two for each multiplication and addition.
+
+    Matrices and convolutions at the positions they run over, and attention over all that its window
+    reaches, masked or not. Raises :class:`PlanningError` for kinds of attention whose scores are counted
+    elsewhere, and as :func:`block_positions` does.
+    """
+    total = 0.0
+    found = block_positions(architecture, sample)
+    for block, positions in zip(architecture.blocks(), found, strict=True):
+        for layer, places in zip(block.layers, positions.layers, strict=True):
+            if isinstance(layer, _SCORED_ELSEWHERE):
+                detail = f"the work of {layer.kind} on a sample is not counted here"
+                raise PlanningError("LAYER_KIND_NOT_MODELLED", "", detail)
+            total += 2.0 * _multiplied(layer, places) * layer.count * block.count * positions.instances
+    tokens = _grid(architecture.inputs[0], sample).positions
+    for head in architecture.heads:
+        places_of_head = tokens if head.per == "token" else 1
+        total += 2.0 * head.input_size * head.output_size * places_of_head
+    return total

@@ -173,6 +173,7 @@ FAMILIES: dict[str, Choices] = {
         {**SEQ2SEQ, "decoder_vocab_size": [77], "share_encoder_decoder_embeddings": [False]},
         2,
     ),
+    "m2m_100": Choices("M2M100", ("ForConditionalGeneration", "Model"), {**SEQ2SEQ, **TIE}, 3),
     "whisper": Choices(
         "Whisper",
         ("ForConditionalGeneration", "Model", "ForAudioClassification"),
@@ -209,6 +210,9 @@ FAMILIES: dict[str, Choices] = {
         IMAGE_CLASSES,
         {**IMAGE, "mlp_ratio": [4, 2], "use_swiglu_ffn": FLAG, "use_mask_token": FLAG, "qkv_bias": FLAG},
         5,
+    ),
+    "dinov2_with_registers": Choices(
+        "Dinov2WithRegisters", IMAGE_CLASSES, {**IMAGE, "num_register_tokens": [None, 2]}, 3
     ),
     "dinov3_vit": Choices(
         "DINOv3ViT",
@@ -434,6 +438,48 @@ FAMILIES |= {
                     "deepstack_visual_indexes": [[0, 1]],
                 }
             ],
+        },
+        2,
+    ),
+    "qwen3_5": Choices(
+        "Qwen3_5",
+        BOTH,
+        {
+            **TIE,
+            "text_config": [{name: [values[0]] for name, values in DECODER.items()}],
+            "vision_config": [
+                {
+                    **QWEN_SEEN,
+                    "hidden_size": [32, 64],
+                    "intermediate_size": [36, 50],
+                    "out_hidden_size": [24],
+                    "num_position_embeddings": [16, 64],
+                }
+            ],
+        },
+        2,
+    ),
+    "kimi_k25": Choices(
+        "Kimi_K25",
+        BOTH,
+        {
+            "text_config": text(
+                "deepseek_v3",
+                head_dim=[4],
+                kv_lora_rank=[8],
+                q_lora_rank=[9],
+                qk_rope_head_dim=[4],
+                qk_nope_head_dim=[4],
+                v_head_dim=[4],
+                n_routed_experts=[8],
+                n_group=[1],
+                topk_group=[1],
+                num_experts_per_tok=[2],
+                moe_intermediate_size=[5],
+                first_k_dense_replace=[1],
+            ),
+            "vision_config": [{**SIZES, "patch_size": [14], "hidden_size": [32], "num_attention_heads": [4]}],
+            "projection_hidden_size": [32],
         },
         2,
     ),

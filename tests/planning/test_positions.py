@@ -1,11 +1,15 @@
 """Positions of blocks, against figures that papers and the frameworks' own shapes give."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from service.planning.architecture import Architecture, Block, Input
 from service.planning.errors import PlanningError
-from service.planning.layers import Attention, Convolution, LearnedVectors, Linear, Resampling
-from service.planning.positions import Sample, block_positions
+from service.planning.formats.huggingface import import_config
+from service.planning.layers import Attention, Convolution, LearnedVectors, Linear, Resampling, StateSpace
+from service.planning.positions import Sample, block_positions, forward_flops_of_sample
 
 PATCHES = Convolution(
     input_channels=3, output_channels=8, kernel_height=14, kernel_width=14, stride=14, padded=False
@@ -128,3 +132,32 @@ def test_a_repeated_block_keeps_its_grid():
     block = Block(layers=(Resampling(factor=2),), count=2)
     with pytest.raises(PlanningError, match="cannot repeat"):
         block_positions(Architecture(inputs=(IMAGE,), layers=(block,)), Sample())
+
+
+ORACLES = Path(__file__).parents[1] / "oracles"
+COUNTED = json.loads((ORACLES / "tower_flops.json").read_text())["cases"]
+NOT_COUNTED = {
+    # The embedding of time and class in the first block runs once more for the last norm.
+    "dit-xl-2": 2 * (256 * 1152 + 1152 * 1152),
+    # One embedder takes height and width, so its matrices run twice.
+    "pixart-alpha-xl-2": 2 * (256 * 384 + 384 * 384),
+    # The text's queries of the last block are scored, and what they gather is dropped.
+    "stable-diffusion-3-medium": 4 * 1536 * 333 * (4096 + 333),
+    # The one product of an image's vector with a text's.
+    "siglip-so400m-patch14-384": 2 * 1152,
+}
+
+
+@pytest.mark.parametrize("case", COUNTED, ids=lambda case: case["name"])
+def test_flops_of_a_sample_are_those_that_pytorch_counts(case):
+    config = json.loads((ORACLES / "tower_configs" / f"{case['name']}.json").read_text())
+    flops = forward_flops_of_sample(import_config(config).architecture, Sample(**case["sample"]))
+    assert flops == case["flops"] - NOT_COUNTED.get(case["name"], 0)
+
+
+def test_kinds_scored_elsewhere_are_refused():
+    layer = StateSpace(hidden_size=8, inner_size=16, state_size=4, convolution_width=4, time_step_rank=1)
+    with pytest.raises(PlanningError, match="state_space"):
+        forward_flops_of_sample(
+            Architecture(inputs=(Input(name="text", kind="tokens"),), layers=(layer,)), Sample(tokens=3)
+        )

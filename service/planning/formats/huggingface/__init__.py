@@ -7,6 +7,7 @@ PyTorch's own, taken on the meta device.
 """
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import NamedTuple
 
 from service.planning.architecture import Architecture
@@ -55,10 +56,12 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
     model_type = _model_type(config)
     family = FAMILIES.get(model_type)
     if family is None:
-        raise PlanningError("MODEL_TYPE_UNKNOWN", "/model_type", _unknown(model_type))
+        field = _type_field(config)
+        raise PlanningError("MODEL_TYPE_UNKNOWN", f"/{field}", _unknown(model_type, field))
     class_suffix = _class_suffix(config, family)
     reader = family.reader(config)
     architecture = family.build(reader, class_suffix)
+    _check_sizes(architecture)
     context_tokens = _context_tokens(config, reader, family)
     defaulted = list(reader.defaulted)
     if _CLASS_OF_DIFFUSERS not in config:
@@ -72,11 +75,11 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
     )
 
 
-def _unknown(model_type: str) -> str:
+def _unknown(model_type: str, field: str) -> str:
     missing = families.NOT_IMPORTED.get(model_type)
     if missing:
         return f"this model_type is not imported, because it has {missing}"
-    return f"this model_type is not known; known are {', '.join(sorted(FAMILIES))}"
+    return f"this {field} is not known; known are {', '.join(sorted(FAMILIES))}"
 
 
 def _text_of(config: Mapping[str, object]) -> Mapping[str, object]:
@@ -91,6 +94,24 @@ def _text_of(config: Mapping[str, object]) -> Mapping[str, object]:
     return {**text, "architectures": names}
 
 
+_LARGEST_SIZE = 2**31 - 1
+
+
+def _check_sizes(architecture: Architecture) -> None:
+    """Refuse what follows from fields that are in range one by one and not together."""
+    layers = (layer for block in architecture.blocks() for layer in block.layers)
+    table = (architecture.embeddings,) if architecture.embeddings else ()
+    for part in (*layers, *table, *architecture.heads, *architecture.inputs):
+        for member in fields(part):
+            size = getattr(part, member.name)
+            if not isinstance(size, int) or isinstance(size, bool):
+                continue
+            if size == member.default or 0 < size <= _LARGEST_SIZE:
+                continue
+            detail = f"{member.name} of a layer follows as {size}, outside 1 to 2147483647"
+            raise PlanningError("CONFIG_FIELD_INVALID", "", detail)
+
+
 def _context_tokens(config: Mapping[str, object], reader: ConfigReader, family: Family) -> int | None:
     """Tokens that the model was built for; those of its text decoder where it has one inside."""
     if family.context_field is not None:
@@ -103,8 +124,14 @@ def _context_tokens(config: Mapping[str, object], reader: ConfigReader, family: 
     )
 
 
+def _type_field(config: Mapping[str, object]) -> str:
+    """Where the configuration says what it is."""
+    of_diffusers = "model_type" not in config and _CLASS_OF_DIFFUSERS in config
+    return _CLASS_OF_DIFFUSERS if of_diffusers else "model_type"
+
+
 def _model_type(config: Mapping[str, object]) -> str:
-    model_type = config.get("model_type", config.get(_CLASS_OF_DIFFUSERS))
+    model_type = config.get(_type_field(config))
     if isinstance(model_type, str):
         return model_type
     if model_type is None and encoders.is_original_format(config):

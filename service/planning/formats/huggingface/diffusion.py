@@ -34,6 +34,7 @@ from service.planning.layers import (
 
 _FREQUENCIES = 256
 """Sines and cosines that a time step is spread over."""
+_MOST_REPEATS = 32
 _TEXT = Input(name="text", kind="source_tokens")
 
 
@@ -560,6 +561,12 @@ def _each(reader: ConfigReader, name: str, stages: int, default: int) -> tuple[i
     return (reader.size_or(name, default),) * stages
 
 
+def _bounded(name: str, *repeats: int) -> None:
+    """Refuse what would be written out more often than any model is deep."""
+    if max(repeats) > _MOST_REPEATS:
+        raise invalid(name, f"{name} must be at most {_MOST_REPEATS}")
+
+
 def _kinds(reader: ConfigReader, name: str, stages: int, known: tuple[str, str]) -> tuple[bool, ...]:
     """Whether each stage is of the second kind."""
     value = reader.config.get(name)
@@ -601,6 +608,8 @@ class _UNet:
         self.sizes = numbers(reader, "block_out_channels", (320, 640, 1280, 1280))
         stages = len(self.sizes)
         self.depths = _each(reader, "layers_per_block", stages, 2)
+        _bounded("block_out_channels", stages)
+        _bounded("layers_per_block", *self.depths)
         self.heads = _each(reader, "attention_head_dim", stages, 8)
         self.crossed = _each(reader, "cross_attention_dim", stages, 1280)
         self.transformers = _each(reader, "transformer_layers_per_block", stages, 1)
@@ -732,6 +741,8 @@ def _autoencoder(reader: ConfigReader, suffix: str) -> Architecture:
     sizes = numbers(reader, "block_out_channels", (64,))
     _kinds(reader, "down_block_types", len(sizes), ("DownEncoderBlock2D",) * 2)
     _kinds(reader, "up_block_types", len(sizes), ("UpDecoderBlock2D",) * 2)
+    _bounded("block_out_channels", len(sizes))
+    _bounded("layers_per_block", reader.size_or("layers_per_block", 1))
     latent = reader.size_or("latent_channels", 4)
     attends = reader.flag("mid_block_add_attention", default=True)
     seen = reader.size_or("in_channels", 3)

@@ -82,6 +82,7 @@ class Seq2Seq(NamedTuple):
     final_norm: bool = False
     norm_first: bool = False
     position_offset: int = 2
+    positions: bool = True
     own_vocabularies: bool = False
 
 
@@ -126,7 +127,8 @@ def _bart(kind: Seq2Seq, reader: ConfigReader, suffix: str) -> Architecture:
         front += [part(learned("tokens", hidden, vocabulary), over=name) for name in ("source", "text")]
     positions = reader.size("max_position_embeddings") + kind.position_offset
     for name in ("source", "text"):
-        front.append(part(learned("positions", hidden, positions), over=name))
+        if kind.positions:
+            front.append(part(learned("positions", hidden, positions), over=name))
         if kind.embedding_norm:
             front.append(part(norm(hidden), over=name))
     heads: tuple[Head, ...] = ()
@@ -244,6 +246,7 @@ FAMILIES: Mapping[str, Family] = {
         "MTModel",
         vocab_size=58_101,
     ),
+    "m2m_100": _seq2seq("M2M100", _NORM_FIRST._replace(positions=False), vocab_size=128_112),
     "whisper": Family(
         "Whisper",
         _whisper,

@@ -1,7 +1,7 @@
 """Text encoders: BERT and its descendants, which differ by tables, norms, biases and heads."""
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from service.planning.formats.huggingface.parts import (
     pooler,
     query_and_value_bias,
     unsupported,
+    whole,
     word,
     words,
 )
@@ -66,6 +67,7 @@ class Encoder(NamedTuple):
 
 
 _BERT = Encoder(_BERT_CLASSES)
+_MOST_INNER = 16
 
 
 def is_original_format(config: Mapping[str, object]) -> bool:
@@ -93,15 +95,20 @@ def _repeated(reader: ConfigReader, kind: Encoder, layers: tuple[SimpleLayer, ..
     depth = reader.depth(kind.depth)
     if not kind.shares_layers:
         return (Block(layers=layers, count=depth),)
-    groups = reader.size_or("num_hidden_groups", 1)
-    inside = layers * reader.size_or("inner_group_num", 1)
-    # Layer i is a repetition of group i x groups / depth; every group is run in a row.
-    counts = [sum(index * groups // depth == group for index in range(depth)) for group in range(groups)]
-    if not all(counts):
+    groups, inner = reader.size_or("num_hidden_groups", 1), reader.size_or("inner_group_num", 1)
+    if groups > depth:
         raise unsupported("num_hidden_groups", "more groups than layers are not supported")
-    first = Block(layers=inside)
-    groups_of = ((first, replace(first, reused=True, count=count - 1)) for count in counts)
-    return tuple(block for group in groups_of for block in group if block.count)
+    if inner > _MOST_INNER:
+        raise unsupported("inner_group_num", f"inner_group_num above {_MOST_INNER} is not supported")
+    inside = layers * inner
+    # Layer i is a repetition of group i x groups / depth; every group is run in a row.
+    counts = Counter(index * groups // depth for index in range(depth)).values()
+    blocks: list[Layer] = []
+    for count in counts:
+        blocks.append(Block(layers=inside))
+        if count > 1:
+            blocks.append(Block(layers=inside, reused=True, count=count - 1))
+    return tuple(blocks)
 
 
 def _encoder(kind: Encoder, reader: ConfigReader, suffix: str) -> Architecture:
@@ -277,9 +284,9 @@ def _deberta(reader: ConfigReader, suffix: str, *, second: bool = False) -> Arch
         mlp(hidden, reader.size("intermediate_size"), dropout=drops),
         norm(hidden),
     )
-    kernel = reader.config.get("conv_kernel_size", 0) if second else 0
+    kernel = whole(reader, "conv_kernel_size") if second else 0
     behind: tuple[Layer, ...] = _relative_table(reader, hidden, second=second)
-    if isinstance(kernel, int) and kernel > 0:
+    if kernel:
         groups = reader.size_or("conv_groups", 1)
         if groups > 1:
             raise unsupported("conv_groups", "conv_groups above 1 is not supported")
@@ -288,14 +295,13 @@ def _deberta(reader: ConfigReader, suffix: str, *, second: bool = False) -> Arch
     tied = _WORDS in parts and reader.flag("tie_word_embeddings", default=True)
     if _WORDS in parts:
         behind = (*behind, linear(hidden, embedding), norm(embedding))
-    types = reader.config.get("type_vocab_size", 0)
     front: tuple[Layer, ...] = (linear(embedding, hidden, bias=False),) if embedding != hidden else ()
     return Architecture(
         embeddings=Embeddings(
             size=embedding,
             vocabulary_size=reader.size("vocab_size"),
             position_count=reader.size("max_position_embeddings") if positioned else 0,
-            token_type_count=types if isinstance(types, int) else 0,
+            token_type_count=whole(reader, "type_vocab_size"),
             norm="layer",
             dropout=drops,
         ),

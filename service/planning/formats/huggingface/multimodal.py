@@ -57,6 +57,7 @@ _ALIASES: Mapping[str, str] = {
     "qwen2_5_vl_text": "qwen2",
     "qwen3_vl_text": "qwen3",
     "qwen3_vl_moe_text": "qwen3_moe",
+    "kimi_k2": "deepseek_v3",
 }
 """Text families that are another one in all that sets a shape."""
 
@@ -470,7 +471,9 @@ def _over_image(blocks: tuple[Layer, ...]) -> tuple[Layer, ...]:
     )
 
 
-def _qwen3_vl(reader: ConfigReader, suffix: str, *, text: str) -> Architecture:
+def _qwen3_vl(
+    reader: ConfigReader, suffix: str, *, text: str, deep: tuple[int, ...] = (8, 16, 24)
+) -> Architecture:
     with nested(reader, "vision_config", _QWEN3_VISION) as vision:
         hidden, heads = vision.size("hidden_size"), vision.size("num_heads")
         out, factor = vision.size("out_hidden_size"), vision.size("spatial_merge_size")
@@ -485,7 +488,7 @@ def _qwen3_vl(reader: ConfigReader, suffix: str, *, text: str) -> Architecture:
             count=vision.depth("depth"),
             over=("image",),
         )
-        taken = vision.config.get("deepstack_visual_indexes", [8, 16, 24])
+        taken = vision.config.get("deepstack_visual_indexes", list(deep))
         if not isinstance(taken, list):
             raise invalid("deepstack_visual_indexes", "deepstack_visual_indexes must be a list of integers")
         stem = (
@@ -494,8 +497,8 @@ def _qwen3_vl(reader: ConfigReader, suffix: str, *, text: str) -> Architecture:
         )
         merger = _qwen_merger(vision, hidden, out, norm(hidden))
         # Outputs of some layers are merged on their own and added to the first layers of the decoder.
-        deep = part(norm(wide), linear(wide, wide), linear(wide, out), over="image", count=max(1, len(taken)))
-        layers = (part(*stem, over="image"), block, merger, *((deep,) if taken else ()))
+        beside = part(norm(wide), linear(wide, wide), linear(wide, out), over="image", count=len(taken) or 1)
+        layers = (part(*stem, over="image"), block, merger, *((beside,) if taken else ()))
     return _joined(_text(reader, suffix, text), _QWEN_PICTURE, *layers)
 
 
@@ -704,6 +707,50 @@ def _gemma4(reader: ConfigReader, suffix: str) -> Architecture:
     return _joined(text, image, stem, block, projector)
 
 
+_KIMI_VISION = {
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 16,
+    "patch_size": 14,
+    "pos_emb_height": 64,
+    "pos_emb_width": 64,
+}
+
+
+def _kimi(reader: ConfigReader, suffix: str) -> Architecture:
+    with nested(reader, "vision_config", _KIMI_VISION) as vision:
+        hidden, heads = vision.size("hidden_size"), vision.size("num_attention_heads")
+        factor = side(vision, "merge_kernel_size", 2) or 2
+        stem = part(
+            patches(vision.size_or("num_channels", 3), hidden, side(vision, "patch_size") or 1),
+            learned("positions", hidden, vision.size("pos_emb_height") * vision.size("pos_emb_width")),
+            over="image",
+        )
+        block = Block(
+            layers=(
+                norm(hidden),
+                attend(hidden, heads),
+                norm(hidden),
+                mlp(hidden, vision.size("intermediate_size")),
+            ),
+            count=vision.depth("num_hidden_layers"),
+            over=("image",),
+        )
+    text = _text(reader, suffix, "deepseek_v3", ties=True)
+    wide = hidden * factor**2
+    projector = part(
+        norm(hidden),
+        norm(reader.size_or("projection_hidden_size", 1152)),
+        merge(factor),
+        linear(wide, wide),
+        linear(wide, text.width),
+        over="image",
+    )
+    image = Input(name="image", kind="image", channels=3)
+    return _joined(text, image, stem, block, projector)
+
+
 _CLASSES = ("ForConditionalGeneration", "Model")
 
 
@@ -726,6 +773,9 @@ FAMILIES: Mapping[str, Family] = {
     "qwen2_5_vl": _family("Qwen2_5_VL", _qwen25_vl),
     "qwen3_vl": _family("Qwen3VL", partial(_qwen3_vl, text="qwen3_vl_text")),
     "qwen3_vl_moe": _family("Qwen3VLMoe", partial(_qwen3_vl, text="qwen3_vl_moe_text")),
+    "qwen3_5": _family("Qwen3_5", partial(_qwen3_vl, text="qwen3_5_text", deep=())),
+    "qwen3_5_moe": _family("Qwen3_5Moe", partial(_qwen3_vl, text="qwen3_5_moe_text", deep=())),
+    "kimi_k25": _family("Kimi_K25", _kimi),
     "mllama": _family("Mllama", _mllama),
     "llama4": _family("Llama4", _llama4),
 }

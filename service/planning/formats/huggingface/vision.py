@@ -1,6 +1,7 @@
 """Vision encoders: transformers over patches, Swin, convolutional networks, and image-text pairs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -45,6 +46,7 @@ class Patches(NamedTuple):
     layer_scale: bool = False
     masked: Literal["never", "by_default", "always"] = "never"
     registers: bool = False
+    usual_registers: int = 0
     inner: str = "intermediate_size"
 
 
@@ -89,7 +91,9 @@ def vision_transformer(reader: ConfigReader, kind: Patches, over: str = "image")
     hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
     step = side(reader, "patch_size") or 1
     stem: list[SimpleLayer] = [patches(reader.size_or("num_channels", 3), hidden, step, bias=kind.patch_bias)]
-    extra = kind.class_tokens + (whole(reader, "num_register_tokens") if kind.registers else 0)
+    extra = kind.class_tokens + (
+        whole(reader, "num_register_tokens", kind.usual_registers) if kind.registers else 0
+    )
     if extra:
         stem.append(learned("class_tokens", hidden, extra))
     if kind.positions:
@@ -133,6 +137,7 @@ def _feed_forward(reader: ConfigReader, kind: Patches, hidden: int) -> SimpleLay
 _VIT = Patches(biases="qkv_bias")
 _DEIT = Patches(class_tokens=2, biases="qkv_bias")
 _DINOV2 = Patches(biases="qkv_bias", layer_scale=True, masked="by_default", inner="mlp_ratio")
+_REGISTERS = _DINOV2._replace(registers=True, usual_registers=4)
 _DINOV3 = Patches(positions=False, key_bias=False, layer_scale=True, masked="always", registers=True)
 CLIP_VISION = Patches(patch_bias=False, norm_first=True)
 SIGLIP_VISION = Patches(class_tokens=0)
@@ -143,7 +148,7 @@ def _vit(kind: Patches, reader: ConfigReader, suffix: str) -> Architecture:
     heads: tuple[Head, ...] = ()
     if suffix == CLASSIFICATION:
         # DINOv2 classifies on its class token beside the mean of its patches.
-        doubled = kind is _DINOV2
+        doubled = kind in (_DINOV2, _REGISTERS)
         heads = (classifier(hidden * (2 if doubled else 1), reader.labels()),)
     elif suffix == "ForImageClassificationWithTeacher":
         heads = (classifier(hidden, reader.labels()), classifier(hidden, reader.labels()))
@@ -196,13 +201,16 @@ def _beit(reader: ConfigReader, suffix: str) -> Architecture:
         over=("image",),
     )
     made: tuple[Head, ...] = ()
+    behind = norm(hidden)
     if suffix == CLASSIFICATION:
         made = (classifier(hidden, reader.labels()),)
     elif suffix == "ForMaskedImageModeling":
+        # This class has a norm of its own behind that of the model, which mean pooling leaves out.
+        behind = replace(behind, count=1 if reader.flag("use_mean_pooling", default=True) else 2)
         made = (words(hidden, reader.size("vocab_size"), bias=True),)
     return Architecture(
         inputs=(image_input(reader),),
-        layers=(part(*stem, over="image"), block, part(norm(hidden), over="image")),
+        layers=(part(*stem, over="image"), block, part(behind, over="image")),
         heads=made,
     )
 
@@ -504,6 +512,9 @@ FAMILIES: Mapping[str, Family] = {
     "vit": _image_family("ViT", _VIT, _VIT_SIZES),
     "deit": _image_family("DeiT", _DEIT, _VIT_SIZES, "ForImageClassificationWithTeacher"),
     "dinov2": _image_family("Dinov2", _DINOV2, _DINO_SIZES),
+    "dinov2_with_registers": _image_family(
+        "Dinov2WithRegisters", _REGISTERS, {**_DINO_SIZES, "patch_size": 16}
+    ),
     "dinov3_vit": Family(
         "DINOv3ViT",
         partial(_vit, _DINOV3),
