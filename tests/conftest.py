@@ -22,6 +22,7 @@ from service.snapshot.service import Snapshot
 from service.storage import upgrade
 from tests.applications import OPEN, TENANT, Callers, attach, quiet_logs
 from tests.asking import shipped
+from tests.faults.harness import LONG
 
 settings.register_profile("checks", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("checks")
@@ -66,8 +67,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def postgresql() -> str:
     """Address of a PostgreSQL server; a path follows for the database."""
-    uri = _start_server().get_uri("postgres")
-    return uri.replace("postgresql://", "postgresql+psycopg://")
+    uri: str = _start_server().get_uri("postgres").replace("postgresql://", "postgresql+psycopg://")
+    if not LONG:
+        # No test of `make test` takes the power from the server; `make faults` leaves it as it comes.
+        _execute(uri, "ALTER SYSTEM SET fsync = off")
+        _execute(uri, "SELECT pg_reload_conf()")
+    return uri
+
+
+def _execute(uri: str, statement: str) -> None:
+    server = Database(uri)
+    with server.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(statement))
+    server.dispose()
 
 
 def _named(uri: str, name: str) -> str:
@@ -88,19 +100,12 @@ class Databases:
         self._unchanged: Database | None = None
         self._made: list[Database] = []
 
-    def _execute(self, statement: str) -> None:
-        server = Database(self._uri)
-        with server.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            connection.execute(text(statement))
-        server.dispose()
-
     def empty(self) -> Database:
         self._count += 1
         if self.kind == "sqlite":
             return self._keep(f"sqlite:///{self._directory / f'{self._count}.db'}")
         name = f"{self._prefix}_{self._count}"
-        self._execute(f"DROP DATABASE IF EXISTS {name}")
-        self._execute(f"CREATE DATABASE {name}")
+        _execute(self._uri, f"CREATE DATABASE {name}")
         return self._keep(_named(self._uri, name))
 
     def _keep(self, url: str) -> Database:
@@ -120,8 +125,7 @@ class Databases:
             shutil.copy(self._template, copy)
             return self._keep(f"sqlite:///{copy}")
         name = f"{self._prefix}_{self._count}"
-        self._execute(f"DROP DATABASE IF EXISTS {name}")
-        self._execute(f"CREATE DATABASE {name} TEMPLATE {self._template}")
+        _execute(self._uri, f"CREATE DATABASE {name} TEMPLATE {self._template}")
         return self._keep(_named(self._uri, name))
 
     def unchanged(self) -> Database:

@@ -32,10 +32,8 @@ class AuditFace:
         before = int(self._tokens.decode(token, filters)[0]) if token else None
         with self._database.reading() as session:
             rows = repository.page(session, tenant_id, before=before, limit=query.limit + 1)
-            shown = [_shown(row) for row in rows[: query.limit]]
-        following = len(rows) > query.limit
-        last = self._tokens.encode([str(shown[-1]["sequence"])], filters) if following else None
-        return json_response({"items": shown, "next_page_token": last})
+            shown = [_shown(row) for row in rows]
+        return json_response(self._tokens.page(shown, query.limit, filters, "sequence"))
 
     def verify(self, tenant_id: str) -> Response:
         """Whether a tenant's chain holds."""

@@ -1,9 +1,9 @@
 """Tenants and keys over HTTP: transactions and pages."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Path, Request, Response
 
@@ -42,7 +42,7 @@ class AuthFace:
         with self._database.reading() as session:
             rows = repository.keys_after(session, tenant_id, after, query.limit + 1)
             shown = [service.shown_key(row) for row in rows]
-        return self._page(shown, query.limit, filters)
+        return json_response(self._tokens.page(shown, query.limit, filters, "id"))
 
     def get_key(self, tenant_id: str, key_id: str) -> Response:
         """One key of a tenant."""
@@ -79,7 +79,7 @@ class AuthFace:
         with self._database.reading() as session:
             rows = repository.tenants_after(session, after, query.limit + 1)
             shown = [service.shown_tenant(row) for row in rows]
-        return self._page(shown, query.limit, filters)
+        return json_response(self._tokens.page(shown, query.limit, filters, "id"))
 
     def get_tenant(self, tenant_id: str) -> Response:
         """One tenant."""
@@ -112,10 +112,6 @@ class AuthFace:
         if not query.page_token:
             return "", canonical
         return self._tokens.decode(query.page_token, canonical)[0], canonical
-
-    def _page(self, rows: Sequence[dict[str, Any]], limit: int, filters: str) -> Response:
-        token = self._tokens.encode([rows[limit - 1]["id"]], filters) if len(rows) > limit else None
-        return json_response({"items": rows[:limit], "next_page_token": token})
 
 
 def _face(request: Request) -> AuthFace:

@@ -45,12 +45,8 @@ class JobsFace:
                 after=(datetime.fromisoformat(after[0]), after[1]) if after else None,
                 limit=query.limit + 1,
             )
-        token = None
-        if len(rows) > query.limit:
-            last = rows[query.limit - 1]
-            token = self._tokens.encode([last.created_at.isoformat(), last.id], filters)
-        items = [shown_job(row) for row in rows[: query.limit]]
-        return json_response({"items": items, "next_page_token": token})
+        shown = [shown_job(row) for row in rows]
+        return json_response(self._tokens.page(shown, query.limit, filters, "created_at", "id"))
 
     def get(self, tenant_id: str, job_id: str) -> Response:
         """One job of a tenant."""

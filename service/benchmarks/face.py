@@ -91,7 +91,7 @@ class BenchmarksFace:
                 limit=query.limit + 1,
             )
             shown = service.shown_runs(session, tenant_id, rows)
-        return self._page(shown, "created_at", query.limit, filters)
+        return json_response(self._tokens.page(shown, query.limit, filters, "created_at", "id"))
 
     def get_run(self, tenant_id: str, run_id: str) -> Response:
         """One run with its figures."""
@@ -123,7 +123,7 @@ class BenchmarksFace:
             after = self._after(query.page_token, filters)
             rows = repository.results(session, tenant_id, allowed, after=after, limit=query.limit + 1)
             shown = [service.shown_result(row) for row in rows]
-        return self._page(shown, "received_at", query.limit, filters)
+        return json_response(self._tokens.page(shown, query.limit, filters, "received_at", "id"))
 
     def get_result(self, tenant_id: str, result_id: str) -> Response:
         """One result, its record as it was sent."""
@@ -165,13 +165,6 @@ class BenchmarksFace:
             return None
         time, row_id = self._tokens.decode(token, filters)
         return datetime.fromisoformat(time), row_id
-
-    def _page(self, rows: Sequence[dict[str, Any]], time_name: str, limit: int, filters: str) -> Response:
-        token = None
-        if len(rows) > limit:
-            last = rows[limit - 1]
-            token = self._tokens.encode([last[time_name].isoformat(), last["id"]], filters)
-        return json_response({"items": rows[:limit], "next_page_token": token})
 
 
 def _checked(content_digest: ContentDigest, content: RawBody) -> bytes:

@@ -51,12 +51,8 @@ class CatalogFace:
             rows = repository.page(
                 session, noun, tenant_id, filters, order_by=query.order_by, after=after, limit=limit + 1
             )
-        token = None
-        if len(rows) > limit:
-            rows = rows[:limit]
-            last = rows[-1]
-            token = self._tokens.encode([last[query.order_by.removeprefix("-")], last["id"]], canonical)
-        return json_response({"items": rows, "next_page_token": token}, headers=headers)
+        page = self._tokens.page(rows, limit, canonical, query.order_by.removeprefix("-"), "id")
+        return json_response(page, headers=headers)
 
     def get(self, noun: Noun, tenant_id: str, row_id: str, if_none_match: str) -> Response:
         """One row."""

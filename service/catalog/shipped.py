@@ -34,10 +34,14 @@ def _read(noun: Noun) -> list[Document]:
 
 
 def _with_architecture(row: Document) -> Document:
-    """A shipped model is a published configuration; its architecture follows from it."""
+    """A shipped model is a published configuration, from which its architecture follows, or a description."""
+    if "config" not in row:
+        return row
     imported = import_config(row.pop("config"))
-    architecture = from_planning(imported.architecture)
-    return {**row, "architecture": architecture, "context_tokens": imported.context_tokens}
+    derived: Document = {"architecture": from_planning(imported.architecture)}
+    if imported.context_tokens is not None:
+        derived["context_tokens"] = imported.context_tokens
+    return {**row, **derived}
 
 
 @cache

@@ -5,7 +5,9 @@ import hashlib
 import hmac
 import json
 import re
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -69,6 +71,15 @@ class PageTokens:
         payload = json.dumps([digest, *key], separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(self._signature(payload) + payload).decode().rstrip("=")
 
+    def page(
+        self, rows: Sequence[Mapping[str, Any]], limit: int, filters: str, *members: str
+    ) -> dict[str, Any]:
+        """The first ``limit`` rows; where there are more, a token of the last one's ``members``."""
+        token = None
+        if len(rows) > limit:
+            token = self.encode([_as_text(rows[limit - 1][member]) for member in members], filters)
+        return {"items": rows[:limit], "next_page_token": token}
+
     def decode(self, token: str, filters: str) -> list[str]:
         """The key behind which the page begins; refuses a token of other filters or of nobody."""
         try:
@@ -82,6 +93,10 @@ class PageTokens:
         if digest != hashlib.sha256(filters.encode()).hexdigest()[:16]:
             raise _refused()
         return [str(part) for part in key]
+
+
+def _as_text(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _refused() -> BadRequest:

@@ -64,7 +64,7 @@ class NodesFace:
             after = self._after(query, filters)
             rows = repository.tokens_after(session, tenant_id, after, query.limit + 1)
             shown = [service.shown_token(row) for row in rows]
-        return self._page(shown, query.limit, filters)
+        return json_response(self._tokens.page(shown, query.limit, filters, "id"))
 
     def get_token(self, tenant_id: str, token_id: str) -> Response:
         """One enrolment token of a tenant."""
@@ -111,7 +111,7 @@ class NodesFace:
             held = repository.running_leases(session, [row.id for row in rows])
             time = repository.time(session)
             shown = [self._shown(row, held.get(row.id), self._heartbeats.of(row, time)) for row in rows]
-        return self._page(shown, query.limit, filters)
+        return json_response(self._tokens.page(shown, query.limit, filters, "id"))
 
     def get_node(self, tenant_id: str, node_id: str) -> Response:
         """One node of a tenant, with its inventory."""
@@ -238,10 +238,6 @@ class NodesFace:
 
     def _after(self, query: PageQuery, filters: str) -> str:
         return self._tokens.decode(query.page_token, filters)[0] if query.page_token else ""
-
-    def _page(self, rows: Sequence[dict[str, Any]], limit: int, filters: str) -> Response:
-        token = self._tokens.encode([rows[limit - 1]["id"]], filters) if len(rows) > limit else None
-        return json_response({"items": rows[:limit], "next_page_token": token})
 
 
 async def _face(request: Request) -> NodesFace:

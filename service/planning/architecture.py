@@ -26,17 +26,21 @@ from service.planning.layers import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Layers that repeat together: the unit of recomputation and of a pipeline stage."""
+    """Layers that repeat together: the unit of recomputation and of a pipeline stage.
+
+    A block that is ``reused`` takes the weights of an earlier block of the same layers.
+    """
 
     kind: ClassVar[Literal["block"]] = "block"
     layers: tuple[SimpleLayer, ...]
+    reused: bool = False
     count: int = 1
 
     def tensors(self) -> Iterator[tuple[Tensor, int]]:
         """The tensors of one repetition, each with how often it occurs there."""
         for layer in self.layers:
             for tensor in layer.tensors():
-                yield tensor, layer.count
+                yield tensor._replace(stored=not self.reused), layer.count
 
 
 Layer: TypeAlias = SimpleLayer | Block

@@ -34,7 +34,8 @@ class Tensor(NamedTuple):
     """One learned tensor of a layer.
 
     ``multiplied`` is the share of tokens that multiply with it: 1 for a weight matrix, experts per
-    token over experts for an expert, 0 for biases, norms and look-up tables.
+    token over experts for an expert, 0 for biases, norms and look-up tables. One that is not
+    ``stored`` is the tensor of an earlier layer: it is multiplied again but takes no room.
     """
 
     name: str
@@ -42,11 +43,17 @@ class Tensor(NamedTuple):
     split: Split
     multiplied: float = 0.0
     active: float = 1.0
+    stored: bool = True
+
+    @property
+    def elements(self) -> int:
+        """Number of elements that are multiplied."""
+        return math.prod(self.shape)
 
     @property
     def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
+        """Number of elements that are stored."""
+        return self.elements if self.stored else 0
 
 
 def matrix(name: str, rows: int, columns: int, split: Split = Split.NONE) -> Tensor:
@@ -66,7 +73,11 @@ class Attention:
 
     ``cross_size`` is the width of the other sequence that keys and values are read from
     (cross-attention). ``query_key_norm`` is a norm over each head (``head``) or over the whole
-    projection (``projection``). ``dropout`` says that attention weights and output pass a dropout.
+    projection (``projection``). ``key_value`` says where keys and values come from: projections of
+    their own, the keys serving as values too (``key_as_value``), or an earlier layer whose keys and
+    values are read again (``shared``: neither projections nor a cache). ``sinks`` is one learned score
+    a head, ``gate`` a projection that scales the output by element or by head. ``dropout`` says that
+    attention weights and output pass a dropout.
     """
 
     kind: ClassVar[Literal["attention"]] = "attention"
@@ -74,37 +85,71 @@ class Attention:
     query_heads: int
     key_value_heads: int
     head_size: int
+    value_head_size: int | None = None
+    output_size: int | None = None
     causal: bool = True
     window_tokens: int | None = None
     cross_size: int | None = None
+    key_value: Literal["own", "key_as_value", "shared"] = "own"
     query_key_value_bias: bool = False
+    key_bias: bool = True
     output_bias: bool = False
     query_key_norm: Literal["none", "head", "projection"] = "none"
+    query_key_norm_shift: bool = False
+    gate: Literal["none", "head", "element"] = "none"
+    gate_bias: bool = False
+    output_norm: bool = False
+    sinks: bool = False
     dropout: bool = False
     count: int = 1
 
     def tensors(self) -> Iterator[Tensor]:
-        """Projections, their biases and norms."""
+        """Projections, their biases and norms, sinks and gate."""
         query = self.query_heads * self.head_size
-        key_value = self.key_value_heads * self.head_size
+        value_size = self.value_head_size or self.head_size
+        gathered = self.query_heads * value_size
+        key = self.key_value_heads * self.head_size
+        value = self.key_value_heads * value_size
         source = self.cross_size or self.hidden_size
+        projects_key = self.key_value != "shared"
+        projects_value = self.key_value == "own"
         yield matrix("query", self.hidden_size, query, Split.COLUMN)
-        yield matrix("key", source, key_value, Split.COLUMN)
-        yield matrix("value", source, key_value, Split.COLUMN)
-        yield matrix("output", query, self.hidden_size, Split.ROW)
-        yield from vectors(self.query_key_value_bias, "query_bias", query, Split.COLUMN)
-        yield from vectors(self.query_key_value_bias, "key_bias", key_value, Split.COLUMN)
-        yield from vectors(self.query_key_value_bias, "value_bias", key_value, Split.COLUMN)
-        yield from vectors(self.output_bias, "output_bias", self.hidden_size)
+        if projects_key:
+            yield matrix("key", source, key, Split.COLUMN)
+        if projects_value:
+            yield matrix("value", source, value, Split.COLUMN)
+        width = self.output_size or self.hidden_size
+        yield matrix("output", gathered, width, Split.ROW)
+        biased = self.query_key_value_bias
+        yield from vectors(biased, "query_bias", query, Split.COLUMN)
+        yield from vectors(biased and self.key_bias and projects_key, "key_bias", key, Split.COLUMN)
+        yield from vectors(biased and projects_value, "value_bias", value, Split.COLUMN)
+        yield from vectors(self.output_bias, "output_bias", width)
+        yield from self._norms(query, key if projects_key else 0)
+        yield from vectors(self.output_norm, "output_norm", gathered)
+        yield from vectors(self.sinks, "sinks", self.query_heads, Split.COLUMN)
+        if self.gate != "none":
+            gates = gathered if self.gate == "element" else self.query_heads
+            yield matrix("gate", self.hidden_size, gates, Split.COLUMN)
+            yield from vectors(self.gate_bias, "gate_bias", gates, Split.COLUMN)
+
+    def _norms(self, query: int, key: int) -> Iterator[Tensor]:
+        if self.query_key_norm == "none":
+            return
         whole = self.query_key_norm == "projection"
-        normed = self.query_key_norm != "none"
-        yield from vectors(normed, "query_norm", query if whole else self.head_size)
-        yield from vectors(normed, "key_norm", key_value if whole else self.head_size)
+        for name, size in (("query_norm", query), ("key_norm", key)):
+            width = size if whole else min(size, self.head_size)
+            yield from vectors(width > 0, name, width)
+            yield from vectors(width > 0 and self.query_key_norm_shift, f"{name}_shift", width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentAttention:
-    """Multi-head latent attention: keys and values are rebuilt from one compressed vector."""
+    """Multi-head latent attention: keys and values are rebuilt from one compressed vector.
+
+    ``index_heads`` and ``index_head_size`` describe the small scorer of sparse attention, which picks
+    ``index_tokens`` tokens for each query and keeps one key of ``index_head_size`` a token.
+    """
 
     kind: ClassVar[Literal["latent_attention"]] = "latent_attention"
     hidden_size: int
@@ -114,13 +159,19 @@ class LatentAttention:
     rotary_head_size: int
     plain_head_size: int
     value_head_size: int
+    window_tokens: int | None = None
+    index_heads: int | None = None
+    index_head_size: int | None = None
+    index_tokens: int | None = None
+    gate: Literal["none", "head", "element"] = "none"
     bias: bool = False
     count: int = 1
 
     def tensors(self) -> Iterator[Tensor]:
-        """Down- and up-projections of query and key-value, with the norms between them."""
+        """Down- and up-projections of query and key-value, the norms between them, and the scorer."""
         query = self.query_heads * (self.rotary_head_size + self.plain_head_size)
         rebuilt = self.query_heads * (self.plain_head_size + self.value_head_size)
+        gathered = self.query_heads * self.value_head_size
         compressed = self.key_value_rank + self.rotary_head_size
         if self.query_rank is None:
             yield matrix("query", self.hidden_size, query, Split.COLUMN)
@@ -133,13 +184,32 @@ class LatentAttention:
         yield from vectors(self.bias, "key_value_down_bias", compressed)
         yield Tensor("key_value_norm", (self.key_value_rank,), Split.NONE)
         yield matrix("key_value_up", self.key_value_rank, rebuilt, Split.COLUMN)
-        yield matrix("output", self.query_heads * self.value_head_size, self.hidden_size, Split.ROW)
+        yield matrix("output", gathered, self.hidden_size, Split.ROW)
         yield from vectors(self.bias, "output_bias", self.hidden_size)
+        if self.gate != "none":
+            gates = gathered if self.gate == "element" else self.query_heads
+            yield matrix("gate", self.hidden_size, gates, Split.COLUMN)
+        yield from self._scorer()
+
+    def _scorer(self) -> Iterator[Tensor]:
+        if self.index_heads is None or self.index_head_size is None:
+            return
+        source = self.query_rank or self.hidden_size
+        yield matrix("index_query", source, self.index_heads * self.index_head_size)
+        yield matrix("index_key", self.hidden_size, self.index_head_size)
+        yield Tensor("index_key_norm", (self.index_head_size,), Split.NONE)
+        yield Tensor("index_key_norm_shift", (self.index_head_size,), Split.NONE)
+        yield matrix("index_weight", self.hidden_size, self.index_heads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearAttention:
-    """Attention with a fixed-size state under the gated delta rule."""
+    """Attention with a fixed-size state.
+
+    ``rule`` is how the state forgets: ``gated_delta`` one decay a head (Yang et al. 2024),
+    ``channel_delta`` one a channel, from a projection of ``gate_rank`` (none: a full one), as the output
+    gate (Kimi Linear 2025), ``fixed`` by a constant of the head, without convolution (MiniMax-01 2025).
+    """
 
     kind: ClassVar[Literal["linear_attention"]] = "linear_attention"
     hidden_size: int
@@ -148,24 +218,46 @@ class LinearAttention:
     key_head_size: int
     value_head_size: int
     convolution_width: int
+    rule: Literal["gated_delta", "channel_delta", "fixed"] = "gated_delta"
+    gate_rank: int | None = None
     count: int = 1
 
     def tensors(self) -> Iterator[Tensor]:
         """Projections of query, key, value, output gate, decay and step, and the short convolution."""
         key = self.key_heads * self.key_head_size
         value = self.value_heads * self.value_head_size
-        yield matrix("query_key_value_gate", self.hidden_size, 2 * key + 2 * value, Split.COLUMN)
-        yield matrix("step_and_decay", self.hidden_size, 2 * self.value_heads, Split.COLUMN)
+        yield matrix("query_key_value", self.hidden_size, 2 * key + value, Split.COLUMN)
+        yield matrix("output", value, self.hidden_size, Split.ROW)
+        if self.rule == "fixed":
+            yield matrix("gate", self.hidden_size, value, Split.COLUMN)
+            yield Tensor("norm", (value,), Split.COLUMN)
+            return
         yield Tensor("convolution", (2 * key + value, self.convolution_width), Split.COLUMN)
         yield Tensor("decay", (self.value_heads,), Split.COLUMN)
-        yield Tensor("step_bias", (self.value_heads,), Split.COLUMN)
         yield Tensor("norm", (self.value_head_size,), Split.NONE)
-        yield matrix("output", value, self.hidden_size, Split.ROW)
+        if self.rule == "gated_delta":
+            yield matrix("gate", self.hidden_size, value, Split.COLUMN)
+            yield matrix("step_and_decay", self.hidden_size, 2 * self.value_heads, Split.COLUMN)
+            yield Tensor("step_bias", (self.value_heads,), Split.COLUMN)
+            return
+        yield matrix("step", self.hidden_size, self.value_heads, Split.COLUMN)
+        yield Tensor("step_bias", (key,), Split.COLUMN)
+        for name, width in (("forget", key), ("gate", value)):
+            if self.gate_rank is None:
+                yield matrix(name, self.hidden_size, width, Split.COLUMN)
+            else:
+                yield matrix(f"{name}_down", self.hidden_size, self.gate_rank)
+                yield matrix(f"{name}_up", self.gate_rank, width, Split.COLUMN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateSpace:
-    """Selective state space: Mamba 1 (``time_step_rank`` given) or Mamba 2 (``heads`` given)."""
+    """Selective state space: Mamba 1 (``time_step_rank``), Mamba 2 (``heads``), RG-LRU (``gate_blocks``).
+
+    ``state_norms`` says that Mamba 1 normalizes step, input and output of its state, ``gated_norm``
+    that Mamba 2 normalizes what its gate has passed. ``gate_blocks`` is the number of diagonal blocks in
+    the two gates of a real-gated linear recurrent unit (De et al. 2024), whose ``state_size`` is 1.
+    """
 
     kind: ClassVar[Literal["state_space"]] = "state_space"
     hidden_size: int
@@ -174,18 +266,22 @@ class StateSpace:
     convolution_width: int
     time_step_rank: int | None = None
     heads: int | None = None
+    gate_blocks: int | None = None
     groups: int = 1
+    state_norms: bool = False
+    gated_norm: bool = True
     convolution_bias: bool = True
     projection_bias: bool = False
     count: int = 1
 
     def tensors(self) -> Iterator[Tensor]:
         """Input and output projections, short convolution, transition, skip and step."""
-        if (self.heads is None) == (self.time_step_rank is None):
+        if sum(given is not None for given in (self.heads, self.time_step_rank, self.gate_blocks)) != 1:
             raise PlanningError(
                 "STATE_SPACE_VERSION",
                 "",
-                "a state_space layer has either time_step_rank (Mamba 1) or heads (Mamba 2)",
+                "a state_space layer has one of time_step_rank (Mamba 1), heads (Mamba 2) and"
+                " gate_blocks (RG-LRU)",
             )
         states = self.groups * self.state_size
         yield from self._projections(states)
@@ -196,32 +292,47 @@ class StateSpace:
         yield from vectors(self.projection_bias, "output_bias", self.hidden_size)
 
     def _projections(self, states: int) -> Iterator[Tensor]:
+        width = 2 * self.inner_size
         if self.heads:
-            width = 2 * self.inner_size + 2 * states + self.heads
+            width += 2 * states + self.heads
             for name in ("transition", "skip", "step_bias"):
                 yield Tensor(name, (self.heads,), Split.COLUMN)
-            yield Tensor("norm", (self.inner_size,), Split.COLUMN)
+            yield from vectors(self.gated_norm, "norm", self.inner_size, Split.COLUMN)
+        elif self.gate_blocks:
+            side = self.inner_size // self.gate_blocks
+            for name in ("input_gate", "recurrence_gate"):
+                shape = (self.gate_blocks, side, side)
+                # Each token meets one block per channel, so all of the blocks are multiplied once.
+                yield Tensor(name, shape, Split.COLUMN, multiplied=1.0)
+                yield Tensor(f"{name}_bias", (self.inner_size,), Split.COLUMN)
+            yield Tensor("recurrence", (self.inner_size,), Split.COLUMN)
         else:
             rank = self.time_step_rank or 0
-            width = 2 * self.inner_size
             yield matrix("state_projection", self.inner_size, rank + 2 * states, Split.ROW)
             yield matrix("step", rank, self.inner_size, Split.COLUMN)
             yield Tensor("step_bias", (self.inner_size,), Split.COLUMN)
             yield Tensor("transition", (self.inner_size, self.state_size), Split.COLUMN)
             yield Tensor("skip", (self.inner_size,), Split.COLUMN)
+            yield from vectors(self.state_norms, "state_norms", rank + 2 * states)
         yield matrix("input", self.hidden_size, width, Split.COLUMN)
         yield from vectors(self.projection_bias, "input_bias", width, Split.COLUMN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedForward:
-    """Two matrices with an activation between them; ``gated`` adds a third beside the first."""
+    """Two matrices with an activation between them; ``gated`` adds a third beside the first.
+
+    ``inner_norm`` is a norm in front of the last matrix, ``activation_parameters`` the learned scalars
+    of the activation function.
+    """
 
     kind: ClassVar[Literal["feed_forward"]] = "feed_forward"
     hidden_size: int
     inner_size: int
     gated: bool = False
     bias: bool = False
+    inner_norm: bool = False
+    activation_parameters: int = 0
     dropout: bool = False
     count: int = 1
 
@@ -232,11 +343,17 @@ class FeedForward:
             yield from vectors(self.bias, f"{name}_bias", self.inner_size, Split.COLUMN)
         yield matrix("down", self.inner_size, self.hidden_size, Split.ROW)
         yield from vectors(self.bias, "down_bias", self.hidden_size)
+        yield from vectors(self.inner_norm, "inner_norm", self.inner_size, Split.COLUMN)
+        yield from vectors(self.activation_parameters > 0, "activation", self.activation_parameters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureOfExperts:
-    """A router over ``expert_count`` feed-forwards, with an optional expert that every token takes."""
+    """A router over ``expert_count`` feed-forwards, with an optional expert that every token takes.
+
+    ``latent_size`` is the width that tokens are projected to for the routed experts and back
+    (LatentMoE), ``router_scales`` the learned scales of the router's input and of its answers.
+    """
 
     kind: ClassVar[Literal["mixture_of_experts"]] = "mixture_of_experts"
     hidden_size: int
@@ -246,7 +363,10 @@ class MixtureOfExperts:
     gated: bool = True
     bias: bool = False
     router_bias: bool = False
+    router_scales: bool = False
+    latent_size: int | None = None
     shared_inner_size: int | None = None
+    shared_bias: bool = False
     shared_gate: bool = False
     count: int = 1
 
@@ -257,18 +377,26 @@ class MixtureOfExperts:
                 "EXPERTS_PER_TOKEN", "/experts_per_token", "experts_per_token exceeds expert_count"
             )
         share = self.experts_per_token / self.expert_count
+        width = self.latent_size or self.hidden_size
         yield matrix("router", self.hidden_size, self.expert_count)
         yield from vectors(self.router_bias, "router_bias", self.expert_count)
+        yield from vectors(self.router_scales, "router_scales", self.hidden_size + self.expert_count)
+        if self.latent_size is not None:
+            yield matrix("latent_down", self.hidden_size, self.latent_size)
+            yield matrix("latent_up", self.latent_size, self.hidden_size)
         up = ("gate", "up") if self.gated else ("up",)
         for name in (*up, "down"):
-            shape = (self.expert_count, self.hidden_size, self.expert_inner_size)
+            shape = (self.expert_count, width, self.expert_inner_size)
             yield Tensor(f"expert_{name}", shape, Split.EXPERT, multiplied=share, active=share)
             if self.bias:
-                width = self.hidden_size if name == "down" else self.expert_inner_size
-                yield Tensor(f"expert_{name}_bias", (self.expert_count, width), Split.EXPERT, active=share)
+                size = width if name == "down" else self.expert_inner_size
+                yield Tensor(f"expert_{name}_bias", (self.expert_count, size), Split.EXPERT, active=share)
         if self.shared_inner_size is not None:
             shared = FeedForward(
-                hidden_size=self.hidden_size, inner_size=self.shared_inner_size, gated=self.gated
+                hidden_size=self.hidden_size,
+                inner_size=self.shared_inner_size,
+                gated=self.gated,
+                bias=self.shared_bias,
             )
             for tensor in shared.tensors():
                 yield tensor._replace(name=f"shared_{tensor.name}")

@@ -28,18 +28,36 @@ class AttentionLayer(Input):
     """As many as query heads (MHA), fewer (GQA) or 1 (MQA)."""
     head_size: Size
     """Width of a head."""
+    value_head_size: Size | MISSING = MISSING
+    """Width of a head's value; absent where it is that of the head."""
+    output_size: Size | MISSING = MISSING
+    """Width of the output; absent where it is that of the input."""
     causal: bool = True
     """Whether a token sees only the tokens before it."""
     window_tokens: Size | MISSING = MISSING
     """Tokens of the sliding window; absent without one."""
     cross_size: Size | MISSING = MISSING
     """Width of the other sequence that keys and values are read from; absent for self-attention."""
+    key_value: Literal["own", "key_as_value", "shared"] = "own"
+    """Where keys and values come from: own projections, keys as values too, or an earlier layer."""
     query_key_value_bias: bool = False
     """Whether a learned vector is added to queries, keys and values."""
+    key_bias: bool = True
+    """Whether keys are among them."""
     output_bias: bool = False
     """Whether a learned vector is added to the output."""
     query_key_norm: Literal["none", "head", "projection"] = "none"
     """Norm of queries and keys, over each head or over the whole projection."""
+    query_key_norm_shift: bool = False
+    """Whether that norm has a shift beside its scale."""
+    gate: Literal["none", "head", "element"] = "none"
+    """Projection that scales the output, by head or by element."""
+    gate_bias: bool = False
+    """Whether a learned vector is added to the gate."""
+    output_norm: bool = False
+    """Whether a norm stands in front of the output projection."""
+    sinks: bool = False
+    """Whether each head has a learned score that no token answers to."""
     dropout: bool = False
     """Whether attention weights and output pass a dropout in training."""
     count: Repeats = 1
@@ -62,12 +80,22 @@ class LatentAttentionLayer(Input):
     """Width of a head's part that does not."""
     value_head_size: Size
     """Width of a head's value."""
+    window_tokens: Size | MISSING = MISSING
+    """Tokens of the sliding window; absent without one."""
+    index_heads: Size | MISSING = MISSING
+    """Heads of the scorer that picks tokens; absent where every token is read."""
+    index_head_size: Size | MISSING = MISSING
+    """Width of the scorer's heads, and of the one key that it keeps a token."""
+    index_tokens: Size | MISSING = MISSING
+    """Tokens that the scorer picks for each query."""
+    gate: Literal["none", "head", "element"] = "none"
+    """Projection that scales the output, by head or by element."""
     bias: Bias = False
     count: Repeats = 1
 
 
 class LinearAttentionLayer(Input):
-    """Attention with a state of fixed size under the gated delta rule."""
+    """Attention with a state of fixed size under a rule of forgetting."""
 
     kind: Literal["linear_attention"]
     hidden_size: HiddenSize
@@ -81,11 +109,15 @@ class LinearAttentionLayer(Input):
     """Width of a value."""
     convolution_width: Size
     """Tokens that the short convolution sees."""
+    rule: Literal["gated_delta", "channel_delta", "fixed"] = "gated_delta"
+    """How the state forgets: a decay for each head, for each channel, or a constant."""
+    gate_rank: Size | MISSING = MISSING
+    """Width inside the projections of forget and output gate; absent where they are full."""
     count: Repeats = 1
 
 
 class StateSpaceLayer(Input):
-    """Selective state space: Mamba 1 with `time_step_rank`, Mamba 2 with `heads`."""
+    """Selective state space: Mamba 1 (`time_step_rank`), Mamba 2 (`heads`), RG-LRU (`gate_blocks`)."""
 
     kind: Literal["state_space"]
     hidden_size: HiddenSize
@@ -99,8 +131,14 @@ class StateSpaceLayer(Input):
     """Width of the compressed time step; only Mamba 1 has it."""
     heads: Size | MISSING = MISSING
     """Heads; only Mamba 2 has them."""
+    gate_blocks: Size | MISSING = MISSING
+    """Diagonal blocks of the two gates; only RG-LRU has them."""
     groups: Size = 1
     """Groups of heads that share their state's input and output."""
+    state_norms: bool = False
+    """Whether Mamba 1 normalizes step, input and output of its state."""
+    gated_norm: bool = True
+    """Whether Mamba 2 normalizes what its gate has passed."""
     convolution_bias: bool = True
     """Whether a learned vector is added to the convolution."""
     projection_bias: bool = False
@@ -118,6 +156,10 @@ class FeedForwardLayer(Input):
     gated: bool = False
     """Whether a third matrix gates the second."""
     bias: Bias = False
+    inner_norm: bool = False
+    """Whether a norm stands in front of the last matrix."""
+    activation_parameters: Annotated[int, Field(ge=0, le=1000)] = 0
+    """Learned scalars of the activation function."""
     dropout: bool = False
     """Whether the output passes a dropout in training."""
     count: Repeats = 1
@@ -139,8 +181,14 @@ class MixtureOfExpertsLayer(Input):
     bias: Bias = False
     router_bias: bool = False
     """Whether a learned vector is added to the router."""
+    router_scales: bool = False
+    """Whether the router's input and its answers have learned scales."""
+    latent_size: Size | MISSING = MISSING
+    """Width that tokens are projected to for the routed experts; absent where they keep theirs."""
     shared_inner_size: Size | MISSING = MISSING
     """Inner width of the expert that every token takes; absent without one."""
+    shared_bias: bool = False
+    """Whether learned vectors are added in the shared expert."""
     shared_gate: bool = False
     """Whether the shared expert has a gate of its own."""
     count: Repeats = 1
@@ -262,6 +310,8 @@ class BlockLayer(Input):
     kind: Literal["block"]
     layers: Annotated[list[SimpleLayer], Field(min_length=1, max_length=100)]
     """Layers of one block, in order."""
+    reused: bool = False
+    """Whether it takes the weights of an earlier block of the same layers."""
     count: Repeats = 1
 
 
@@ -355,7 +405,7 @@ def _planned_layer(shape: Layer | SimpleLayer) -> planning.Layer:
     layer: planning.Layer
     if isinstance(shape, BlockLayer):
         layers = tuple(_planned_layer(inner) for inner in shape.layers)
-        layer = planning.Block(layers=layers, count=shape.count)  # type: ignore[arg-type]
+        layer = planning.Block(layers=layers, **_members(shape))  # type: ignore[arg-type]
     else:
         layer = _PLANNED[shape.kind](**_members(shape))
     return layer

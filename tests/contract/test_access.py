@@ -7,7 +7,8 @@ import pytest
 
 from service.examples import EXAMPLES
 from service.kit.credentials import id_of
-from tests.applications import ask_job, bearing, store_result
+from tests.applications import TENANT, Callers, ask_job, attach, bearing, store_result
+from tests.conftest import Client
 from tests.contract.credentials import OF_NODES, content_digest, lease_of, sent
 from tests.contract.test_document import NOUNS, OPERATIONS
 
@@ -36,9 +37,25 @@ def request(callers, name, credential=None, row=None):
     return callers.client.request(method.upper(), url, content=body, headers=headers)
 
 
+@pytest.fixture(scope="class")
+def callers_of_all(app, databases_of):
+    """Callers of one application that the tests of a class share."""
+    maker = databases_of("sqlite")
+    database = maker.loaded()
+    attach(app, database, TENANT)
+    callers = Callers(app, database)
+    callers.client = Client(app)
+    yield callers
+    callers.client.close()
+    maker.dispose()
+
+
 @pytest.mark.parametrize("name", SCOPES)
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 class TestEveryOperation:
+    @pytest.fixture
+    def callers(self, callers_of_all):
+        return callers_of_all
+
     def test_wants_credentials(self, callers, name):
         refused = request(callers, name)
         assert (refused.status_code, refused.json()["code"]) == (401, "CREDENTIALS_REQUIRED")

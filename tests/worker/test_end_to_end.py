@@ -22,7 +22,7 @@ SERVING = re.compile(r"serving on http://127\.0\.0\.1:(\d+)")
 IRONLAW = [sys.executable, "-m", "tests.worker.served"]
 
 
-def until(condition, seconds=20.0):
+def until(condition, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not come to that"

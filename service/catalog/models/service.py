@@ -32,7 +32,8 @@ def read_config(body: ModelImport) -> ReadConfig:
     document = body.model_dump(mode="json", exclude={"config"})
     architecture = Architecture.model_validate(from_planning(imported.architecture))
     document["architecture"] = architecture.model_dump(mode="json")
-    document["context_tokens"] = imported.context_tokens
+    if imported.context_tokens is not None:
+        document["context_tokens"] = imported.context_tokens
     warnings: list[AnswerWarning] = [
         {
             "code": "CONFIG_DEFAULT_USED",

@@ -12,6 +12,7 @@ from service.planning.errors import PlanningError
 from service.planning.layers import (
     Linear,
     MixtureOfExperts,
+    SimpleLayer,
     Split,
     Tensor,
 )
@@ -134,6 +135,23 @@ def _block_profile(block: Block) -> BlockProfile:
     return BlockProfile(block.count, *sizes, block_activations(block), _width(block))
 
 
+def _block_profiles(blocks: tuple[Block, ...]) -> tuple[BlockProfile, ...]:
+    """One profile a block in order; blocks of the same content are worked out once."""
+    known = {(block.layers, block.reused): _block_profile(block) for block in _distinct(blocks)}
+    return tuple(known[block.layers, block.reused]._replace(repeats=block.count) for block in blocks)
+
+
+def _distinct(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Blocks of the same content as one: a hybrid of a hundred layers has three or four of them."""
+    counts: dict[tuple[tuple[SimpleLayer, ...], bool], int] = {}
+    for block in blocks:
+        content = block.layers, block.reused
+        counts[content] = counts.get(content, 0) + block.count
+    return tuple(
+        Block(layers=layers, reused=reused, count=count) for (layers, reused), count in counts.items()
+    )
+
+
 def _is_loose(layer: Layer) -> bool:
     """Whether this is no unit of depth: what stands outside blocks and is a matrix or less."""
     if isinstance(layer, Block):
@@ -155,7 +173,8 @@ def profile_of(architecture: Architecture) -> Profile:
     deep = tuple(block for layer, block in placed if not _is_loose(layer))
     if sum(block.count for block in deep) > MOST_BLOCKS:
         raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
-    profiles = tuple(_block_profile(block) for block in deep)
+    profiles = _block_profiles(deep)
+    blocks, deep, loose = _distinct(blocks), _distinct(deep), _distinct(loose)
     tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
     singles = [profile for profile in profiles for _ in range(profile.repeats)]
     table = architecture.embeddings
@@ -205,7 +224,7 @@ def profile_of(architecture: Architecture) -> Profile:
         + sum(block_activations(block).whole_elements * block.count for block in loose),
         embedding_mask_bytes=float(table.size) if table and table.dropout else 0.0,
         matmul_flops_per_token=head_flops
-        + sum(2.0 * tensor.size * tensor.multiplied * n for tensor, n in tensors),
+        + sum(2.0 * tensor.elements * tensor.multiplied * n for tensor, n in tensors),
         head_flops_per_token=sum(2.0 * head.input_size * head.output_size for head in language_heads),
         attention=attention,
         quantisable_parameters=sum(

@@ -4,10 +4,12 @@ from pathlib import Path
 import pytest
 
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import import_config
+from service.planning.formats.huggingface import FAMILIES, import_config
 from service.planning.profile import profile_of
 
-COUNTED = json.loads((Path(__file__).parents[2] / "oracles" / "parameter_counts.json").read_text())["cases"]
+ORACLES = Path(__file__).parents[2] / "oracles"
+COUNTED = json.loads((ORACLES / "parameter_counts.json").read_text())["cases"]
+WALK = json.loads((ORACLES / "decoder_walk.json").read_text())
 LLAMA = {
     "model_type": "llama",
     "architectures": ["LlamaForCausalLM"],
@@ -19,11 +21,19 @@ LLAMA = {
 }
 
 
-@pytest.mark.parametrize("case", COUNTED, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", [*COUNTED, *WALK["cases"]], ids=lambda case: case["name"])
 def test_parameters_are_counted_as_pytorch_counts_them(case):
     imported = import_config(case["config"])
     assert imported.class_name == case["config"]["architectures"][0]
     assert profile_of(imported.architecture).parameter_count == case["parameter_count"]
+
+
+def test_every_type_that_is_said_to_be_imported_is():
+    """The walk over the registry of transformers says which types are imported; the rest is refused."""
+    for model_type, found in WALK["types"].items():
+        assert (model_type in FAMILIES) == found["imported"], model_type
+    counted = [case["config"]["model_type"] for case in WALK["cases"]]
+    assert {counted.count(name) for name, found in WALK["types"].items() if found["imported"]} <= {4, 5, 6}
 
 
 def test_active_parameters_of_experts():

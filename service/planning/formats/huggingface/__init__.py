@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from service.planning.architecture import Architecture
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import bert, decoders
+from service.planning.formats.huggingface import bert, families
 from service.planning.formats.huggingface.reader import ConfigReader, Family
 
-FAMILIES: Mapping[str, Family] = {**decoders.FAMILIES, **bert.FAMILIES}
+FAMILIES: Mapping[str, Family] = {**families.FAMILIES, **bert.FAMILIES}
 
 
 class ImportedModel(NamedTuple):
@@ -32,6 +32,7 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
 
     Raises :class:`PlanningError` whose pointer names the field at fault inside the configuration.
     """
+    config = _text_of(config)
     model_type = _model_type(config)
     family = FAMILIES.get(model_type)
     if family is None:
@@ -40,9 +41,9 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
             "MODEL_TYPE_UNKNOWN", "/model_type", f"this model_type is not known; known are {known}"
         )
     class_suffix = _class_suffix(config, family)
-    reader = ConfigReader(config, family.defaults)
+    reader = ConfigReader(config, family.defaults, family.names)
     architecture = family.build(reader, class_suffix)
-    context_tokens = reader.size(family.context_field)
+    context_tokens = reader.optional_size(family.context_field) if family.context_field else None
     defaulted = list(reader.defaulted)
     if "architectures" not in config:
         defaulted.append("architectures")
@@ -55,6 +56,18 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
         context_tokens=context_tokens,
         defaulted=tuple(dict.fromkeys(defaulted)),
     )
+
+
+def _text_of(config: Mapping[str, object]) -> Mapping[str, object]:
+    """The text part of a multimodal configuration whose first class is that of the text model."""
+    text, names = config.get("text_config"), config.get("architectures")
+    if not isinstance(text, Mapping) or not isinstance(names, list) or not names:
+        return config
+    family = families.FAMILIES.get(str(text.get("model_type")))
+    known = [family.prefix + suffix for suffix in family.classes] if family else []
+    if names[0] not in known:
+        return config
+    return {**text, "architectures": names}
 
 
 def _model_type(config: Mapping[str, object]) -> str:

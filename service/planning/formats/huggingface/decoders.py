@@ -1,31 +1,165 @@
-"""Decoder families: GPT-2, and the pre-norm decoders that descend from Llama."""
+"""Decoder-only text models: one reader for all families, steered by their descriptions in ``families``."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
-from service.planning.architecture import Architecture, Block, Embeddings, Head
-from service.planning.formats.huggingface.reader import (
-    ConfigReader,
-    Family,
-    as_blocks,
-    head_size,
-    invalid,
-)
-from service.planning.layers import Attention, FeedForward, MixtureOfExperts, Normalization, SimpleLayer
-
-_CLASSES = (
-    "ForCausalLM",
-    "Model",
-    "ForSequenceClassification",
-    "ForTokenClassification",
-    "ForQuestionAnswering",
+from service.planning.architecture import Architecture, Embeddings, Head, Layer
+from service.planning.errors import PlanningError
+from service.planning.formats.huggingface import patterns
+from service.planning.formats.huggingface.patterns import Kinds, Sparse
+from service.planning.formats.huggingface.reader import ConfigReader, as_blocks, head_size, invalid
+from service.planning.layers import (
+    Attention,
+    EmbeddingTable,
+    FeedForward,
+    Linear,
+    MixtureOfExperts,
+    Normalization,
+    SimpleLayer,
 )
 
+Switch: TypeAlias = bool | str
+"""A constant, or the field that decides."""
 
-def _heads(reader: ConfigReader, suffix: str, hidden: int, vocabulary: int) -> tuple[Head, ...]:
+Layers: TypeAlias = tuple[SimpleLayer, ...]
+
+SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "hidden_size": ("hidden_size", "n_embd", "d_model"),
+    "num_hidden_layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    "num_attention_heads": ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"),
+    "num_key_value_heads": ("num_key_value_heads", "num_kv_heads"),
+    "head_dim": ("head_dim", "attention_head_dim"),
+    "intermediate_size": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "dff"),
+    "max_position_embeddings": (
+        "max_position_embeddings",
+        "n_positions",
+        "max_seq_len",
+        "model_max_length",
+    ),
+    "layer_types": ("layer_types", "layers_block_type"),
+    "num_experts": ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"),
+    "num_experts_per_tok": (
+        "num_experts_per_tok",
+        "num_experts_per_token",
+        "moe_topk",
+        "moe_k",
+        "top_k_experts",
+    ),
+    "sliding_window": ("sliding_window", "attention_window_size", "window_size"),
+    "attention_dropout": ("attention_dropout", "attn_pdrop", "attention_probs_dropout_prob"),
+    "residual_dropout": (
+        "residual_dropout",
+        "resid_pdrop",
+        "resid_dropout",
+        "hidden_dropout",
+        "hidden_dropout_prob",
+        "dropout",
+    ),
+    "embedding_dropout": (
+        "embedding_dropout",
+        "embd_pdrop",
+        "embed_dropout",
+        "emb_pdrop",
+        "hidden_dropout_prob",
+        "dropout",
+    ),
+}
+"""How families spell the same field."""
+
+
+def turned_on(reader: ConfigReader, switch: Switch) -> bool:
+    """The constant, or what the field says."""
+    return reader.flag(switch) if isinstance(switch, str) else switch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heads:
+    """Biases, norms and gates of a family's attention."""
+
+    bias: Switch = "attention_bias"
+    output_bias: Switch | None = None
+    """None: as ``bias``."""
+    norm: Literal["none", "head", "projection"] = "none"
+    normed: Switch = True
+    norm_shift: bool = False
+    gate: Literal["none", "head", "element"] = "none"
+    gated: Switch = True
+    gate_names: str | None = None
+    """A field that names the gate: true or ``per-head`` by head, else by element."""
+    gate_bias: Switch = False
+    sinks: bool = False
+    output_norm: bool = False
+    key_value_heads: Callable[[ConfigReader, int], int] | None = None
+    """None: as ``num_key_value_heads`` says, else one per query head."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """The expert layout of a family."""
+
+    inner: str = "moe_intermediate_size"
+    layers: Sparse = patterns.always
+    gated: bool = True
+    bias: bool = False
+    router_bias: bool = False
+    shared_size: str | None = None
+    """Field with the width of the shared expert."""
+    shared_count: str | int | None = None
+    """Field with the number of shared experts, each as wide as a routed one."""
+    shared_bias: Switch = False
+    shared_gate: bool = False
+    latent: str | None = None
+
+
+Mixer: TypeAlias = Callable[[ConfigReader, "Decoder", str], Layers]
+"""What mixes tokens in a layer of a kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoder:
+    """One family: what its tensors are, wherever they differ from Llama's."""
+
+    heads: Heads = field(default_factory=Heads)
+    attention: Mixer | None = None
+    """None: attention by heads."""
+    linear: Mixer | None = None
+    """What stands in layers without attention."""
+    kinds: Kinds = patterns.full
+    block: str | Callable[[ConfigReader], str] = "norm mixer norm ffn"
+    """Parts of a layer in order."""
+    blocks: Mapping[str, str] = field(default_factory=dict)
+    """Parts of the layers of one kind, where they differ."""
+    norm: Literal["rms", "layer"] = "rms"
+    norm_learned: Switch = True
+    final_norm: bool = True
+    gated: bool = True
+    inner: Callable[[ConfigReader], int] = lambda reader: reader.size("intermediate_size")
+    bias: Switch = "mlp_bias"
+    inner_norm: bool = False
+    state_norms: bool = False
+    activation_parameters: int = 0
+    experts: Experts | None = None
+    positions: Switch = False
+    """Whether positions are learned."""
+    position_offset: int = 0
+    embedding_norm: Literal["none", "rms", "layer"] = "none"
+    head_bias: Switch = False
+    ties: bool = True
+    """Whether the class follows ``tie_word_embeddings``."""
+    drops: bool = False
+    """Whether outputs and embeddings pass a dropout as their fields say."""
+    parts: Mapping[str, Mixer] = field(default_factory=dict)
+    """Parts of a block beside norm, mixer and ffn, or in place of them."""
+    refused: tuple[str, ...] = ()
+
+
+def _heads(
+    reader: ConfigReader, suffix: str, hidden: int, vocabulary: int, *, bias: bool = False
+) -> tuple[Head, ...]:
     match suffix:
         case "ForCausalLM" | "LMHeadModel":
-            return (Head(kind="language_model", input_size=hidden, output_size=vocabulary),)
+            return (Head(kind="language_model", input_size=hidden, output_size=vocabulary, bias=bias),)
         case "ForSequenceClassification":
             labels = reader.labels()
             return (Head(kind="classifier", input_size=hidden, output_size=labels, per="sequence"),)
@@ -38,317 +172,221 @@ def _heads(reader: ConfigReader, suffix: str, hidden: int, vocabulary: int) -> t
             return ()
 
 
-FeedForwardOfLayer = Callable[[int], FeedForward | MixtureOfExperts]
+def key_value_heads(reader: ConfigReader, heads: int, name: str = "num_key_value_heads") -> int:
+    """Null means one per query head; a field left out means the default of the family, if it has one."""
+    found = reader.optional_size(name)
+    if found is None:
+        return heads
+    if heads % found:
+        spelling = reader.spelling(name)
+        raise invalid(spelling, f"{spelling} does not divide the query heads")
+    return found
 
 
-def _decoder(
-    reader: ConfigReader, suffix: str, attention: list[Attention], feed_forward: FeedForwardOfLayer
+def window_of(reader: ConfigReader, kind: str) -> int | None:
+    """Tokens that a layer of this kind sees; None without a limit."""
+    match kind:
+        case "window":
+            return reader.size("sliding_window")
+        case "chunk":
+            return reader.optional_size("attention_chunk_size")
+        case _:
+            return None
+
+
+def _gate(reader: ConfigReader, heads: Heads) -> Literal["none", "head", "element"]:
+    if heads.gate_names is None:
+        return heads.gate if turned_on(reader, heads.gated) else "none"
+    value = reader.value(heads.gate_names)
+    return "head" if value is True or value == "per-head" else "element"
+
+
+def attention(reader: ConfigReader, family: Decoder, kind: str) -> Layers:
+    """Attention by heads."""
+    heads = family.heads
+    hidden, query = reader.size("hidden_size"), reader.size("num_attention_heads")
+    shared = (heads.key_value_heads or key_value_heads)(reader, query)
+    bias = turned_on(reader, heads.bias)
+    size = reader.optional_size("head_dim")
+    return (
+        Attention(
+            hidden_size=hidden,
+            query_heads=query,
+            key_value_heads=shared,
+            head_size=size or head_size(hidden, query, reader.spelling("num_attention_heads")),
+            window_tokens=window_of(reader, kind),
+            query_key_value_bias=bias,
+            output_bias=bias if heads.output_bias is None else turned_on(reader, heads.output_bias),
+            query_key_norm=heads.norm if turned_on(reader, heads.normed) else "none",
+            query_key_norm_shift=heads.norm_shift and turned_on(reader, heads.normed),
+            gate=_gate(reader, heads),
+            gate_bias=turned_on(reader, heads.gate_bias),
+            sinks=heads.sinks,
+            output_norm=heads.output_norm,
+            dropout=reader.drops("attention_dropout"),
+        ),
+    )
+
+
+def feed_forward(reader: ConfigReader, family: Decoder) -> Layers:
+    """The feed-forward of a dense layer."""
+    return (
+        FeedForward(
+            hidden_size=reader.size("hidden_size"),
+            inner_size=family.inner(reader),
+            gated=family.gated,
+            bias=turned_on(reader, family.bias),
+            inner_norm=family.inner_norm,
+            activation_parameters=family.activation_parameters,
+            dropout=family.drops and reader.drops("residual_dropout"),
+        ),
+    )
+
+
+def experts(reader: ConfigReader, layout: Experts) -> Layers:
+    """The experts of a sparse layer."""
+    inner = reader.size(layout.inner)
+    shared = reader.number(layout.shared_size) if layout.shared_size else 0
+    if isinstance(layout.shared_count, str):
+        shared = inner * reader.number(layout.shared_count)
+    elif layout.shared_count is not None:
+        shared = inner * layout.shared_count
+    return (
+        MixtureOfExperts(
+            hidden_size=reader.size("hidden_size"),
+            expert_count=reader.size("num_experts"),
+            experts_per_token=reader.size("num_experts_per_tok"),
+            expert_inner_size=inner,
+            gated=layout.gated,
+            bias=layout.bias,
+            router_bias=layout.router_bias,
+            latent_size=reader.optional_size(layout.latent) if layout.latent else None,
+            shared_inner_size=shared or None,
+            shared_bias=turned_on(reader, layout.shared_bias) and shared > 0,
+            shared_gate=layout.shared_gate and shared > 0,
+        ),
+    )
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The layers of a model, built once for each kind."""
+
+    reader: ConfigReader
+    family: Decoder
+    norm: Layers
+    known: dict[str, Layers] = field(default_factory=dict)
+
+    def content(self, kind: str, *, sparse: bool) -> Layers:
+        """The parts of one layer."""
+        block = self.family.blocks.get(kind, self.family.block)
+        parts = block(self.reader) if callable(block) else block
+        found: list[SimpleLayer] = []
+        for part in parts.split():
+            found += self._part(part, kind, sparse=sparse)
+        return tuple(found)
+
+    def _part(self, part: str, kind: str, *, sparse: bool) -> Layers:
+        name = f"{part} {kind} {sparse}"
+        if name not in self.known:
+            self.known[name] = self._build(part, kind, sparse=sparse)
+        return self.known[name]
+
+    def _build(self, part: str, kind: str, *, sparse: bool) -> Layers:
+        if part in self.family.parts:
+            return self.family.parts[part](self.reader, self.family, kind)
+        match part:
+            case "norm":
+                return self.norm
+            case "sparse_norm":
+                return self.norm if sparse else ()
+            case "ffn":
+                layout = self.family.experts
+                return experts(self.reader, layout) if sparse and layout else self._dense()
+            case "mixer" if kind in ("linear", "convolution"):
+                return self._linear(kind)
+            case _:
+                return (self.family.attention or attention)(self.reader, self.family, kind)
+
+    def _dense(self) -> Layers:
+        return feed_forward(self.reader, self.family)
+
+    def _linear(self, kind: str) -> Layers:
+        if self.family.linear is None:
+            raise PlanningError(
+                "CONFIG_FIELD_UNSUPPORTED",
+                f"/{self.reader.spelling('layer_types')}",
+                "this family has no layers without attention",
+            )
+        return self.family.linear(self.reader, self.family, kind)
+
+
+def layers_of(reader: ConfigReader, family: Decoder) -> tuple[Layer, ...]:
+    """The layers in order, equal neighbours as one block."""
+    depth = reader.depth("num_hidden_layers")
+    kinds = family.kinds(reader, depth)
+    sparse = family.experts.layers(reader, depth) if family.experts else [False] * depth
+    learned = turned_on(reader, family.norm_learned)
+    norm = Normalization(size=reader.size("hidden_size"), norm=family.norm, learned=learned)
+    parts = _Parts(reader, family, (norm,))
+    built: dict[tuple[str, bool], Layers] = {}
+    for key in dict.fromkeys(zip(kinds, sparse, strict=True)):
+        built[key] = parts.content(key[0], sparse=key[1])
+    blocks = as_blocks([built[key] for key in zip(kinds, sparse, strict=True)])
+    return (*blocks, norm) if family.final_norm else blocks
+
+
+def embeddings_of(reader: ConfigReader, family: Decoder, size: int) -> Embeddings:
+    """The token table, learned positions and the norm over their sum."""
+    positions = reader.size("max_position_embeddings") if turned_on(reader, family.positions) else 0
+    return Embeddings(
+        size=size,
+        vocabulary_size=reader.size("vocab_size"),
+        position_count=positions + family.position_offset if positions else 0,
+        norm=family.embedding_norm,
+        dropout=family.drops and reader.drops("embedding_dropout"),
+    )
+
+
+def assemble(
+    reader: ConfigReader, suffix: str, family: Decoder, layers: tuple[Layer, ...], size: int
 ) -> Architecture:
-    hidden = reader.size("hidden_size")
+    """Tables, layers and heads of a model whose tokens are ``size`` wide."""
     vocabulary = reader.size("vocab_size")
-    norm = Normalization(size=hidden)
-    contents: list[tuple[SimpleLayer, ...]] = [
-        (norm, layer, norm, feed_forward(index)) for index, layer in enumerate(attention)
-    ]
-    heads = _heads(reader, suffix, hidden, vocabulary)
-    tied = suffix == "ForCausalLM" and reader.flag("tie_word_embeddings")
+    bias = turned_on(reader, family.head_bias)
+    heads = _heads(reader, suffix, size, vocabulary, bias=bias)
+    generates = suffix in ("ForCausalLM", "LMHeadModel")
+    tied = generates and family.ties and reader.flag("tie_word_embeddings")
     return Architecture(
-        embeddings=Embeddings(size=hidden, vocabulary_size=vocabulary),
-        layers=(*as_blocks(contents), norm),
+        embeddings=embeddings_of(reader, family, size),
+        layers=layers,
         heads=heads,
         tied=("language_model",) if tied else (),
     )
 
 
-def _attention(
-    reader: ConfigReader,
-    windows: list[int | None],
-    *,
-    bias: bool = False,
-    output_bias: bool = False,
-    query_key_norm: Literal["none", "head"] = "none",
-    head_size_default: int | None = None,
-) -> list[Attention]:
-    """The attention of each layer, which differ by their window only."""
+def build(reader: ConfigReader, suffix: str, family: Decoder) -> Architecture:
+    """The architecture that a configuration of ``family`` describes."""
+    reader.refuse("add_cross_attention", *family.refused)
+    return assemble(reader, suffix, family, layers_of(reader, family), reader.size("hidden_size"))
+
+
+def projected(reader: ConfigReader, suffix: str, family: Decoder) -> Architecture:
+    """OPT: positions as wide as the model, tokens as wide as ``word_embed_proj_dim``, matrices between."""
     hidden = reader.size("hidden_size")
-    heads = reader.size("num_attention_heads")
-    key_value_heads = heads
-    # Null means one per query head; a field left out means the default of the family, if it has one.
-    if "num_key_value_heads" not in reader.config:
-        key_value_heads = reader.defaults.get("num_key_value_heads", heads)
-        if key_value_heads != heads:
-            reader.defaulted.append("num_key_value_heads")
-    elif reader.states("num_key_value_heads"):
-        key_value_heads = reader.size("num_key_value_heads")
-    if heads % key_value_heads:
-        raise invalid("num_key_value_heads", "num_key_value_heads does not divide the query heads")
-    size = reader.optional_size("head_dim") or head_size_default
-    shared = {
-        window: Attention(
-            hidden_size=hidden,
-            query_heads=heads,
-            key_value_heads=key_value_heads,
-            head_size=size or head_size(hidden, heads, "num_attention_heads"),
-            window_tokens=window,
-            query_key_value_bias=bias,
-            output_bias=output_bias,
-            query_key_norm=query_key_norm,
-            dropout=reader.drops("attention_dropout"),
+    narrow = reader.size_or("word_embed_proj_dim", hidden)
+    before = reader.flag("do_layer_norm_before", default=True)
+    layers = layers_of(reader, family)
+    if not before or reader.flag("_remove_final_layer_norm"):
+        layers = layers[:-1]
+    if narrow != hidden:
+        # Positions are as wide as the model, not as the tokens, so their table stands among the layers.
+        positions = reader.size("max_position_embeddings") + family.position_offset
+        family = replace(family, positions=False)
+        layers = (
+            EmbeddingTable(rows=positions, size=hidden),
+            Linear(input_size=narrow, output_size=hidden),
+            *layers,
+            Linear(input_size=hidden, output_size=narrow),
         )
-        for window in set(windows)
-    }
-    return [shared[window] for window in windows]
-
-
-def _no_window(reader: ConfigReader) -> list[int | None]:
-    return [None] * reader.depth("num_hidden_layers")
-
-
-def _window_everywhere(reader: ConfigReader) -> list[int | None]:
-    """Mistral's rule: null is no window, a field left out is the family's."""
-    window: int | None = None
-    if "sliding_window" in reader.config:
-        window = reader.optional_size("sliding_window")
-    elif "sliding_window" in reader.defaults:
-        window = reader.size("sliding_window")
-    return [window] * reader.depth("num_hidden_layers")
-
-
-def _window_in_late_layers(reader: ConfigReader) -> list[int | None]:
-    """Qwen's rule: a switch, and the layers from ``max_window_layers`` on or as listed."""
-    depth = reader.depth("num_hidden_layers")
-    if not reader.flag("use_sliding_window"):
-        return [None] * depth
-    window = reader.size("sliding_window")
-    kinds = reader.config.get("layer_types")
-    if kinds is not None:
-        if not isinstance(kinds, list) or len(kinds) != depth:
-            raise invalid("layer_types", "layer_types must name a kind for every layer")
-        return [window if kind == "sliding_attention" else None for kind in kinds]
-    first = reader.size("max_window_layers")
-    return [window if index >= first else None for index in range(depth)]
-
-
-def _gated(reader: ConfigReader, *, bias: bool = False) -> FeedForward:
-    return FeedForward(
-        hidden_size=reader.size("hidden_size"),
-        inner_size=reader.size("intermediate_size"),
-        gated=True,
-        bias=bias,
-    )
-
-
-def _llama(reader: ConfigReader, suffix: str) -> Architecture:
-    bias = reader.flag("attention_bias")
-    attention = _attention(reader, _no_window(reader), bias=bias, output_bias=bias)
-    gated = _gated(reader, bias=reader.flag("mlp_bias"))
-    return _decoder(reader, suffix, attention, lambda _: gated)
-
-
-def _mistral(reader: ConfigReader, suffix: str) -> Architecture:
-    gated = _gated(reader)
-    return _decoder(reader, suffix, _attention(reader, _window_everywhere(reader)), lambda _: gated)
-
-
-def _mixtral(reader: ConfigReader, suffix: str) -> Architecture:
-    experts = MixtureOfExperts(
-        hidden_size=reader.size("hidden_size"),
-        expert_count=reader.size("num_local_experts"),
-        experts_per_token=reader.size("num_experts_per_tok"),
-        expert_inner_size=reader.size("intermediate_size"),
-    )
-    return _decoder(reader, suffix, _attention(reader, _window_everywhere(reader)), lambda _: experts)
-
-
-def _qwen2(reader: ConfigReader, suffix: str) -> Architecture:
-    gated = _gated(reader)
-    attention = _attention(reader, _window_in_late_layers(reader), bias=True)
-    return _decoder(reader, suffix, attention, lambda _: gated)
-
-
-def _qwen3_attention(reader: ConfigReader, head_size_default: int | None) -> list[Attention]:
-    bias = reader.flag("attention_bias")
-    return _attention(
-        reader,
-        _window_in_late_layers(reader),
-        bias=bias,
-        output_bias=bias,
-        query_key_norm="head",
-        head_size_default=head_size_default,
-    )
-
-
-def _qwen3(reader: ConfigReader, suffix: str) -> Architecture:
-    gated = _gated(reader)
-    return _decoder(reader, suffix, _qwen3_attention(reader, 128), lambda _: gated)
-
-
-def _sparse_feed_forward(reader: ConfigReader, *, shared: bool) -> FeedForwardOfLayer:
-    """Experts in every ``decoder_sparse_step``-th layer that ``mlp_only_layers`` does not list."""
-    dense = _gated(reader)
-    experts = MixtureOfExperts(
-        hidden_size=reader.size("hidden_size"),
-        expert_count=reader.size("num_experts"),
-        experts_per_token=reader.size("num_experts_per_tok"),
-        expert_inner_size=reader.size("moe_intermediate_size"),
-        shared_inner_size=reader.size("shared_expert_intermediate_size") if shared else None,
-        shared_gate=shared,
-    )
-    step = reader.size_or("decoder_sparse_step", 1)
-    listed = reader.indexes("mlp_only_layers")
-    return lambda index: dense if index in listed or (index + 1) % step else experts
-
-
-def _qwen2_moe(reader: ConfigReader, suffix: str) -> Architecture:
-    bias = reader.flag("qkv_bias", default=True)
-    attention = _attention(reader, _window_in_late_layers(reader), bias=bias)
-    return _decoder(reader, suffix, attention, _sparse_feed_forward(reader, shared=True))
-
-
-def _qwen3_moe(reader: ConfigReader, suffix: str) -> Architecture:
-    attention = _qwen3_attention(reader, None)
-    return _decoder(reader, suffix, attention, _sparse_feed_forward(reader, shared=False))
-
-
-def _gpt2(reader: ConfigReader, suffix: str) -> Architecture:
-    reader.refuse("add_cross_attention")
-    hidden, heads = reader.size("n_embd"), reader.size("n_head")
-    vocabulary = reader.size("vocab_size")
-    norm = Normalization(size=hidden, norm="layer")
-    attention = Attention(
-        hidden_size=hidden,
-        query_heads=heads,
-        key_value_heads=heads,
-        head_size=head_size(hidden, heads, "n_head"),
-        query_key_value_bias=True,
-        output_bias=True,
-        dropout=reader.drops("attn_pdrop", default=0.1),
-    )
-    feed_forward = FeedForward(
-        hidden_size=hidden,
-        inner_size=reader.size_or("n_inner", 4 * hidden),
-        bias=True,
-        dropout=reader.drops("resid_pdrop", default=0.1),
-    )
-    tied = suffix == "LMHeadModel" and reader.flag("tie_word_embeddings", default=True)
-    block = Block(layers=(norm, attention, norm, feed_forward), count=reader.depth("n_layer"))
-    return Architecture(
-        embeddings=Embeddings(
-            size=hidden,
-            vocabulary_size=vocabulary,
-            position_count=reader.size("n_positions"),
-            dropout=reader.drops("embd_pdrop", default=0.1),
-        ),
-        layers=(block, norm),
-        heads=_heads(reader, suffix, hidden, vocabulary),
-        tied=("language_model",) if tied else (),
-    )
-
-
-def _family(prefix: str, build: Callable[[ConfigReader, str], Architecture], **defaults: int) -> Family:
-    return Family(prefix, build, _CLASSES, "ForCausalLM", "max_position_embeddings", defaults)
-
-
-FAMILIES: Mapping[str, Family] = {
-    "gpt2": Family(
-        "GPT2",
-        _gpt2,
-        ("LMHeadModel", *_CLASSES[1:]),
-        "LMHeadModel",
-        "n_positions",
-        {"vocab_size": 50_257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12},
-    ),
-    "llama": _family(
-        "Llama",
-        _llama,
-        vocab_size=32_000,
-        hidden_size=4096,
-        intermediate_size=11_008,
-        num_hidden_layers=32,
-        num_attention_heads=32,
-        max_position_embeddings=2048,
-    ),
-    "mistral": _family(
-        "Mistral",
-        _mistral,
-        vocab_size=32_000,
-        hidden_size=4096,
-        intermediate_size=14_336,
-        num_hidden_layers=32,
-        num_attention_heads=32,
-        num_key_value_heads=8,
-        max_position_embeddings=131_072,
-        sliding_window=4096,
-    ),
-    "mixtral": _family(
-        "Mixtral",
-        _mixtral,
-        vocab_size=32_000,
-        hidden_size=4096,
-        intermediate_size=14_336,
-        num_hidden_layers=32,
-        num_attention_heads=32,
-        num_key_value_heads=8,
-        max_position_embeddings=131_072,
-        num_experts_per_tok=2,
-        num_local_experts=8,
-    ),
-    "qwen2": _family(
-        "Qwen2",
-        _qwen2,
-        vocab_size=151_936,
-        hidden_size=4096,
-        intermediate_size=22_016,
-        num_hidden_layers=32,
-        num_attention_heads=32,
-        num_key_value_heads=32,
-        max_position_embeddings=32_768,
-        sliding_window=4096,
-        max_window_layers=28,
-    ),
-    "qwen2_moe": _family(
-        "Qwen2Moe",
-        _qwen2_moe,
-        vocab_size=151_936,
-        hidden_size=2048,
-        intermediate_size=5632,
-        num_hidden_layers=24,
-        num_attention_heads=16,
-        num_key_value_heads=16,
-        max_position_embeddings=32_768,
-        sliding_window=4096,
-        max_window_layers=28,
-        moe_intermediate_size=1408,
-        shared_expert_intermediate_size=5632,
-        num_experts_per_tok=4,
-        num_experts=60,
-    ),
-    "qwen3": _family(
-        "Qwen3",
-        _qwen3,
-        vocab_size=151_936,
-        hidden_size=4096,
-        intermediate_size=22_016,
-        num_hidden_layers=32,
-        num_attention_heads=32,
-        num_key_value_heads=32,
-        max_position_embeddings=32_768,
-        sliding_window=4096,
-        max_window_layers=28,
-    ),
-    "qwen3_moe": _family(
-        "Qwen3Moe",
-        _qwen3_moe,
-        vocab_size=151_936,
-        hidden_size=2048,
-        intermediate_size=6144,
-        num_hidden_layers=24,
-        num_attention_heads=32,
-        num_key_value_heads=4,
-        max_position_embeddings=32_768,
-        sliding_window=4096,
-        moe_intermediate_size=768,
-        num_experts_per_tok=8,
-        num_experts=128,
-    ),
-}
+    return assemble(reader, suffix, family, layers, narrow)

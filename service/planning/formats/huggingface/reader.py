@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from service.planning.architecture import Architecture, Block, Layer
 from service.planning.errors import PlanningError
 from service.planning.layers import SimpleLayer
 
 _LARGEST_SIZE = 2**31 - 1
-_LARGEST_DEPTH = 2000
+_LARGEST_FACTOR = 1000
+LARGEST_DEPTH = 2000
 
 
 def invalid(name: str, detail: str) -> PlanningError:
@@ -17,28 +18,52 @@ def invalid(name: str, detail: str) -> PlanningError:
     return PlanningError("CONFIG_FIELD_INVALID", f"/{name}", detail)
 
 
+Default: TypeAlias = int | float | str | None
+"""What a field means where it is left out. ``None`` and words are for the family's reader to resolve."""
+
+
 @dataclass(slots=True)
 class ConfigReader:
-    """One configuration with the defaults of its family."""
+    """One configuration with the defaults of its family.
+
+    ``names`` lists the other spellings of a field, the most common first.
+    """
 
     config: Mapping[str, object]
-    defaults: Mapping[str, int]
+    defaults: Mapping[str, Default]
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     defaulted: list[str] = field(default_factory=list)
+
+    def spelling(self, name: str) -> str:
+        """The field as this configuration spells it, else as its family does."""
+        spellings = (*self.names.get(name, ()), name)
+        for known in (self.config, self.defaults):
+            for spelling in spellings:
+                if spelling in known:
+                    return spelling
+        return spellings[0]
+
+    def value(self, name: str) -> object:
+        """Whatever the field holds, or its default; null and left out without a default are the same."""
+        spelling = self.spelling(name)
+        return self.config[spelling] if spelling in self.config else self.defaults.get(spelling)
 
     def states(self, name: str) -> bool:
         """Whether the field is there with a value."""
-        return self.config.get(name) is not None
+        return self.config.get(self.spelling(name)) is not None
 
     def size(self, name: str) -> int:
         """A positive integer; a field left out takes the family's default and is noted."""
-        value = self.config.get(name)
+        spelling = self.spelling(name)
+        value = self.config.get(spelling)
         if value is None:
-            if name not in self.defaults:
-                raise PlanningError("CONFIG_FIELD_MISSING", f"/{name}", f"{name} is missing")
-            self.defaulted.append(name)
-            return self.defaults[name]
+            default = self.defaults.get(spelling)
+            if not isinstance(default, int):
+                raise PlanningError("CONFIG_FIELD_MISSING", f"/{spelling}", f"{spelling} is missing")
+            self.defaulted.append(spelling)
+            return default
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _LARGEST_SIZE:
-            raise invalid(name, f"{name} must be a positive integer")
+            raise invalid(spelling, f"{spelling} must be a positive integer")
         return value
 
     def size_or(self, name: str, fallback: int) -> int:
@@ -46,32 +71,70 @@ class ConfigReader:
         return self.size(name) if self.states(name) else fallback
 
     def optional_size(self, name: str) -> int | None:
-        """A positive integer; a field left out or null means none."""
-        return self.size(name) if self.states(name) else None
+        """A positive integer; null means none, a field left out means the family's default, if any."""
+        if self.states(name) or (self.spelling(name) not in self.config and self.value(name) is not None):
+            return self.size(name)
+        return None
+
+    def number(self, name: str) -> int:
+        """A number of things that may be none; left out or null means the default, else 0."""
+        spelling = self.spelling(name)
+        value = self.config.get(spelling)
+        if value is None:
+            default = self.defaults.get(spelling)
+            return default if isinstance(default, int) else 0
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST_SIZE:
+            raise invalid(spelling, f"{spelling} must be an integer, 0 or more")
+        return value
 
     def depth(self, name: str) -> int:
         """A number of layers."""
         depth = self.size(name)
-        if depth > _LARGEST_DEPTH:
-            raise invalid(name, f"{name} must be at most {_LARGEST_DEPTH}")
+        if depth > LARGEST_DEPTH:
+            raise invalid(self.spelling(name), f"{name} must be at most {LARGEST_DEPTH}")
         return depth
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """A truth value."""
-        value = self.config.get(name)
+        spelling = self.spelling(name)
+        value = self.config.get(spelling)
         if value is None:
-            return default
+            known = self.defaults.get(spelling)
+            return known if isinstance(known, bool) else default
         if not isinstance(value, bool):
-            raise invalid(name, f"{name} must be true or false")
+            raise invalid(spelling, f"{spelling} must be true or false")
         return value
+
+    def factor(self, name: str) -> float:
+        """A number above 0."""
+        spelling = self.spelling(name)
+        value = self.value(name)
+        if value is None:
+            raise PlanningError("CONFIG_FIELD_MISSING", f"/{spelling}", f"{spelling} is missing")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LARGEST_FACTOR:
+            raise invalid(spelling, f"{spelling} must be a number above 0, at most {_LARGEST_FACTOR}")
+        return float(value)
+
+    def words(self, name: str, length: int) -> list[str] | None:
+        """A list with one word a layer; ``None`` when left out."""
+        spelling = self.spelling(name)
+        value = self.config.get(spelling)
+        if value is None:
+            return None
+        if not isinstance(value, list) or len(value) != length:
+            raise invalid(spelling, f"{spelling} must name a kind for every layer")
+        if not all(isinstance(item, str) for item in value):
+            raise invalid(spelling, f"{spelling} must be a list of words")
+        return [str(item) for item in value]
 
     def drops(self, name: str, *, default: float = 0.0) -> bool:
         """Whether a dropout probability is above zero."""
-        value = self.config.get(name, default)
+        spelling = self.spelling(name)
+        value = self.config.get(spelling, self.defaults.get(spelling, default))
         if value is None:
             return False
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise invalid(name, f"{name} must lie between 0 and 1")
+            raise invalid(spelling, f"{spelling} must lie between 0 and 1")
         return value > 0
 
     def indexes(self, name: str) -> frozenset[int]:
@@ -104,8 +167,9 @@ class Family(NamedTuple):
     build: Callable[[ConfigReader, str], Architecture]
     classes: tuple[str, ...]
     unnamed_class: str
-    context_field: str
-    defaults: Mapping[str, int]
+    context_field: str | None
+    defaults: Mapping[str, Default]
+    names: Mapping[str, tuple[str, ...]] = {}
 
 
 def head_size(hidden: int, heads: int, heads_field: str) -> int:
