@@ -174,6 +174,7 @@ def profile_of(architecture: Architecture) -> Profile:
     if sum(block.count for block in deep) > MOST_BLOCKS:
         raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
     profiles = _block_profiles(deep)
+    weights = weight_inventory(architecture, deep, loose)
     blocks, deep, loose = _distinct(blocks), _distinct(deep), _distinct(loose)
     tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
     singles = [profile for profile in profiles for _ in range(profile.repeats)]
@@ -247,7 +248,7 @@ def profile_of(architecture: Architecture) -> Profile:
         unsaved_kinds=frozenset(
             layer.kind for block in blocks for layer in block.layers if not _has_activations(layer)
         ),
-        weights=weight_inventory(architecture, deep, loose),
+        weights=weights,
         iteration_elements=max(
             (live_elements(layer) for block in blocks for layer in block.layers), default=0.0
         ),
