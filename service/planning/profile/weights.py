@@ -1,6 +1,6 @@
 """The matrices of a model by place and shape, and what they take in memory in a given format."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -159,20 +159,18 @@ def _contents(block: Block) -> tuple[_Placed, ...]:
     )
 
 
-def _placed(blocks: Iterable[Block]) -> dict[_Placed, list[int]]:
-    """Every tensor inside blocks with the layers that have it; equal blocks are looked at once."""
-    known: dict[tuple[object, bool], tuple[_Placed, ...]] = {}
-    placed: dict[_Placed, list[int]] = {}
+def _placed(blocks: Iterable[Block]) -> Iterator[tuple[_Placed, list[int]]]:
+    """Every tensor inside blocks with the layers that have it; blocks of the same layers are one."""
+    known: dict[tuple[int, ...], tuple[Block, list[int]]] = {}
     start = 0
     for block in blocks:
-        content = block.layers, block.reused
-        if content not in known:
-            known[content] = _contents(block)
-        layers = range(start, start + block.count)
+        # By identity, which is quick to look up: equal layers elsewhere are brought together by shape.
+        content = (block.reused, *map(id, block.layers))
+        known.setdefault(content, (block, []))[1].extend(range(start, start + block.count))
         start += block.count
-        for item in known[content]:
-            placed.setdefault(item, []).extend(layers)
-    return placed
+    for block, layers in known.values():
+        for item in _contents(block):
+            yield item, layers
 
 
 def weight_inventory(
@@ -181,7 +179,7 @@ def weight_inventory(
     """What ``architecture`` holds, its ``deep`` blocks apart from the ``loose`` layers beside them."""
     matrices: dict[tuple[str, int, int, int, Split, int], list[int]] = {}
     vectors = {"split": 0.0, "whole": 0.0, "expert": 0.0}
-    for (module, tensor, count, heads), layers in _placed(deep).items():
+    for (module, tensor, count, heads), layers in _placed(deep):
         shape = _shape(tensor)
         if shape is None:
             vectors[_part(tensor.split)] += float(tensor.size * count * len(layers))
@@ -208,7 +206,8 @@ def weight_inventory(
     fewest = min((layer.key_value_heads for layer in attention), default=0)
     return WeightInventory(
         matrices=tuple(
-            WeightMatrix(*key[:5], tuple(layers), key_value_heads=key[5]) for key, layers in matrices.items()
+            WeightMatrix(*key[:5], tuple(sorted(layers)), key_value_heads=key[5])
+            for key, layers in matrices.items()
         ),
         vectors_split=vectors["split"],
         vectors_whole=vectors["whole"],
