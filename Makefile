@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
+.PHONY: help run test lint types accuracy fit bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -23,6 +23,15 @@ lint:
 
 types:
 	$(VENV)/mypy
+
+accuracy: ## Estimate measured rows and say how far off; ROWS="a.csv b.csv" JSON=path DOC=path
+	@tools/setup run
+	@$(VENV)/ironlaw evidence accuracy $(ROWS) $(if $(JSON),--json "$(JSON)") $(if $(DOC),--doc "$(DOC)") \
+		$(if $(ANCHORS),--anchors "$(ANCHORS)") $(if $(HELD_OUT),--held-out) $(if $(WHY),--why)
+
+fit: ## Fit the named constants of the reference set to measured rows; ROWS="a.csv b.csv"
+	@tools/setup run
+	@$(VENV)/ironlaw evidence fit $(ROWS)
 
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test

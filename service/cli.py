@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service import operator_cli
+from service import evidence_cli, operator_cli
 from service.worker.cli import app as worker
 from service.worker.errors import WorkerError
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 app.add_typer(operator_cli.app)
+app.add_typer(evidence_cli.app, name="evidence")
 app.add_typer(worker, name="worker")
 
 START_SECONDS = 30.0

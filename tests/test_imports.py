@@ -30,6 +30,7 @@ ORDER = (
         "background",
         "backup",
         "cli",
+        "evidence_cli",
         "examples",
         "metrics",
         "openapi",

@@ -59,7 +59,8 @@ TERMINAL = [example for example in EXAMPLES if "ironlaw estimate" in example.com
 CONTAINERS = [example for example in EXAMPLES if "docker compose" in example.command]
 BACKUPS = [example for example in EXAMPLES if "ironlaw restore" in example.command]
 MEASURES = [example for example in EXAMPLES if "ironlaw worker measure" in example.command]
-ELSEWHERE = [*TERMINAL, *CONTAINERS, *BACKUPS, *MEASURES]
+SCORES = [example for example in EXAMPLES if "ironlaw evidence" in example.command]
+ELSEWHERE = [*TERMINAL, *CONTAINERS, *BACKUPS, *MEASURES, *SCORES]
 
 
 def chapters():
@@ -282,6 +283,12 @@ def test_measuring(directory):
     shell(example.command.replace("cpu-first", "suite.json"), directory, **own_worker(directory))
     summary = json.loads((directory / "measured" / "summary.json").read_text())
     assert summary["benchmarks"][0]["figure"] > 0
+
+
+def test_scores(directory):
+    (example,) = SCORES
+    contains(json.loads(shell(example.command, directory)), json.loads(example.shown))
+    assert "memory by metric" in (directory / "scores.txt").read_text()
 
 
 def test_terminal(directory):

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import MISSING
 
+from service.estimates.residuals import as_measured
 from service.planning.cluster import Cluster
 from service.planning.curves import Share
 from service.planning.memory.serving import (
@@ -71,7 +72,7 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     answer: MemoryAnswer = {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
-        "per_device": per_device,
+        "per_device": as_measured(per_device, question.workload, catalog.curves),
         "limits": limits,
         "advice": [],
         "parallelism": parallelism(layout, chosen=resolved.layout_chosen),

@@ -1,6 +1,8 @@
-"""The shipped reference set of measured efficiencies, as planning reads it."""
+"""Measured rows beside the estimates, and the shipped reference set as planning reads it."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -18,7 +20,26 @@ def _share(entry: dict[str, Any]) -> Share:
 @cache
 def reference_curves() -> ReferenceCurves:
     """The reference set that ships with the service."""
-    document = json.loads((files("service.evidence") / "reference_curves.json").read_text())
+    return curves_of(shipped_document())
+
+
+def shipped_document() -> dict[str, Any]:
+    """The reference set that ships with the service, as its file has it."""
+    document: dict[str, Any] = json.loads((files("service.evidence") / "reference_curves.json").read_text())
+    return document
+
+
+def curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
+    """A reference set as planning reads it, with the residuals that the last fit left."""
+    residuals = {
+        (entry["family"], entry["level"]): Spread(entry["low"], entry["high"], "rows outside of their fit")
+        for entry in document.get("residuals", [])
+    }
+    return replace(_curves_of(document), residuals=residuals)
+
+
+def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
+    document = {name: entry for name, entry in document.items() if name not in ("residuals", "fitted")}
     training = {
         (entry["generation"], NumberFormat(entry["compute"]), entry["recomputation"]): _share(entry)
         for entry in document.pop("training")

@@ -12,6 +12,7 @@ from service.planning.layers import (
     Attention,
     FeedForward,
     LatentAttention,
+    LearnedVectors,
     Linear,
     LinearAttention,
     MixtureOfExperts,
@@ -28,13 +29,22 @@ from service.planning.layers import (
 class Block:
     """Layers that repeat together: the unit of recomputation and of a pipeline stage.
 
-    A block that is ``reused`` takes the weights of an earlier block of the same layers.
+    A block that is ``reused`` takes the weights of an earlier block of the same layers. ``over`` names the
+    inputs whose positions it runs over, one after the other (empty: the first input); ``reads`` those that
+    its cross-attention reads; ``joins`` those whose keys and values its other attention sees beside its own
+    (joint attention of two streams). A block ``per`` sample runs once a sample, such as a time embedding.
+    What is no ``unit`` (a stem, a projector, a transform) counts in no depth.
     """
 
     kind: ClassVar[Literal["block"]] = "block"
     layers: tuple[SimpleLayer, ...]
     reused: bool = False
     count: int = 1
+    over: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    joins: tuple[str, ...] = ()
+    per: Literal["position", "sample"] = "position"
+    unit: bool = True
 
     def tensors(self) -> Iterator[tuple[Tensor, int]]:
         """The tensors of one repetition, each with how often it occurs there."""
@@ -58,10 +68,14 @@ MODELLED_KINDS: Final = frozenset(
         MixtureOfExperts.kind,
         Normalization.kind,
         Linear.kind,
+        LearnedVectors.kind,
         Block.kind,
     }
 )
 """Kinds whose work and cache are modelled, beside their tensors."""
+
+MODELLED_INPUTS: Final = frozenset({"tokens"})
+"""Inputs whose number of positions the per-token coefficients stand for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,12 +127,38 @@ class Head:
         yield from vectors(self.second_bias, "second_bias", self.output_size, split)
 
 
+InputKind: TypeAlias = Literal[
+    "tokens",
+    "source_tokens",
+    "queries",
+    "image",
+    "video",
+    "audio",
+    "latent",
+    "dense_features",
+    "sparse_features",
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """What enters the model: a sequence of tokens, or numbers of a fixed shape."""
+    """What enters the model: a sequence of tokens, a grid of pixels or latents, or features.
+
+    ``tokens`` are those of the decoder or of the only encoder, ``source_tokens`` those of an encoder
+    that others read, ``queries`` are learned. ``length``, ``height``, ``width`` and ``frames`` are what a
+    sample has unless it says otherwise. ``downsampling`` is pixels of the sample per cell of the grid,
+    ``frame_downsampling`` frames per latent frame after the first, as causal video autoencoders count.
+    """
 
     name: str
-    kind: Literal["tokens", "image", "video", "latent", "dense_features", "sparse_features"]
+    kind: InputKind
+    channels: int | None = None
+    length: int | None = None
+    height: int | None = None
+    width: int | None = None
+    frames: int | None = None
+    downsampling: int = 1
+    frame_downsampling: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +183,20 @@ class Architecture:
                 raise PlanningError("TIED_TENSOR", "/tied", "a tie needs a head and an embedding table")
             if any((h.output_size, h.input_size) != (table.vocabulary_size, table.size) for h in tied):
                 raise PlanningError("TIED_TENSOR", "/tied", "tied tensors differ in shape")
+        self._check_names()
+
+    def _check_names(self) -> None:
+        names = [item.name for item in self.inputs]
+        if len(set(names)) != len(names):
+            raise PlanningError("INPUT_NAME", "/inputs", "two inputs have the same name")
+        for index, layer in enumerate(self.layers):
+            if not isinstance(layer, Block):
+                continue
+            for member in ("over", "reads", "joins"):
+                for place, name in enumerate(getattr(layer, member)):
+                    if name not in names:
+                        pointer = f"/layers/{index}/{member}/{place}"
+                        raise PlanningError("INPUT_NAME", pointer, "no input has this name")
 
     def blocks(self) -> Iterator[Block]:
         """The layers as blocks; a layer outside a block is a block of its own."""

@@ -5,7 +5,7 @@ as a frozen set; ``service/evidence`` ships the reference set with its sources.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from service.planning.engines import EngineBuffers, EngineName
@@ -72,6 +72,9 @@ class ReferenceCurves:
     inference_memory: Spread
     serving_memory: Mapping[EngineName, Mapping[str, Share]]
     inference_latency: Spread
+    residuals: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
+    """By kind of answer, with the software behind a slash where it is its own, and level of evidence: what
+    was measured over what was estimated."""
 
     def training_efficiency(self, generation: str, compute: NumberFormat, recomputation: str) -> Efficiency:
         """Hardware FLOPs utilization of the nearest measured training runs."""

@@ -438,7 +438,13 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution:
-    """A convolution over frames, height and width; a kernel side of 1 leaves that axis out."""
+    """A convolution over frames, height and width; a kernel side of 1 leaves that axis out.
+
+    ``stride`` steps over height and width. A ``padded`` one covers the border: n cells become
+    ceil(n / stride), else floor((n - kernel) / stride) + 1, as for patches. A ``shortcut`` runs beside
+    the other layers of its block, on the block's own input. ``upsamples`` turns the stride round
+    (transposed convolution).
+    """
 
     kind: ClassVar[Literal["convolution"]] = "convolution"
     input_channels: int
@@ -447,8 +453,12 @@ class Convolution:
     kernel_width: int
     kernel_frames: int = 1
     stride: int = 1
+    frame_stride: int = 1
     groups: int = 1
     bias: bool = False
+    padded: bool = True
+    shortcut: bool = False
+    upsamples: bool = False
     count: int = 1
 
     def tensors(self) -> Iterator[Tensor]:
@@ -463,15 +473,56 @@ class Convolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resampling:
-    """Pooling (``factor`` > 1) or up-sampling (``factor`` < 1) of the spatial axes; no parameters."""
+    """Pooling (``factor`` > 1) or up-sampling (``factor`` < 1) of the spatial axes; no parameters.
+
+    Merging neighbours into one position of more channels is a resampling too. ``frame_factor`` does
+    the same to frames. ``drops_extra_tokens`` leaves class tokens behind.
+    """
 
     kind: ClassVar[Literal["resampling"]] = "resampling"
     factor: float
+    frame_factor: float = 1.0
+    drops_extra_tokens: bool = False
     count: int = 1
 
     def tensors(self) -> Iterator[Tensor]:
         """None."""
         return iter(())
+
+
+VectorPurpose: TypeAlias = Literal[
+    "positions",
+    "relative_positions",
+    "class_tokens",
+    "query_tokens",
+    "mask_token",
+    "layer_scale",
+    "bias",
+    "scale",
+    "tokens",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedVectors:
+    """Learned vectors that no matrix multiplication reads: ``rows`` of width ``size``.
+
+    ``positions`` are added to each position, ``relative_positions`` to the scores of attention or to
+    its keys, ``class_tokens`` stand in front of the sequence and lengthen it, ``query_tokens`` are a
+    sequence of their own, ``layer_scale`` multiplies the output of a layer, ``bias`` is one that another
+    layer has in part only (queries and values without keys), ``scale`` is a single factor, ``tokens`` is
+    a further look-up table.
+    """
+
+    kind: ClassVar[Literal["learned_vectors"]] = "learned_vectors"
+    purpose: VectorPurpose
+    rows: int = 1
+    size: int
+    count: int = 1
+
+    def tensors(self) -> Iterator[Tensor]:
+        """The table."""
+        yield Tensor(self.purpose, (self.rows, self.size), Split.NONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -531,6 +582,7 @@ SimpleLayer: TypeAlias = (
     | Linear
     | Convolution
     | Resampling
+    | LearnedVectors
     | EmbeddingTable
     | Interaction
     | Modulation

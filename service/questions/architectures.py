@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import MISSING, Field
 
 from service.planning import architecture as planning
+from service.planning.layers import VectorPurpose
 from service.questions.base import Input, Positive, Size, Text
 
 HiddenSize = Annotated[Size, Field(description="Width of the residual stream.")]
@@ -234,19 +235,44 @@ class ConvolutionLayer(Input):
     kernel_frames: Size = 1
     """Frames that the kernel sees."""
     stride: Size = 1
-    """Steps of the kernel."""
+    """Steps of the kernel over height and width."""
+    frame_stride: Size = 1
+    """Steps of the kernel over frames."""
     groups: Size = 1
     """Groups of channels that do not mix."""
     bias: Bias = False
+    padded: bool = True
+    """Whether the border is covered: n cells become n / stride, rounded up; patches are not padded."""
+    shortcut: bool = False
+    """Whether it runs beside the other layers of its block, on the block's input."""
+    upsamples: bool = False
+    """Whether the stride enlarges the grid (transposed convolution)."""
     count: Repeats = 1
 
 
 class ResamplingLayer(Input):
-    """Pooling (factor above 1) or up-sampling (below 1) of the spatial axes."""
+    """Pooling or merging (factor above 1) or up-sampling (below 1) of the spatial axes."""
 
     kind: Literal["resampling"]
     factor: Positive
     """Length of an axis before over after."""
+    frame_factor: Positive = 1.0
+    """Frames before over after."""
+    drops_extra_tokens: bool = False
+    """Whether class tokens are left behind."""
+    count: Repeats = 1
+
+
+class LearnedVectorsLayer(Input):
+    """Learned vectors that no matrix multiplication reads."""
+
+    kind: Literal["learned_vectors"]
+    purpose: VectorPurpose
+    """What they are for; class tokens lengthen the sequence."""
+    rows: Size = 1
+    """Vectors."""
+    size: Size
+    """Width of a vector."""
     count: Repeats = 1
 
 
@@ -297,11 +323,15 @@ SimpleLayer = Annotated[
     | LinearLayer
     | ConvolutionLayer
     | ResamplingLayer
+    | LearnedVectorsLayer
     | EmbeddingTableLayer
     | InteractionLayer
     | ModulationLayer,
     Field(discriminator="kind"),
 ]
+
+
+InputNames = Annotated[list[Text], Field(min_length=1, max_length=8)]
 
 
 class BlockLayer(Input):
@@ -313,6 +343,16 @@ class BlockLayer(Input):
     reused: bool = False
     """Whether it takes the weights of an earlier block of the same layers."""
     count: Repeats = 1
+    over: InputNames | MISSING = MISSING
+    """Inputs whose positions it runs over, one after the other; the first input when absent."""
+    reads: InputNames | MISSING = MISSING
+    """Inputs that its cross-attention reads."""
+    joins: InputNames | MISSING = MISSING
+    """Inputs whose keys and values its other attention sees beside its own."""
+    per: Literal["position", "sample"] = "position"
+    """Whether it runs for each position or once a sample."""
+    unit: bool = True
+    """Whether it counts as depth: a unit of recomputation and of a pipeline stage."""
 
 
 Layer = Annotated[
@@ -326,6 +366,7 @@ Layer = Annotated[
     | LinearLayer
     | ConvolutionLayer
     | ResamplingLayer
+    | LearnedVectorsLayer
     | EmbeddingTableLayer
     | InteractionLayer
     | ModulationLayer
@@ -339,8 +380,22 @@ class ArchitectureInput(Input):
 
     name: Text
     """What the model calls it."""
-    kind: Literal["tokens", "image", "video", "latent", "dense_features", "sparse_features"]
+    kind: planning.InputKind
     """What it is."""
+    channels: Size | MISSING = MISSING
+    """Numbers of one cell of the grid."""
+    length: Size | MISSING = MISSING
+    """Tokens, queries or spectrogram frames of a sample that does not say; absent if any."""
+    height: Size | MISSING = MISSING
+    """Rows of a sample that does not say."""
+    width: Size | MISSING = MISSING
+    """Columns of a sample that does not say."""
+    frames: Size | MISSING = MISSING
+    """Frames of a sample that does not say."""
+    downsampling: Size = 1
+    """Pixels of the sample for each cell of the grid along an axis."""
+    frame_downsampling: Size = 1
+    """Frames of the sample for each latent frame after the first."""
 
 
 class ArchitectureEmbeddings(Input):
@@ -398,7 +453,11 @@ _PLANNED: Mapping[str, type[Any]] = {planned.kind: planned for planned in planni
 
 
 def _members(shape: Input) -> dict[str, Any]:
-    return {name: value for name, value in shape if value is not MISSING and name not in ("kind", "layers")}
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in shape
+        if value is not MISSING and name not in ("kind", "layers")
+    }
 
 
 def _planned_layer(shape: Layer | SimpleLayer) -> planning.Layer:
@@ -415,7 +474,7 @@ def to_planning(shape: Architecture) -> planning.Architecture:
     """The planning value of an architecture."""
     given: dict[str, Any] = {}
     if shape.inputs is not MISSING:
-        given["inputs"] = tuple(planning.Input(name=i.name, kind=i.kind) for i in shape.inputs)
+        given["inputs"] = tuple(planning.Input(kind=i.kind, **_members(i)) for i in shape.inputs)
     if shape.embeddings is not MISSING:
         given["embeddings"] = planning.Embeddings(**_members(shape.embeddings))
     if shape.heads is not MISSING:
@@ -428,11 +487,10 @@ def to_planning(shape: Architecture) -> planning.Architecture:
 def _document(value: Any) -> dict[str, Any]:  # noqa: ANN401
     names = value.__dataclass_fields__
     document = {"kind": value.kind} if hasattr(value, "kind") else {}
-    document |= {
-        name: getattr(value, name)
-        for name, field in names.items()
-        if getattr(value, name) not in (None, field.default) and name != "layers"
-    }
+    for name, field in names.items():
+        member = getattr(value, name)
+        if name != "layers" and member not in (None, field.default):
+            document[name] = list(member) if isinstance(member, tuple) else member
     if "layers" in names:
         document["layers"] = [_document(layer) for layer in value.layers]
     return document

@@ -29,13 +29,13 @@ def _accelerator(reference: AcceleratorReference, catalog: Catalog, notes: Notes
         return known.accelerator
     given = reference.specification
     memory, bandwidth = given.memory_bytes, given.memory_bandwidth_bytes_per_second
-    power = given.power_limit_watts
+    power, rates = given.power_limit_watts, given.peak_flops_per_second
     return Accelerator(
         id=given.name,
         generation="",
         capacity_bytes=None if memory is MISSING else assumed(float(memory)),
         bandwidth_bytes_per_second=None if bandwidth is MISSING else bandwidth,
-        peak_flops_per_second=given.peak_flops_per_second,
+        peak_flops_per_second={} if rates is MISSING else rates,
         power_limit_watts=None if power is MISSING else power,
     )
 

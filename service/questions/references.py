@@ -66,8 +66,10 @@ class AcceleratorSpecification(Input):
     """What the driver reports to a process."""
     memory_bandwidth_bytes_per_second: Positive | MISSING = MISSING
     """Peak rate of the device's own memory."""
-    peak_flops_per_second: Annotated[dict[NumberFormat, Positive], Field(min_length=1, max_length=9)]
-    """Dense rate by number format."""
+    peak_flops_per_second: (
+        Annotated[dict[NumberFormat, Positive], Field(min_length=1, max_length=9)] | MISSING
+    ) = MISSING
+    """Dense rate by number format; a question about memory alone needs none."""
     power_limit_watts: Positive | MISSING = MISSING
     """The most that one device draws."""
 

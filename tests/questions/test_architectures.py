@@ -11,6 +11,7 @@ from pydantic import MISSING
 
 from service.catalog.shipped import shipped_documents
 from service.planning import architecture as planning
+from service.planning.errors import PlanningError
 from service.planning.profile import profile_of
 from service.questions import architectures as shapes
 from service.questions.architectures import Architecture, from_planning, to_planning
@@ -43,7 +44,7 @@ def test_members_and_defaults_are_the_same(shape, planned):
         if field.default is NO_DEFAULT:
             assert info.is_required(), name
         elif info.default is MISSING:
-            assert field.default in (None, 0), name
+            assert field.default in (None, 0, ()), name
         else:
             assert info.default == field.default, name
 
@@ -55,6 +56,8 @@ def values(shape):
         annotation = info.annotation
         if name == "layers":
             members[name] = st.lists(simple_layers, min_size=1, max_size=3)
+        elif name in ("over", "reads", "joins"):
+            continue
         elif name == "tied":
             members[name] = st.just([])
         elif annotation is bool:
@@ -77,7 +80,9 @@ layers = simple_layers | values(SHAPES["block"])
 architectures = st.fixed_dictionaries(
     {"layers": st.lists(layers, min_size=1, max_size=4)},
     optional={
-        "inputs": st.lists(values(shapes.ArchitectureInput), min_size=1, max_size=2),
+        "inputs": st.lists(
+            values(shapes.ArchitectureInput), min_size=1, max_size=2, unique_by=lambda item: item["name"]
+        ),
         "embeddings": values(shapes.ArchitectureEmbeddings),
         "heads": st.lists(values(shapes.ArchitectureHead), max_size=2),
     },
@@ -90,6 +95,35 @@ def test_there_and_back(document):
     again = from_planning(planned)
     assert to_planning(Architecture.model_validate(again)) == planned
     assert from_planning(to_planning(Architecture.model_validate(again))) == again
+
+
+TOWERS = {
+    "inputs": [{"name": "image", "kind": "image", "channels": 3}, {"name": "text", "kind": "tokens"}],
+    "layers": [
+        {
+            "kind": "block",
+            "over": ["text", "image"],
+            "reads": ["image"],
+            "joins": ["text"],
+            "reused": True,
+            "layers": [{"kind": "learned_vectors", "purpose": "class_tokens", "size": 8}],
+        }
+    ],
+}
+
+
+def test_blocks_name_their_inputs():
+    planned = to_planning(Architecture.model_validate(TOWERS))
+    assert planned.layers[0].over == ("text", "image")
+    assert from_planning(planned) == TOWERS
+
+
+@pytest.mark.parametrize("member", ["over", "reads", "joins"])
+def test_an_input_that_is_not_there_is_refused(member):
+    block = {**TOWERS["layers"][0], member: ["text", "sound"]}
+    with pytest.raises(PlanningError) as caught:
+        to_planning(Architecture.model_validate({**TOWERS, "layers": [block]}))
+    assert (caught.value.code, caught.value.pointer) == ("INPUT_NAME", f"/layers/0/{member}/1")
 
 
 def test_shipped_models_come_back_as_they_are():

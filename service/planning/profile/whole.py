@@ -3,16 +3,17 @@
 Derived once per architecture by :func:`profile_of`; a catalog model keeps its profile.
 """
 
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from service.planning.architecture import MODELLED_KINDS, Architecture, Block, Layer
+from service.planning.architecture import MODELLED_INPUTS, MODELLED_KINDS, Architecture, Block, Layer
 from service.planning.errors import PlanningError
 from service.planning.layers import (
     Linear,
     MixtureOfExperts,
-    SimpleLayer,
     Split,
     Tensor,
 )
@@ -137,25 +138,22 @@ def _block_profile(block: Block) -> BlockProfile:
 
 def _block_profiles(blocks: tuple[Block, ...]) -> tuple[BlockProfile, ...]:
     """One profile a block in order; blocks of the same content are worked out once."""
-    known = {(block.layers, block.reused): _block_profile(block) for block in _distinct(blocks)}
-    return tuple(known[block.layers, block.reused]._replace(repeats=block.count) for block in blocks)
+    known = {replace(block, count=1): _block_profile(block) for block in _distinct(blocks)}
+    return tuple(known[replace(block, count=1)]._replace(repeats=block.count) for block in blocks)
 
 
 def _distinct(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """Blocks of the same content as one: a hybrid of a hundred layers has three or four of them."""
-    counts: dict[tuple[tuple[SimpleLayer, ...], bool], int] = {}
+    counts: Counter[Block] = Counter()
     for block in blocks:
-        content = block.layers, block.reused
-        counts[content] = counts.get(content, 0) + block.count
-    return tuple(
-        Block(layers=layers, reused=reused, count=count) for (layers, reused), count in counts.items()
-    )
+        counts[replace(block, count=1)] += block.count
+    return tuple(replace(block, count=count) for block, count in counts.items())
 
 
 def _is_loose(layer: Layer) -> bool:
     """Whether this is no unit of depth: what stands outside blocks and is a matrix or less."""
     if isinstance(layer, Block):
-        return False
+        return not layer.unit
     return isinstance(layer, Linear) or not any(tensor.multiplied for tensor in layer.tensors())
 
 
@@ -244,7 +242,8 @@ def profile_of(architecture: Architecture) -> Profile:
         ),
         unmodelled_kinds=frozenset(
             layer.kind for block in blocks for layer in block.layers if layer.kind not in MODELLED_KINDS
-        ),
+        )
+        | {item.kind for item in architecture.inputs if item.kind not in MODELLED_INPUTS},
         unsaved_kinds=frozenset(
             layer.kind for block in blocks for layer in block.layers if not _has_activations(layer)
         ),

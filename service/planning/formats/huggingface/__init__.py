@@ -11,10 +11,29 @@ from typing import NamedTuple
 
 from service.planning.architecture import Architecture
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import bert, families
+from service.planning.formats.huggingface import (
+    diffusion,
+    encoder_decoders,
+    encoders,
+    families,
+    multimodal,
+    recommender,
+    vision,
+)
 from service.planning.formats.huggingface.reader import ConfigReader, Family
 
-FAMILIES: Mapping[str, Family] = {**families.FAMILIES, **bert.FAMILIES}
+FAMILIES: Mapping[str, Family] = {
+    **families.FAMILIES,
+    **encoders.FAMILIES,
+    **encoder_decoders.FAMILIES,
+    **vision.FAMILIES,
+    **multimodal.FAMILIES,
+    **diffusion.FAMILIES,
+    **recommender.FAMILIES,
+}
+
+_CLASS_OF_DIFFUSERS = "_class_name"
+"""Where a configuration of diffusers names its class; it has no ``model_type``."""
 
 
 class ImportedModel(NamedTuple):
@@ -41,14 +60,12 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
             "MODEL_TYPE_UNKNOWN", "/model_type", f"this model_type is not known; known are {known}"
         )
     class_suffix = _class_suffix(config, family)
-    reader = ConfigReader(config, family.defaults, family.names)
+    reader = family.reader(config)
     architecture = family.build(reader, class_suffix)
-    context_tokens = reader.optional_size(family.context_field) if family.context_field else None
+    context_tokens = _context_tokens(config, reader, family)
     defaulted = list(reader.defaulted)
-    if "architectures" not in config:
-        defaulted.append("architectures")
-    if "model_type" not in config:
-        defaulted.append("model_type")
+    if _CLASS_OF_DIFFUSERS not in config:
+        defaulted += [name for name in ("architectures", "model_type") if name not in config]
     return ImportedModel(
         architecture=architecture,
         model_type=model_type,
@@ -70,11 +87,23 @@ def _text_of(config: Mapping[str, object]) -> Mapping[str, object]:
     return {**text, "architectures": names}
 
 
+def _context_tokens(config: Mapping[str, object], reader: ConfigReader, family: Family) -> int | None:
+    """Tokens that the model was built for; those of its text decoder where it has one inside."""
+    if family.context_field is not None:
+        return reader.optional_size(family.context_field)
+    text = config.get("text_config")
+    if not isinstance(text, Mapping) or text.get("max_position_embeddings") is None:
+        return None
+    return ConfigReader({"max_position_embeddings": text["max_position_embeddings"]}, {}).size(
+        "max_position_embeddings"
+    )
+
+
 def _model_type(config: Mapping[str, object]) -> str:
-    model_type = config.get("model_type")
+    model_type = config.get("model_type", config.get(_CLASS_OF_DIFFUSERS))
     if isinstance(model_type, str):
         return model_type
-    if model_type is None and bert.is_original_format(config):
+    if model_type is None and encoders.is_original_format(config):
         return "bert"
     raise PlanningError("CONFIG_FIELD_MISSING", "/model_type", "model_type is missing")
 

@@ -171,6 +171,10 @@ class Family(NamedTuple):
     defaults: Mapping[str, Default]
     names: Mapping[str, tuple[str, ...]] = {}
 
+    def reader(self, config: Mapping[str, object]) -> ConfigReader:
+        """A reader of one configuration of this family."""
+        return ConfigReader(config, self.defaults, self.names)
+
 
 def head_size(hidden: int, heads: int, heads_field: str) -> int:
     """Hidden size over heads, which must come out even."""

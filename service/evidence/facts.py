@@ -1,0 +1,143 @@
+"""Facts that stand in the free text of a row: engine settings, software, how a program counts a batch."""
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from service.evidence.rows import Row
+from service.planning.units import GIBIBYTE_BYTES
+
+_SETTING: Final = {
+    name: re.compile(rf"\b{name}[= ]\s*(\d+(?:\.\d+)?)")
+    for name in ("gpu_memory_utilization", "total_gpu_memory", "max_model_len", "max_num_seqs", "block_size")
+}
+
+
+def setting(row: Row, name: str) -> float | None:
+    """A setting that the notes print as ``name=value`` or ``name value``."""
+    match = _SETTING[name].search(row.text.get("notes", ""))
+    return float(match[1]) if match else None
+
+
+def device_bytes(row: Row) -> int | None:
+    """What the log says that the device has."""
+    printed = setting(row, "total_gpu_memory")
+    return round(printed * GIBIBYTE_BYTES) if printed else None
+
+
+_LABEL = re.compile(r"(?<![\d.])(\d+)gb(?![a-z])")
+
+
+def label_gigabytes(row: Row) -> float | None:
+    """The memory that the name of a device outside the catalog carries."""
+    match = _LABEL.search(row.accelerator_id.replace("-class", ""))
+    return float(match[1]) if match else None
+
+
+class Framework(NamedTuple):
+    """What a source trains with, and what its recipes do without saying so."""
+
+    name: str
+    attention: str = "flash"
+    pure: bool = False
+    """Whether ``bf16`` means that weights and optimizer states are bf16 too."""
+    sequence_parallel: bool = False
+    """Whether its tensor parallelism always divides the activations between layers too."""
+    splits_local_batch: bool = False
+    """Whether a pipeline cuts the stated local batch into micro-batches of one sequence."""
+    adapted: tuple[str, ...] = ()
+    """Matrices that its recipes put low-rank ones beside."""
+    loss: str | None = None
+    """How its recipes make a loss of logits, where that is not the usual way."""
+
+
+_FRAMEWORKS: Final[Mapping[str, Framework]] = {
+    "torchtitan": Framework("torchtitan", sequence_parallel=True, splits_local_batch=True),
+    "torchtune": Framework(
+        "torchtune",
+        pure=True,
+        adapted=("query", "value", "output", "gate", "up", "down"),
+        loss="chunked",
+    ),
+    "LitGPT": Framework("litgpt", pure=True, adapted=("query", "value")),
+    "HF PEFT": Framework("transformers"),
+    "QLoRA": Framework("transformers"),
+    "InternEvo": Framework("internevo"),
+    "BigScience BLOOM": Framework("megatron_deepspeed", attention="standard"),
+    "MosaicML llm-foundry": Framework("fsdp"),
+    "NVIDIA Megatron-Bridge": Framework("megatron_lm"),
+    "NVIDIA NeMo": Framework("megatron_lm"),
+    "IBM fms-fsdp": Framework("fsdp"),
+    "LLMQ": Framework("llmq", pure=True),
+    "Megatron-LM": Framework("megatron_lm"),
+    "Megatron-LM SC21": Framework("megatron_lm", attention="standard"),
+    "Korthikanti 2022": Framework("megatron_lm", attention="standard"),
+}
+
+
+def framework(row: Row) -> Framework | None:
+    """The framework of a training row, by its source."""
+    known = [name for name in _FRAMEWORKS if row.source.startswith(name)]
+    return _FRAMEWORKS[max(known, key=len)] if known else None
+
+
+_ENGINES: Final = (
+    ("vllm", "vllm"),
+    ("sglang", "sglang"),
+    ("tensorrt", "tensorrt-llm"),
+    ("trtllm", "tensorrt-llm"),
+    ("trt-llm", "tensorrt-llm"),
+    ("llama.cpp", "llama.cpp"),
+    ("gguf", "llama.cpp"),
+    ("transformers", "transformers"),
+    ("litgpt", "litgpt"),
+)
+
+
+def engine(row: Row) -> str | None:
+    """The engine of a serving row by the name that the service knows."""
+    text = row.text.get("engine", "").lower()
+    return next((name for start, name in _ENGINES if start in text), None)
+
+
+_BEFORE_HYBRID_CACHES = "0.9"
+"""The last version of vLLM that charges windowed layers at full length."""
+
+
+def engine_versions(row: Row) -> list[str]:
+    """Versions that the source states, or that its notes give away; a slash between two leaves both open."""
+    text = row.text.get("engine_version", "").strip()
+    if re.fullmatch(r"[\d.]+(/[\d.]+)+", text):
+        return text.split("/")
+    if not text and engine(row) == "vllm" and says(row, "at full length"):
+        return [_BEFORE_HYBRID_CACHES]
+    return [text] if text else []
+
+
+_LORA_RANK = re.compile(r"\br=(\d+)")
+
+
+def lora_rank(row: Row) -> int | None:
+    """The rank that the text names."""
+    match = _LORA_RANK.search(f"{row.text.get('method', '')} {row.text.get('notes', '')}")
+    return int(match[1]) if match else None
+
+
+_MICRO_COUNT = re.compile(r"micro_num (\d+)")
+
+
+def micro_batches(row: Row) -> int | None:
+    """Micro-batches of a step, where the text counts them."""
+    match = _MICRO_COUNT.search(row.text.get("method", ""))
+    return int(match[1]) if match else None
+
+
+def says(row: Row, *words: str) -> bool:
+    """Whether method or notes contain one of ``words``, in any case."""
+    text = f"{row.text.get('method', '')} {row.text.get('notes', '')}".lower()
+    return any(word in text for word in words)
+
+
+def is_one_device_recipe(row: Row) -> bool:
+    """Whether it is torchtune's recipe for all parameters on one device, with 8-bit optimizer states."""
+    return row.source.startswith("torchtune") and row.adaptation == "full" and row.text["n_gpus"] == "1"

@@ -1,0 +1,388 @@
+"""Named constants of the reference set, fitted to measured rows.
+
+A constant is an entry of the set that states a ``range`` and the ``metrics`` it serves, or one of the
+sections of physical quantities, whose low and high are their plausible range. The fit minimises the sum of
+relative errors (their median, so that odd rows do not pull), keeps every constant in its range and weighs
+groups of rows by the root of their size. Estimates are nearly linear in such constants: the fit solves the
+linear model and takes its derivatives again where that led, some times over.
+"""
+
+import copy
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.evidence.folds import FOLDS, fold_of, group_of
+from service.evidence.metrics import METRICS, Family
+from service.evidence.scoring import Asked, Estimators, Scored, percentile, score_row
+from service.evidence.service import curves_of
+from service.planning.curves import ReferenceCurves
+from service.questions.catalog import Catalog
+
+Document = dict[str, Any]
+Floats = NDArray[np.float64]
+WithCurves = Callable[[ReferenceCurves], Catalog]
+"""The catalog under another reference set."""
+
+DIGITS: Final = 6
+"""Significant digits of a fitted value."""
+LINEARISATIONS: Final = 4
+_SWEEPS, _REWEIGHTINGS = 200, 40
+_STEP: Final = 0.02
+"""Of a range: how far a constant is moved to see what depends on it."""
+_EDGE: Final = 2e-3
+"""Of a range: how far a constant stays from its ends, where whole bytes may pass an interval."""
+_FLOOR: Final = 0.01
+"""Relative errors below it pull as their square: no row is measured better."""
+_UNMOVED: Final = 1e-6
+"""Relative change of an estimate below which a constant does not count as moving it."""
+_PULL: Final = 0.02
+"""How strongly a constant is held where its source puts it: as one row in fifty."""
+
+
+class Constant(NamedTuple):
+    """A named physical quantity of the reference set, and where it stands there."""
+
+    path: tuple[str | int, ...]
+    prior: float
+    low: float
+    high: float
+    metrics: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """As reports call it."""
+        return ".".join(map(str, self.path))
+
+
+SECTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "training_overhead": frozenset({"peak_memory_per_gpu"}),
+    "training_memory": frozenset({"peak_memory_per_gpu"}),
+    "serving_memory": frozenset(name for name, metric in METRICS.items() if metric.family is Family.MEMORY),
+}
+"""Sections of physical quantities, and the metrics that they serve."""
+
+
+def constants_of(
+    document: Any,  # noqa: ANN401
+    path: tuple[str | int, ...] = (),
+    metrics: frozenset[str] = frozenset(),
+) -> Iterator[Constant]:
+    """Every constant with a range, in the order of the document."""
+    if isinstance(document, dict):
+        served = frozenset(document.get("metrics", metrics)) - {"fits"}
+        low, high = _range(document)
+        if "value" in document and served and low < high:
+            prior = document["prior"] if "prior" in document else document["value"]
+            yield Constant(path, float(prior), low, high, served)
+        for name, member in document.items():
+            yield from constants_of(member, (*path, name), SECTIONS.get(name, metrics))
+    elif isinstance(document, list):
+        for place, member in enumerate(document):
+            yield from constants_of(member, (*path, place), metrics)
+
+
+def _range(document: Mapping[str, Any]) -> tuple[float, float]:
+    """Where a constant may lie: its range, and never outside of the interval that answers make of it."""
+    low, high = document.get("range", (-math.inf, math.inf))
+    low, high = max(low, document.get("low", low)), min(high, document.get("high", high))
+    return (float(low), float(high)) if math.isfinite(high - low) else (0.0, 0.0)
+
+
+def _entry(document: Any, path: Sequence[str | int]) -> dict[str, Any]:  # noqa: ANN401
+    for step in path:
+        document = document[step]
+    assert isinstance(document, dict)  # noqa: S101
+    return document
+
+
+def rounded(value: float) -> float:
+    """A value to the digits that a fit is good for."""
+    return float(f"{value:.{DIGITS - 1}e}")
+
+
+def with_values(document: Document, constants: Sequence[Constant], values: Sequence[float]) -> Document:
+    """The reference set with other values of its constants, and the ones it began with beside them."""
+    changed = copy.deepcopy(document)
+    for constant, value in zip(constants, values, strict=True):
+        entry = _entry(changed, constant.path)
+        entry["prior"] = constant.prior
+        entry["value"] = rounded(value)
+    return changed
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Rows, constants, and the way from the one to the other."""
+
+    document: Document
+    constants: tuple[Constant, ...]
+    asked: tuple[Asked, ...]
+    estimators: Estimators
+    catalog: WithCurves
+
+    def scored(self, values: Sequence[float], rows: Sequence[int]) -> list[Scored]:
+        """Some rows under some values of the constants."""
+        catalog = self.catalog(curves_of(with_values(self.document, self.constants, values)))
+        return [score_row(self.asked[place], catalog, self.estimators) for place in rows]
+
+    def errors(self, values: Sequence[float], rows: Sequence[int]) -> Floats:
+        """Relative errors of the likeliest estimates; NaN where there is none."""
+        catalog = self.catalog(curves_of(with_values(self.document, self.constants, values)))
+        asked = (self.asked[place]._replace(shapes=self.asked[place].shapes[:1]) for place in rows)
+        return np.array([score_row(one, catalog, self.estimators).error for one in asked])
+
+
+class Fitted(NamedTuple):
+    """Values of the constants, and what they were fitted to."""
+
+    values: tuple[float, ...]
+    rows: int
+    groups: int
+
+
+def _weights(asked: Sequence[Asked]) -> Floats:
+    groups = [group_of(one.row) for one in asked]
+    sizes = {group: groups.count(group) for group in set(groups)}
+    return np.array([1.0 / math.sqrt(sizes[group]) for group in groups])
+
+
+def _solve(errors: Floats, slopes: Floats, weights: Floats, at: Floats, bounds: Floats) -> Floats:
+    """The least sum of weighted errors of a linear model, each entry of ``at`` within its bounds.
+
+    Reweighted least squares; the bounded quadratic is solved one entry at a time, which ends at its least
+    because it is convex.
+    """
+    prior, low, high = bounds
+    span = high - low
+    pull = _PULL * weights.sum() / span**2
+    found = at.copy()
+    for _ in range(_REWEIGHTINGS):
+        left = errors + slopes @ (found - at)
+        pulls = weights / np.maximum(np.abs(left), _FLOOR)
+        curvature = slopes.T @ (pulls[:, None] * slopes)
+        gradient = slopes.T @ (pulls * (errors - slopes @ at))
+        before = found.copy()
+        for _ in range(_SWEEPS):
+            for place in range(len(found)):
+                steep = curvature[place, place] + pull[place]
+                rest = gradient[place] + curvature[place] @ found - curvature[place, place] * found[place]
+                found[place] = np.clip((pull[place] * prior[place] - rest) / steep, low[place], high[place])
+        if np.all(np.abs(found - before) <= 1e-9 * span):
+            break
+    return found
+
+
+def fit(problem: Problem, rows: Sequence[int]) -> Fitted:
+    """The constants that fit some rows best."""
+    constants = problem.constants
+    prior, low, high = np.array([(c.prior, c.low, c.high) for c in constants]).T
+    edge = _EDGE * (high - low)
+    bounds = np.array([prior, np.minimum(prior, low + edge), np.maximum(prior, high - edge)])
+    values = prior.copy()
+    known = np.isfinite(problem.errors(values, rows))
+    usable = [place for place, finite in zip(rows, known, strict=True) if finite]
+    weights = _weights([problem.asked[place] for place in usable])
+    for _ in range(LINEARISATIONS):
+        errors = problem.errors(values, usable)
+        slopes = np.zeros((len(usable), len(constants)))
+        for place, constant in enumerate(constants):
+            served = [k for k, row in enumerate(usable) if problem.asked[row].row.metric in constant.metrics]
+            step = _STEP * (constant.high - constant.low)
+            step = -step if values[place] + step > constant.high else step
+            moved = values.copy()
+            moved[place] += step
+            at = problem.errors(moved, [usable[k] for k in served])
+            slopes[served, place] = (at - errors[served]) / (rounded(moved[place]) - rounded(values[place]))
+        after = _solve(errors, np.nan_to_num(slopes), weights, values, bounds)
+        if np.all(np.abs(after - values) <= 10.0**-DIGITS * np.abs(values)):
+            values = after
+            break
+        values = after
+    groups = {group_of(problem.asked[place].row) for place in usable}
+    return Fitted(tuple(rounded(value) for value in values), len(usable), len(groups))
+
+
+class Validation(NamedTuple):
+    """Every row under the constants that were fitted without its group, and those constants by fold."""
+
+    scored: tuple[Scored, ...]
+    folds: tuple[Fitted, ...]
+    outside: tuple[tuple[int, ...], ...]
+    """The rows of each fold, which its constants never saw."""
+
+    def without(self, fold: int) -> list[Scored]:
+        """The rows of the other folds."""
+        left = set(self.outside[fold])
+        return [one for place, one in enumerate(self.scored) if place not in left]
+
+
+def cross_validate(problem: Problem, split: Mapping[str, int]) -> Validation:
+    """Fitted on four folds and tried on the fifth, five times."""
+    fold = [fold_of(group_of(one.row), split) for one in problem.asked]
+    scored: dict[int, Scored] = {}
+    found, left = [], []
+    for out in range(FOLDS):
+        inside = [place for place, at in enumerate(fold) if at != out]
+        outside = [place for place, at in enumerate(fold) if at == out]
+        fitted = fit(problem, inside)
+        found.append(fitted)
+        left.append(tuple(outside))
+        scored |= zip(outside, problem.scored(fitted.values, outside), strict=True)
+    ordered = tuple(scored[place] for place in range(len(problem.asked)))
+    return Validation(ordered, tuple(found), tuple(left))
+
+
+class Residual(NamedTuple):
+    """What was measured over what was estimated: 10th percentile, median and 90th percentile.
+
+    Of figures around 0 it is the difference of the two in bytes.
+    """
+
+    family: str
+    level: str
+    low: float
+    value: float
+    high: float
+    rows: int
+
+
+_FEWEST = 5
+"""Rows below which a spread is not taken from them."""
+_TAIL = 0.1
+
+
+def tail(count: int) -> float:
+    """Which share of ``count`` rows leaves a tenth of new ones below: less of few rows, none of nine.
+
+    The rank of the k-th of n exchangeable figures is k / (n + 1) (Vovk et al. 2005, section 2.2).
+    """
+    return max(0.0, (_TAIL * (count + 1) - 1.0) / (count - 1))
+
+
+_TOTALS = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
+
+
+def _families(one: Scored) -> list[str]:
+    """The kinds of answer that a row tries: a device in all and under its software, else its metric."""
+    if one.row.metric not in _TOTALS:
+        return [one.row.metric]
+    family = f"{one.row.kind}_memory"
+    return [family, f"{family}/{one.software}"] if one.software else [family]
+
+
+def residuals(scored: Sequence[Scored]) -> list[Residual]:
+    """Spread of the estimates by kind of answer and level of evidence, from rows outside of their fit."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for one in scored:
+        metric = METRICS[one.row.metric]
+        if one.figure is None or metric.unit == "bool" or not one.basis:
+            continue
+        measured, estimated = one.row.value, one.figure.value
+        if metric.signed:
+            found = measured - estimated
+        elif measured > 0.0 < estimated:
+            found = measured / estimated
+        else:
+            continue
+        for family in _families(one):
+            ratios.setdefault((family, one.basis), []).append(found)
+    return [
+        Residual(
+            family,
+            level,
+            low=rounded(percentile(of, tail(len(of)))),
+            value=rounded(percentile(of, 0.5)),
+            high=rounded(percentile(of, 1.0 - tail(len(of)))),
+            rows=len(of),
+        )
+        for (family, level), of in sorted(ratios.items())
+        if len(of) >= _FEWEST
+    ]
+
+
+def problem_of(
+    document: Document, asked: Sequence[Asked], estimators: Estimators, catalog: WithCurves
+) -> Problem:
+    """The rows that some constant of the document serves, and the constants that move some of them."""
+    constants = tuple(constants_of(document))
+    served = frozenset().union(*(constant.metrics for constant in constants))
+    rows = tuple(one for one in asked if one.row.metric in served and not one.skipped)
+    whole = Problem(document, constants, rows, estimators, catalog)
+    return replace(whole, constants=tuple(_moving(whole)))
+
+
+def _moving(problem: Problem) -> Iterator[Constant]:
+    """The constants that change an estimate; of the others the rows say nothing."""
+    values = [constant.prior for constant in problem.constants]
+    everything = range(len(problem.asked))
+    start = problem.errors(values, everything)
+    for place, constant in enumerate(problem.constants):
+        moved = values.copy()
+        middle = (constant.low + constant.high) / 2.0
+        end = constant.high if constant.prior < middle else constant.low
+        moved[place] = (constant.prior + end) / 2.0
+        changes = problem.errors(moved, everything) - start
+        if np.any(np.abs(np.nan_to_num(changes)) > _UNMOVED):
+            yield constant
+
+
+def fitted_document(
+    problem: Problem,
+    fitted: Fitted,
+    tried: Validation,
+    provenance: Mapping[str, Any],
+) -> str:
+    """The reference set with fitted values, those of each fold, the spreads, and what they came from."""
+    spread = residuals(tried.scored)
+    names = [constant.name for constant in problem.constants]
+    document = with_values(problem.document, problem.constants, fitted.values)
+    _spread(document, spread)
+    document["residuals"] = [residual._asdict() for residual in spread]
+    document["fitted"] = {
+        **provenance,
+        "rows": fitted.rows,
+        "groups": fitted.groups,
+        "folds": [
+            {
+                "values": dict(zip(names, fold.values, strict=True)),
+                "residuals": [residual._asdict() for residual in residuals(tried.without(place))],
+            }
+            for place, fold in enumerate(tried.folds)
+        ],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+TOTALS: Final = {("training_memory", "total"): "training_memory"}
+"""Entries that hold the interval of a whole answer, and the family of rows that it comes from."""
+
+
+def _spread(document: Document, spread: Sequence[Residual]) -> None:
+    """Write the interval of each whole answer as rows outside of the fit have it."""
+    for (section, name), family in TOTALS.items():
+        entry = document.get(section, {}).get(name)
+        of = [residual for residual in spread if residual.family == family]
+        if entry is not None and of:
+            widest = max(of, key=lambda residual: residual.rows)
+            entry["low"], entry["high"] = min(widest.low, 1.0), max(widest.high, 1.0)
+            entry["source"] = (
+                f"Measured over estimated, 10th and 90th percentile of {widest.rows} rows, each under "
+                "constants fitted without its group"
+            )
+
+
+def held_out(document: Document, fold: int) -> Document:
+    """The reference set as it was fitted without one fold; as it is where nothing was fitted."""
+    folds = document.get("fitted", {}).get("folds", [])
+    if not folds:
+        return document
+    values = folds[fold]["values"]
+    constants = [constant for constant in constants_of(document) if constant.name in values]
+    without = with_values(document, constants, [values[constant.name] for constant in constants])
+    return {**without, "residuals": folds[fold]["residuals"]}

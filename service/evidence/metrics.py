@@ -1,0 +1,281 @@
+"""The registry of metrics: which question answers one, where its figure stands in the answer, its target."""
+
+import math
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from service.evidence.rows import Row, printed_half_unit
+
+Answer = Mapping[str, Any]
+
+
+class Operation(StrEnum):
+    """The question that a metric is read from."""
+
+    MEMORY = "memory"
+    THROUGHPUT = "throughput"
+
+
+class Family(StrEnum):
+    """What is reported together."""
+
+    MEMORY = "memory"
+    THROUGHPUT = "throughput"
+
+
+class Figure(NamedTuple):
+    """An estimated figure with its 80% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Target(NamedTuple):
+    """What the median and the 90th percentile of the relative error may be."""
+
+    median: float
+    p90: float
+
+
+class NotAnswered(Exception):
+    """The answer lacks the figure; ``gap`` is the code that it gives for that."""
+
+    def __init__(self, gap: str) -> None:
+        self.gap = gap
+        super().__init__(gap)
+
+
+class Case(NamedTuple):
+    """What an answer is read beside: the question, and the rows of the same run by metric."""
+
+    question: Any
+    run: Mapping[str, Row]
+
+
+class Metric(NamedTuple):
+    """One metric of the measured rows.
+
+    ``needs`` are the hints of the file that rule an estimate out; what is not among them only widens it.
+    ``whole`` says that the figure counts the whole system, so that the question names one device.
+    ``signed`` figures may be 0 or less: their error is a share of the device's memory.
+    """
+
+    unit: str
+    family: Family
+    operation: Operation
+    read: Callable[[Answer, Case], Figure]
+    needs: frozenset[str]
+    target: Target | None = None
+    whole: bool = False
+    signed: bool = False
+    plain: bool = False
+    """Whether the answer gives no interval of its own."""
+
+
+def _member(answer: Answer, name: str) -> Figure:
+    figure = answer.get(name)
+    if figure is None:
+        raise NotAnswered(_gap(answer))
+    return Figure(figure["value"], figure["low"], figure["high"])
+
+
+def _gap(answer: Answer) -> str:
+    return str(answer["gaps"][0]["code"]) if answer["gaps"] else "ABSENT"
+
+
+def _quantity(name: str) -> Callable[[Answer, Case], Figure]:
+    return lambda answer, _case: _member(answer, name)
+
+
+def _scaled(name: str, factor: Callable[[Answer], float]) -> Callable[[Answer, Case], Figure]:
+    def read(answer: Answer, _case: Case) -> Figure:
+        return Figure(*(end * factor(answer) for end in _member(answer, name)))
+
+    return read
+
+
+def _devices(answer: Answer) -> float:
+    layout = answer["parallelism"]
+    return float(layout["tensor"] * layout["pipeline"] * layout["data"] * layout["context"])
+
+
+EXACT_COMPONENTS = frozenset({"weights", "kv_cache", "state"})
+ACTIVATION_COMPONENTS = frozenset({"workspace", "activations", "logits", "sampler"})
+GRAPH_COMPONENTS = frozenset({"cuda_graphs"})
+OUTSIDE_COMPONENTS = frozenset({"runtime", "communication"})
+"""Beside PyTorch's allocator; an engine measures after the context of the device is made."""
+
+
+def _components(answer: Answer) -> Mapping[str, float]:
+    return {part["name"]: float(part["bytes"]) for part in answer["per_device"]["components"]}
+
+
+def _total(answer: Answer, _case: Case | None = None) -> Figure:
+    return _member({**answer["per_device"], "gaps": answer["gaps"]}, "total_bytes")
+
+
+def _sum(answer: Answer, names: frozenset[str]) -> float:
+    parts = _components(answer)
+    if not names & parts.keys():
+        raise NotAnswered("COMPONENT_ABSENT")
+    return sum(size for name, size in parts.items() if name in names)
+
+
+def _part(names: frozenset[str]) -> Callable[[Answer, Case], Figure]:
+    """Some components, which answers give without an interval."""
+
+    def read(answer: Answer, _case: Case) -> Figure:
+        size = _sum(answer, names)
+        return Figure(size, size, size)
+
+    return read
+
+
+def _cache_room(answer: Answer, _case: Case) -> Figure:
+    """What the engine leaves to the KV cache: the usable bytes less everything else."""
+    if "usable_bytes" not in answer:
+        raise NotAnswered(_gap(answer))
+    total, cache = _total(answer), _sum(answer, frozenset({"kv_cache"}))
+    low, value, high = sorted(answer["usable_bytes"] - end + cache for end in total)
+    return Figure(value, low, high)
+
+
+def _held_tokens(case: Case) -> float:
+    """Tokens that the KV cache of the question holds; rows are asked in multiples of every block size."""
+    workload = case.question.workload
+    return float(workload.concurrency * (workload.input_tokens + workload.output_tokens))
+
+
+_COUNTED_ALIKE = 0.01
+
+
+def _token_bytes(answer: Answer, case: Case) -> float:
+    """Bytes of one token on one device, as the engine counts tokens.
+
+    Where layers keep different lengths, an engine counts other tokens than a request holds: the limit's.
+    """
+    replicas = float(answer["parallelism"]["data"])
+    held = _sum(answer, frozenset({"kv_cache"})) / _held_tokens(case) * replicas
+    most = answer["limits"].get("kv_cache_tokens", 0) / replicas
+    room = _cache_room(answer, case).value if "usable_bytes" in answer else 0.0
+    if most <= 0.0 or room <= 0.0 or abs(room / most / held - 1.0) < _COUNTED_ALIKE:
+        return held
+    return float(room / most)
+
+
+def _cache_tokens(answer: Answer, case: Case) -> Figure:
+    """Tokens of the cache: of the memory that the log gives it, else of what the estimate leaves."""
+    logged = case.run.get("kv_cache_memory_per_gpu")
+    if logged is not None:
+        half = printed_half_unit(logged)
+        room = Figure(logged.value, logged.value - half, logged.value + half)
+    else:
+        room = _cache_room(answer, case)
+    per_token = _token_bytes(answer, case)
+    return Figure(*(max(0.0, end / per_token) for end in room))
+
+
+def _bytes_per_token(answer: Answer, case: Case) -> Figure:
+    size = _token_bytes(answer, case) * answer["parallelism"]["tensor"]
+    return Figure(size, size, size)
+
+
+def _fits(answer: Answer, _case: Case) -> Figure:
+    chance = answer.get("fit_probability")
+    if chance is None:
+        if answer.get("fits") is False:
+            return Figure(0.0, 0.0, 0.0)
+        raise NotAnswered(_gap(answer))
+    return Figure(chance, chance, chance)
+
+
+_MEMORY_TARGET = Target(0.05, 0.15)
+_TRAINING_NEEDS = frozenset({"model_shape", "layout", "batch", "lengths"})
+_PLACED = frozenset({"model_shape", "layout"})
+
+
+def _memory(
+    read: Callable[[Answer, Case], Figure],
+    *needs: str,
+    unit: str = "bytes",
+    target: Target | None = _MEMORY_TARGET,
+    whole: bool = False,
+    signed: bool = False,
+    plain: bool = False,
+) -> Metric:
+    wanted = frozenset({"model_shape", *needs})
+    return Metric(unit, Family.MEMORY, Operation.MEMORY, read, wanted, target, whole, signed, plain)
+
+
+def _speed(read: Callable[[Answer, Case], Figure], unit: str) -> Metric:
+    needs = frozenset({"model_shape", "accelerator", "layout", "batch", "lengths"})
+    return Metric(unit, Family.THROUGHPUT, Operation.THROUGHPUT, read, needs)
+
+
+METRICS: Mapping[str, Metric] = {
+    "peak_memory_per_gpu": _memory(_total, "layout", "batch", "lengths"),
+    "gpu_memory_total": _memory(_total, "batch", "lengths", whole=True),
+    "weights_memory_per_gpu": _memory(_part(frozenset({"weights"})), "layout", plain=True),
+    "weights_file_size": _memory(_part(frozenset({"weights"})), whole=True, plain=True),
+    "activation_peak_per_gpu": _memory(_part(ACTIVATION_COMPONENTS), "layout", plain=True),
+    "non_torch_memory_per_gpu": _memory(_part(OUTSIDE_COMPONENTS), "layout", signed=True, plain=True),
+    "cuda_graph_memory_per_gpu": _memory(_part(GRAPH_COMPONENTS), "layout", signed=True, plain=True),
+    "kv_cache_memory_per_gpu": _memory(_cache_room, "layout", "accelerator"),
+    "kv_cache_tokens": _memory(_cache_tokens, "layout", "accelerator", unit="tokens"),
+    "kv_cache_blocks": _memory(_cache_tokens, "layout", "accelerator", unit="tokens"),
+    "kv_bytes_per_token": _memory(_bytes_per_token, plain=True),
+    "fits": _memory(_fits, "layout", "accelerator", "batch", "lengths", unit="bool"),
+    "tokens_per_s_per_gpu": _speed(_quantity("tokens_per_second_per_device"), "tokens/s"),
+    "tokens_per_s": _speed(_quantity("tokens_per_second"), "tokens/s"),
+    "iteration_time": _speed(_quantity("step_seconds"), "s"),
+    "mfu": _speed(_quantity("model_flops_utilization"), "fraction"),
+    "hfu": _speed(_quantity("hardware_flops_utilization"), "fraction"),
+    "output_tokens_per_s": _speed(_quantity("output_tokens_per_second"), "tokens/s"),
+    "output_tokens_per_s_per_gpu": _speed(
+        _scaled("output_tokens_per_second", lambda answer: 1.0 / _devices(answer)), "tokens/s"
+    ),
+    "ttft": _speed(_quantity("time_to_first_token_seconds"), "s"),
+    "ttft_median": _speed(_quantity("time_to_first_token_seconds"), "s"),
+    "tpot": _speed(_quantity("time_per_output_token_seconds"), "s"),
+    "tpot_median": _speed(_quantity("time_per_output_token_seconds"), "s"),
+    "median_itl": _speed(_quantity("time_per_output_token_seconds"), "s"),
+}
+"""The metrics that the service answers, by their name in the measured rows."""
+
+ONLY_MEASURED: Mapping[str, str] = {
+    "achieved_tflops_per_gpu": "FLOP/s",
+    "model_tflops_per_gpu": "FLOP/s",
+    "percent_of_peak": "fraction",
+    "time_per_1k_iterations": "s",
+    "days_for_300B_tokens": "s",
+    "time_to_train": "s",
+    "gpu_hours": "device*s",
+    "cost": "USD",
+    "co2": "kg",
+    "energy": "J",
+    "cpu_memory": "bytes",
+    "prompt_tokens_per_s": "tokens/s",
+    "total_tokens_per_s": "tokens/s",
+    "samples_per_s": "samples/s",
+    "energy_per_output_token": "J/token",
+    "gpu_power_mean": "W",
+    "system_power_mean": "W",
+}
+"""Metrics of the rows that are read from no answer yet, with their unit."""
+
+METRIC_UNITS: Mapping[str, str] = {**{name: metric.unit for name, metric in METRICS.items()}, **ONLY_MEASURED}
+"""The unit of every known metric."""
+
+
+def error_of(metric: Metric, estimated: float, measured: float, scale: float | None) -> float:
+    """Signed relative error; of a probability, and of figures around 0, the difference itself.
+
+    A figure that may be 0 or less is compared as a share of ``scale``, the device's memory.
+    """
+    if metric.unit == "bool":
+        return estimated - measured
+    if metric.signed or measured <= 0.0:
+        return (estimated - measured) / scale if scale else math.nan
+    return estimated / measured - 1.0

@@ -1,0 +1,275 @@
+"""Estimates of measured rows beside what was measured, and how far they are off."""
+
+import json
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from service.evidence import facts
+from service.evidence.asking import Question, Skip, Skipped, questions
+from service.evidence.folds import fold_of, group_of
+from service.evidence.metrics import (
+    METRICS,
+    Case,
+    Figure,
+    Metric,
+    NotAnswered,
+    Operation,
+    error_of,
+)
+from service.evidence.rows import Row, by_run, printed_half_unit
+from service.planning.errors import PlanningError
+from service.planning.quantity import Spread
+from service.questions.catalog import Catalog
+from service.questions.estimates import MemoryQuestion, ThroughputQuestion
+from service.questions.software import software_of
+
+Estimators = Mapping[str, Callable[[Any, Catalog], Mapping[str, Any]]]
+"""The estimates of the service by operation; they stand right of this room and are handed in."""
+
+SHAPES: Mapping[Operation, type[MemoryQuestion] | type[ThroughputQuestion]] = {
+    Operation.MEMORY: MemoryQuestion,
+    Operation.THROUGHPUT: ThroughputQuestion,
+}
+
+_REFUSALS = {
+    "PARALLELISM_MISMATCH": Skip.LAYOUT_UNKNOWN,
+    "BATCH_MISMATCH": Skip.BATCH_UNKNOWN,
+    "BATCH_REQUIRED": Skip.BATCH_UNKNOWN,
+    "PEAK_RATE_UNKNOWN": Skip.ACCELERATOR_UNKNOWN,
+    "UNKNOWN_REFERENCE": Skip.ACCELERATOR_UNKNOWN,
+    "CAPACITY_UNKNOWN": Skip.ACCELERATOR_UNKNOWN,
+    "BANDWIDTH_UNKNOWN": Skip.ACCELERATOR_UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One row with its estimate, or why there is none."""
+
+    row: Row
+    figure: Figure | None
+    error: float = math.nan
+    skipped: Skip | None = None
+    detail: str = ""
+    basis: str = ""
+    """The evidence that the answer names for its total."""
+    chance: float | None = None
+    """The probability of fitting that the answer gives."""
+    software: str = ""
+    """The framework or engine that the question names."""
+
+    @property
+    def is_eligible(self) -> bool:
+        """Whether the file says that the row lacks nothing that its metric needs."""
+        metric = METRICS.get(self.row.metric)
+        return metric is not None and not (metric.needs & self.row.missing)
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the interval meets what was measured, as exactly as the source prints it."""
+        half = printed_half_unit(self.row)
+        figure, value = self.figure, self.row.value
+        return figure is not None and figure.low <= value + half and value - half <= figure.high
+
+    @property
+    def width(self) -> float | None:
+        """High over low, where both are above zero."""
+        if self.figure is None or self.figure.low <= 0.0:
+            return None
+        return self.figure.high / self.figure.low
+
+
+class Asked(NamedTuple):
+    """A row with its questions as the service takes them; they do not depend on any constant."""
+
+    row: Row
+    run: Mapping[str, Row]
+    shapes: tuple[MemoryQuestion | ThroughputQuestion, ...]
+    skipped: Skip | None = None
+    detail: str = ""
+
+
+def _shape(question: Question, metric: Metric) -> MemoryQuestion | ThroughputQuestion:
+    try:
+        return SHAPES[metric.operation].model_validate_json(json.dumps(question))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        pointer = "/".join(str(part) for part in first["loc"])
+        raise Skipped(Skip.NOT_MODELLED_YET, f"{pointer}: {first['msg']}") from None
+
+
+def ask(rows: Sequence[Row], catalog: Catalog) -> list[Asked]:
+    """Every row with its questions, or the reason why there are none."""
+    runs = by_run(rows)
+    asked = []
+    for row in rows:
+        run = runs[row.run_id]
+        try:
+            shapes = tuple(_shape(question, METRICS[row.metric]) for question in questions(row, catalog))
+            asked.append(Asked(row, run, shapes))
+        except Skipped as skipped:
+            asked.append(Asked(row, run, (), skipped.reason, skipped.detail))
+    return asked
+
+
+def envelope(figures: Sequence[Figure]) -> Figure:
+    """The likeliest value, between the lowest low and the highest high of all alternatives."""
+    return Figure(
+        figures[0].value, min(figure.low for figure in figures), max(figure.high for figure in figures)
+    )
+
+
+def _chance(figures: Sequence[Figure]) -> Figure:
+    """A probability over alternatives is their mean."""
+    values = [figure.value for figure in figures]
+    return Figure(statistics.fmean(values), min(values), max(values))
+
+
+def _read(metric: Metric, answer: Mapping[str, Any], case: Case) -> Figure:
+    try:
+        return metric.read(answer, case)
+    except NotAnswered as missing:
+        raise Skipped(_REFUSALS.get(missing.gap, Skip.NOT_MODELLED_YET), missing.gap) from None
+
+
+def _scale(row: Row, answer: Mapping[str, Any]) -> float | None:
+    printed = facts.device_bytes(row)
+    return float(printed) if printed else answer.get("capacity_bytes")
+
+
+def _basis(answer: Mapping[str, Any]) -> str:
+    total = answer.get("per_device", {}).get("total_bytes")
+    return str(total["basis"]) if total else ""
+
+
+def _widened(figure: Figure, metric: Metric, spread: Spread | None) -> Figure:
+    """A figure without an interval of its own, under what rows outside of the fit were off by."""
+    if spread is None:
+        return figure
+    value, low, high = figure
+    if metric.signed:
+        return Figure(value, min(value, low + spread.low), max(value, high + spread.high))
+    return Figure(value, min(value, low * spread.low), max(value, high * spread.high))
+
+
+def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
+    """One row estimated and compared."""
+    row = asked.row
+    if asked.skipped:
+        return Scored(row, None, skipped=asked.skipped, detail=asked.detail)
+    metric = METRICS[row.metric]
+    figures, scale, refused, basis, chance = [], None, None, "", None
+    for shape in asked.shapes:
+        try:
+            answer = estimators[metric.operation](shape, catalog)
+            figures.append(_read(metric, answer, Case(shape, asked.run)))
+            scale = scale or _scale(row, answer)
+            basis = basis or _basis(answer)
+            chance = answer.get("fit_probability") if chance is None else chance
+        except Skipped as skipped:
+            refused = refused or skipped
+        except PlanningError as error:
+            reason = _REFUSALS.get(error.code, Skip.NOT_MODELLED_YET)
+            refused = refused or Skipped(reason, f"{error.code} {error.pointer}: {error.detail}")
+        except ArithmeticError as error:
+            refused = refused or Skipped(Skip.NOT_MODELLED_YET, f"figures out of range: {error}")
+    if not figures:
+        assert refused is not None  # noqa: S101  # a row has at least one question
+        return Scored(row, None, skipped=refused.reason, detail=refused.detail)
+    figure = _chance(figures) if metric.unit == "bool" else envelope(figures)
+    if metric.plain:
+        figure = _widened(figure, metric, catalog.curves.residuals.get((row.metric, basis)))
+    off = error_of(metric, figure.value, row.value, scale)
+    return Scored(row, figure, off, basis=basis, chance=chance, software=software_of(shape.workload))
+
+
+def score(rows: Sequence[Row], catalog: Catalog, estimators: Estimators) -> list[Scored]:
+    """Every row estimated through the service's own questions, and compared."""
+    return [score_row(asked, catalog, estimators) for asked in ask(rows, catalog)]
+
+
+def score_held_out(
+    rows: Sequence[Row],
+    catalogs: Sequence[Catalog],
+    split: Mapping[str, int],
+    estimators: Estimators,
+) -> list[Scored]:
+    """Every row under the catalog, one of each fold, whose constants never saw the row's group."""
+    return [
+        score_row(asked, catalogs[fold_of(group_of(asked.row), split)], estimators)
+        for asked in ask(rows, catalogs[0])
+    ]
+
+
+class Statistics(NamedTuple):
+    """How far the estimates of some rows are off; None where no row says."""
+
+    rows: int
+    skipped: int
+    median_error: float | None
+    p90_error: float | None
+    bias: float | None
+    coverage: float | None
+    median_width: float | None
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which ``share`` of the values lie, between neighbours in proportion."""
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * share
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+_P90 = 0.9
+
+
+def statistics_of(scored: Iterable[Scored]) -> Statistics:
+    """Error, bias, coverage and width over rows; rows of metrics without an answer do not count."""
+    counted = [one for one in scored if one.skipped is not Skip.METRIC_NOT_ANSWERED]
+    estimated = [one for one in counted if one.figure is not None]
+    errors = [one.error for one in estimated if math.isfinite(one.error)]
+    sized = [abs(error) for error in errors]
+    intervals = [one for one in estimated if METRICS[one.row.metric].unit != "bool"]
+    widths = [one.width for one in intervals if one.width is not None]
+    return Statistics(
+        rows=len(estimated),
+        skipped=len(counted) - len(estimated),
+        median_error=statistics.median(sized) if sized else None,
+        p90_error=percentile(sized, _P90) if sized else None,
+        bias=statistics.median(errors) if errors else None,
+        coverage=statistics.fmean(one.is_covered for one in intervals) if intervals else None,
+        median_width=statistics.median(widths) if widths else None,
+    )
+
+
+def reasons(scored: Iterable[Scored]) -> Counter[Skip]:
+    """Rows that were skipped, by reason."""
+    return Counter(one.skipped for one in scored if one.skipped is not None)
+
+
+LEAST_ESTIMATED = 0.8
+"""Share of the eligible rows of a source that must be estimated."""
+
+
+def is_targeted(row: Row) -> bool:
+    """Whether a target is set for the row's metric."""
+    metric = METRICS.get(row.metric)
+    return metric is not None and metric.target is not None
+
+
+def short_sources(scored: Iterable[Scored]) -> dict[str, float]:
+    """Sources with a targeted metric of which too small a share of eligible rows was estimated."""
+    eligible: dict[str, list[bool]] = {}
+    for one in scored:
+        if is_targeted(one.row) and one.is_eligible:
+            eligible.setdefault(one.row.source, []).append(one.figure is not None)
+    shares = {source: statistics.fmean(done) for source, done in eligible.items()}
+    return {source: share for source, share in shares.items() if share < LEAST_ESTIMATED}

@@ -1,0 +1,178 @@
+"""Commands of measured rows: how sure the estimates are, and what the rows teach."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.evidence.folds import committed_split
+
+if TYPE_CHECKING:
+    from service.evidence.report import Provenance, Table
+    from service.evidence.rows import RowsFile
+    from service.snapshot.service import Snapshot
+
+app = typer.Typer(no_args_is_help=True, help="Measured rows beside the estimates.")
+
+CURVES = Path(__file__).parent / "evidence" / "reference_curves.json"
+FOLDS_FILE = CURVES.with_name("folds.json")
+UNREADABLE = 2
+WITHOUT_ROWS = """No rows are given. Most measured rows may not ship, so none are looked for:
+
+  make accuracy ROWS=path                 one or more CSV files of measured rows (docs/accuracy.md says of
+                                          which columns), such as ROWS="training.csv inference.csv"
+  make accuracy ROWS=tests/data/evidence/measured.csv
+                                          the excerpt that ships: rows of torchtitan, llm-foundry and others
+  JSON=path                               writes the scores of every row as well"""
+
+Files = Annotated[list[Path] | None, typer.Argument(help="CSV files of measured rows.")]
+
+
+def _read(files: list[Path] | None) -> "list[RowsFile]":
+    from service.evidence.metrics import METRIC_UNITS  # noqa: PLC0415
+    from service.evidence.rows import RowsError, read_rows  # noqa: PLC0415
+
+    if not files:
+        typer.echo(WITHOUT_ROWS, err=True)
+        raise typer.Exit(UNREADABLE)
+    try:
+        return [read_rows(path, METRIC_UNITS) for path in files]
+    except RowsError as error:
+        typer.echo(f"ironlaw: {error}", err=True)
+        raise typer.Exit(UNREADABLE) from None
+
+
+def _catalog() -> "Snapshot":
+    from service.snapshot.service import shipped_snapshot  # noqa: PLC0415
+
+    return shipped_snapshot()
+
+
+def _catalogs_by_fold(catalog: "Snapshot") -> "list[Snapshot]":
+    """The catalog under the constants that were fitted without each fold."""
+    from service.evidence.fitting import held_out  # noqa: PLC0415
+    from service.evidence.folds import FOLDS  # noqa: PLC0415
+    from service.evidence.service import curves_of, shipped_document  # noqa: PLC0415
+
+    document = shipped_document()
+    return [replace(catalog, curves=curves_of(held_out(document, fold))) for fold in range(FOLDS)]
+
+
+def _estimators() -> Any:  # noqa: ANN401
+    from service.estimates.service import ESTIMATES  # noqa: PLC0415  # needs the extra `server`
+
+    return {name: estimate.estimator for name, estimate in ESTIMATES.items()}
+
+
+def _provenance(read: "list[RowsFile]", *, held_out: bool) -> "Provenance":
+    from service.evidence.report import Provenance  # noqa: PLC0415
+
+    names = " ".join(one.path.name for one in read)
+    return Provenance(
+        command=f'make accuracy ROWS="{names}"{" HELD_OUT=1" if held_out else ""}',
+        files=tuple((one.path.name, one.sha256, len(one.rows)) for one in read),
+        held_out=held_out,
+    )
+
+
+def _beside(anchors: Path, catalog: "Snapshot") -> "Table":
+    from service.evidence.anchors import beside_anchors  # noqa: PLC0415
+    from service.evidence.rows import RowsError  # noqa: PLC0415
+
+    try:
+        return beside_anchors(anchors, catalog, _estimators())
+    except RowsError as error:
+        typer.echo(f"ironlaw: {error}", err=True)
+        raise typer.Exit(UNREADABLE) from None
+
+
+@app.command()
+def accuracy(
+    files: Files = None,
+    *,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the scores of every row.")] = None,
+    doc: Annotated[
+        Path | None, typer.Option(help="Write the page that states how sure the estimates are.")
+    ] = None,
+    anchors: Annotated[
+        Path | None, typer.Option(help="What other tools answer, beside the estimates.")
+    ] = None,
+    held_out: Annotated[bool, typer.Option(help="Take constants fitted without the row's group.")] = False,
+    why: Annotated[bool, typer.Option(help="Say of each skipped row what it lacks.")] = False,
+) -> None:
+    """Estimate every measured row through the questions of the API, and say how far off the estimates are."""
+    from service.evidence import report  # noqa: PLC0415
+    from service.evidence.scoring import score, score_held_out  # noqa: PLC0415
+
+    read = _read(files)
+    for warning in (warning for one in read for warning in one.warnings):
+        typer.echo(f"ironlaw: {warning}", err=True)
+    rows = [row for one in read for row in one.rows]
+    catalog, estimators = _catalog(), _estimators()
+    if held_out:
+        scored = score_held_out(rows, _catalogs_by_fold(catalog), committed_split(), estimators)
+    else:
+        scored = score(rows, catalog, estimators)
+    for table in report.tables(scored):
+        typer.echo(table.text())
+    if why:
+        typer.echo(report.details(scored).text())
+    if json_file:
+        json_file.write_text(json.dumps(report.document(scored), indent=1, allow_nan=False) + "\n")
+    beside = _beside(anchors, catalog) if anchors else None
+    if beside:
+        typer.echo(beside.text())
+    if doc:
+        doc.write_text(report.page(scored, _provenance(read, held_out=held_out), beside))
+    short = report.shortfalls(scored)
+    for line in short:
+        typer.echo(f"ironlaw: {line}", err=True)
+    raise typer.Exit(1 if short else 0)
+
+
+@app.command()
+def fit(
+    files: Files = None,
+    *,
+    out: Annotated[Path, typer.Option(help="Where the reference set is written.")] = CURVES,
+    split: Annotated[Path, typer.Option(help="The split into folds, read and completed.")] = FOLDS_FILE,
+) -> None:
+    """Fit the named constants of the reference set to measured rows, tried on groups outside of the fit."""
+    from service.evidence import report  # noqa: PLC0415
+    from service.evidence.fitting import (  # noqa: PLC0415
+        cross_validate,
+        fitted_document,
+        problem_of,
+        residuals,
+    )
+    from service.evidence.fitting import fit as fit_all  # noqa: PLC0415
+    from service.evidence.folds import deal  # noqa: PLC0415
+    from service.evidence.scoring import ask, is_targeted  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    read = _read(files)
+    catalog = _catalog()
+    rows = [row for one in read for row in one.rows if is_targeted(row)]
+    problem = problem_of(
+        shipped_document(), ask(rows, catalog), _estimators(), lambda curves: replace(catalog, curves=curves)
+    )
+    if not problem.constants or not problem.asked:
+        typer.echo("ironlaw: no constant states a range, or no row has a metric that one serves", err=True)
+        raise typer.Exit(UNREADABLE)
+    known = json.loads(split.read_text()) if split.exists() else {}
+    dealt = deal(rows, known)
+    tried = cross_validate(problem, dealt)
+    fitted = fit_all(problem, range(len(problem.asked)))
+    spread = residuals(tried.scored)
+    typer.echo(report.fit_table(problem, fitted, tried.folds).text())
+    typer.echo(report.residual_table(spread).text())
+    for table in report.tables(tried.scored):
+        typer.echo(table.text())
+    provenance = {
+        "command": f"make fit ROWS={' '.join(one.path.name for one in read)!r}",
+        "rows_sha256": {one.path.name: one.sha256 for one in read},
+    }
+    out.write_text(fitted_document(problem, fitted, tried, provenance))
+    split.write_text(json.dumps(dealt, indent=1) + "\n")

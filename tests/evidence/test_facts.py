@@ -1,0 +1,151 @@
+"""Facts that stand in free text, and how they become parts of a question."""
+
+import pytest
+
+from service.evidence import facts
+from service.evidence.asking import questions
+from service.evidence.metrics import METRIC_UNITS
+from service.evidence.rows import read_rows
+from service.evidence.shapes import model_references, stated_count
+from service.snapshot.service import shipped_snapshot
+from tests.evidence.measured import SERVED, write
+
+CATALOG = shipped_snapshot()
+
+
+@pytest.fixture
+def asked(tmp_path):
+    def ask(**cells):
+        row = read_rows(write(tmp_path / "rows.csv", cells), METRIC_UNITS).rows[0]
+        return questions(row, CATALOG)
+
+    return ask
+
+
+@pytest.fixture
+def row(tmp_path):
+    def read(**cells):
+        return read_rows(write(tmp_path / "rows.csv", cells), METRIC_UNITS).rows[0]
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("50368", 50368),
+        ("250k", 250_000),
+        ("7e9", 7_000_000_000),
+        ("671B (37B active)", 671_000_000_000),
+        ("MLA", None),
+        ("", None),
+    ],
+)
+def test_counts_are_read_as_tables_print_them(text, count):
+    assert stated_count(text) == count
+
+
+def test_the_log_s_device_and_settings_win_over_the_catalog(asked):
+    question = asked(**SERVED | {"metric": "kv_cache_memory_per_gpu"})[0]
+    specification = question["cluster"]["accelerator"]["specification"]
+    assert specification == {"memory_bytes": round(79.18 * 2**30)}
+    assert question["workload"]["memory_fraction"] == 0.9
+    assert question["workload"]["engine"] == {"name": "vllm", "version": "0.11.0 (V1)"}
+    assert question["workload"]["input_tokens"] + question["workload"]["output_tokens"] == 4096
+
+
+def test_a_label_outside_the_catalog_is_asked_with_its_doubt(asked):
+    cells = SERVED | {"metric": "fits", "unit_si": "bool", "value_si": "0", "notes": ""}
+    sizes = [
+        question["cluster"]["accelerator"]["specification"]["memory_bytes"]
+        for question in asked(**cells | {"accelerator_id": "?rtx-3080-10gb"})
+    ]
+    assert len(sizes) == 3
+    assert sizes[1] < sizes[0] < sizes[2] <= 10 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "label"),
+    [("?rtx-3080-10gb", 10), ("?a10g-24gb-class", 24), ("?22gb-gpu", 22), ("?unknown", None)],
+)
+def test_labels_of_devices(row, accelerator, label):
+    assert facts.label_gigabytes(row(accelerator_id=accelerator)) == label
+
+
+@pytest.mark.parametrize(
+    ("version", "notes", "versions"),
+    [
+        ("0.7/0.8", "", ["0.7", "0.8"]),
+        ("0.2.4+PR", "", ["0.2.4+PR"]),
+        ("", "all 36 layers at full length", ["0.9"]),
+        ("", "", []),
+    ],
+)
+def test_versions_of_engines(row, version, notes, versions):
+    found = row(**SERVED | {"engine_version": version, "notes": notes})
+    assert facts.engine_versions(found) == versions
+
+
+def test_a_pipeline_of_torchtitan_cuts_its_local_batch(asked):
+    """A local batch of 32 over a pipeline is 32 micro-batches of one sequence."""
+    question = asked(
+        source="torchtitan",
+        layout_json='{"tensor":2,"pipeline":2,"data":2,"sharding":"zero_3"}',
+        batch_json='{"micro_batch_size":32,"global_batch_size":64}',
+    )[0]
+    workload = question["workload"]
+    assert (workload["micro_batch_size"], workload["gradient_accumulation_steps"]) == (1, 32)
+    assert question["parallelism"]["sequence_parallel"] is True
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted"),
+    [
+        ({"adaptation": "lora", "source": "LitGPT", "notes": "LoRA r=8"}, {"kind": "lora", "rank": 8}),
+        ({"adaptation": "lora", "precision_json": '{"weights":"nf4"}'}, {"kind": "qlora"}),
+        ({"adaptation": "adapter"}, {"kind": "prefix", "virtual_tokens": 10}),
+        ({"adaptation": "adapter-v2"}, {"kind": "lora", "rank": 1, "target_modules": ["all_linear"]}),
+    ],
+)
+def test_adaptations(asked, cells, wanted):
+    given = asked(**cells)[0]["workload"]["adaptation"]
+    assert wanted.items() <= given.items()
+
+
+@pytest.mark.parametrize(
+    ("precision", "member"),
+    [
+        ('{"weights":"int4","quantisation":"gptq"}', {"weight_format": "gptq_int4_g128"}),
+        ('{"weights":"q4_k_m","quantisation":"gguf"}', {"weight_format": "gguf_q4_k_m"}),
+        ('{"weights":"nf4","quantisation":"nf4-dq"}', {"weight_format": "bnb_nf4_double_quant"}),
+        ('{"weights":"fp8","quantisation":"gemm=fp8,moe=fp8_block"}', {"weight_format": "fp8_block_128"}),
+        ('{"weights":"bf16"}', {"weight_precision": "bf16"}),
+        ("{}", {"weight_precision": "bf16"}),
+    ],
+)
+def test_stored_weights(asked, precision, member):
+    workload = asked(**SERVED | {"metric": "weights_memory_per_gpu", "precision_json": precision})[0][
+        "workload"
+    ]
+    assert member.items() <= workload.items()
+
+
+def test_shapes_that_add_up_as_well_as_each_other_are_alternatives(row):
+    """A rounded count leaves open what an exact one decides."""
+    own = {"model_id": "of-ours", "vocab": ""}
+    rounded = model_references(row(**own, parameter_count="7000000000"), {})
+    exact = model_references(row(**own, parameter_count="6738415616"), {})
+    assert len(rounded) > 1
+    assert len(exact) == 1
+    assert exact[0]["architecture"]["embeddings"]["vocabulary_size"] == 32000
+
+
+def test_layers_that_are_not_stated_follow_from_the_count(row):
+    found = model_references(row(model_id="of-ours", layers="", parameter_count="6738415616"), {})
+    assert found[0]["architecture"]["layers"][0]["count"] == 32
+
+
+def test_a_sweep_of_shapes_takes_the_row_s_own(row):
+    known = {"bloom-proto-181b": object()}
+    found = model_references(row(model_id="bloom-proto-181b", parameter_count=""), known)
+    assert found[0]["source"] == "architecture"

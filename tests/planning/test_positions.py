@@ -1,0 +1,130 @@
+"""Positions of blocks, against figures that papers and the frameworks' own shapes give."""
+
+import pytest
+
+from service.planning.architecture import Architecture, Block, Input
+from service.planning.errors import PlanningError
+from service.planning.layers import Attention, Convolution, LearnedVectors, Linear, Resampling
+from service.planning.positions import Sample, block_positions
+
+PATCHES = Convolution(
+    input_channels=3, output_channels=8, kernel_height=14, kernel_width=14, stride=14, padded=False
+)
+IMAGE = Input(name="image", kind="image", channels=3, height=336)
+ATTENTION = Attention(hidden_size=8, query_heads=2, key_value_heads=2, head_size=4, causal=False)
+CROSS = Attention(hidden_size=8, query_heads=2, key_value_heads=2, head_size=4, cross_size=8)
+LINEAR = Linear(input_size=8, output_size=8)
+CLASS_TOKEN = LearnedVectors(purpose="class_tokens", size=8)
+
+
+def vision(*behind: Block, inputs: tuple[Input, ...] = (IMAGE,)) -> Architecture:
+    stem = Block(layers=(PATCHES, CLASS_TOKEN), over=("image",), unit=False)
+    return Architecture(inputs=inputs, layers=(stem, Block(layers=(ATTENTION,), over=("image",)), *behind))
+
+
+def test_patches_and_class_token():
+    """CLIP ViT-L/14 at 336 pixels: 24 x 24 patches and one class token (Radford et al. 2021)."""
+    stem, tower = block_positions(vision(), Sample())
+    assert (stem.entering, stem.leaving) == (336 * 336, 577)
+    assert tower.layers[0] == (577, 577, 577)
+
+
+def test_each_image_is_a_sequence_of_its_own():
+    stem, tower = block_positions(vision(), Sample(images=3, height=224, width=448))
+    assert (tower.instances, tower.layers[0].context, tower.leaving) == (3, 513, 1539)
+    assert stem.entering == 3 * 224 * 448
+
+
+def test_dropped_tokens_and_merged_neighbours():
+    projector = Block(layers=(Resampling(factor=2, drops_extra_tokens=True), LINEAR), over=("image",))
+    assert block_positions(vision(projector), Sample())[2].leaving == 144
+
+
+def test_a_decoder_reads_its_encoder():
+    inputs = (Input(name="text", kind="tokens"), Input(name="source", kind="source_tokens"))
+    architecture = Architecture(
+        inputs=inputs,
+        layers=(
+            Block(layers=(ATTENTION,), over=("source",), count=2),
+            Block(layers=(ATTENTION, CROSS), over=("text",), reads=("source",), count=2),
+        ),
+    )
+    encoder, decoder = block_positions(architecture, Sample(tokens=10, source_tokens=70))
+    assert encoder.layers == ((70, 70, 70),)
+    assert decoder.layers == ((10, 10, 10), (10, 10, 70))
+
+
+def test_joined_streams_see_each_other():
+    """Stable Diffusion 3 at 1024 pixels: 64 x 64 patches of 128 x 128 latents, and 154 + 256 text tokens."""
+    inputs = (
+        Input(name="latent", kind="latent", channels=16, downsampling=8, height=1024),
+        Input(name="text", kind="source_tokens", length=410),
+    )
+    patch = Convolution(
+        input_channels=16, output_channels=8, kernel_height=2, kernel_width=2, stride=2, padded=False
+    )
+    architecture = Architecture(
+        inputs=inputs,
+        layers=(
+            Block(layers=(patch,), over=("latent",)),
+            Block(layers=(ATTENTION,), over=("latent",), joins=("text",)),
+            Block(layers=(ATTENTION,), over=("text", "latent")),
+            Block(layers=(LINEAR,), over=("latent",), per="sample"),
+        ),
+    )
+    _, double, single, time = block_positions(architecture, Sample())
+    assert double.layers[0] == (4096, 4096, 4506)
+    assert single.layers[0] == (4506, 4506, 4506)
+    assert time.layers[0].entering == 1
+
+
+def test_strides_of_a_residual_stage():
+    """ResNet-50 at 224 pixels: 112 behind the stem, 56 behind its pooling, 28 in the second stage."""
+    stem = Convolution(input_channels=3, output_channels=64, kernel_height=7, kernel_width=7, stride=2)
+    down = Convolution(input_channels=64, output_channels=64, kernel_height=3, kernel_width=3, stride=2)
+    beside = Convolution(
+        input_channels=64, output_channels=64, kernel_height=1, kernel_width=1, stride=2, shortcut=True
+    )
+    architecture = Architecture(
+        inputs=(Input(name="image", kind="image", height=224),),
+        layers=(Block(layers=(stem, Resampling(factor=2))), Block(layers=(down, beside))),
+    )
+    first, second = block_positions(architecture, Sample())
+    assert [layer.leaving for layer in first.layers] == [112**2, 56**2]
+    assert [layer.entering for layer in second.layers] == [56**2, 56**2]
+    assert second.leaving == 28**2
+
+
+def test_frames_of_a_causal_autoencoder():
+    """CogVideoX: 49 frames of 480 x 720 are 13 x 60 x 90 latents (Yang et al. 2024)."""
+    latent = Input(
+        name="latent", kind="latent", downsampling=8, frame_downsampling=4, height=480, width=720, frames=49
+    )
+    architecture = Architecture(inputs=(latent,), layers=(LINEAR,))
+    assert block_positions(architecture, Sample())[0].entering == 13 * 60 * 90
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sample", "pointer"),
+    [
+        ((Input(name="image", kind="image"),), Sample(), "/height"),
+        ((Input(name="text", kind="tokens"),), Sample(), "/tokens"),
+        ((Input(name="source", kind="source_tokens"),), Sample(tokens=3), "/source_tokens"),
+        ((Input(name="sound", kind="audio"),), Sample(), "/audio_frames"),
+    ],
+)
+def test_what_a_sample_leaves_out_is_named(inputs, sample, pointer):
+    with pytest.raises(PlanningError) as caught:
+        block_positions(Architecture(inputs=inputs, layers=(LINEAR,)), sample)
+    assert (caught.value.code, caught.value.pointer) == ("SAMPLE_FIELD_MISSING", pointer)
+
+
+def test_an_image_smaller_than_a_patch_is_refused():
+    with pytest.raises(PlanningError, match="nothing of the sample"):
+        block_positions(vision(), Sample(height=13))
+
+
+def test_a_repeated_block_keeps_its_grid():
+    block = Block(layers=(Resampling(factor=2),), count=2)
+    with pytest.raises(PlanningError, match="cannot repeat"):
+        block_positions(Architecture(inputs=(IMAGE,), layers=(block,)), Sample())
