@@ -97,13 +97,20 @@ def _unknown_components(
     """Components that the model's description does not give."""
     training = isinstance(workload, TrainingWorkload)
     names = frozenset({"activations", "logits"} if training else {"kv_cache", "state", "workspace"})
-    unmodelled = profile.unmodelled_kinds | (profile.unsaved_kinds if training else frozenset())
+    unmodelled = profile.unmodelled_kinds | profile.unsaved_kinds if training else profile.unserved_kinds
     if not profile.shapes_known:
         code, detail = "ARCHITECTURE_REQUIRED", "a parameter count says nothing of shapes"
     elif unmodelled:
         kinds = ", ".join(sorted(unmodelled))
         code, detail = "LAYER_KIND_NOT_MODELLED", f"not modelled for layers of kind {kinds}"
     else:
+        beside = sorted(profile.unmodelled_kinds - {"source_tokens"})
+        if beside:
+            detail = (
+                "input_tokens are all that the decoder reads, those of images and the like with them; what a "
+                f"tower of {', '.join(beside)} takes while it runs is not counted"
+            )
+            notes.warn("TOKENS_ALONE_COUNTED", "/workload/input_tokens", detail)
         return frozenset()
     named = sorted(names - {"state"})
     notes.gap("/per_device/total_bytes", code, f"{' and '.join(named)}: {detail}")
@@ -287,17 +294,18 @@ def _warn_of_wide_gradients(
 def _advice(resolved: Resolved, cluster: Cluster | None, usable: float, overhead: Share) -> Iterator[Advice]:
     """Changes that bring the fullest device below the limit: single ones, else the smallest sets."""
     profile, workload, layout = resolved.model.profile, resolved.workload, resolved.layout
-    if not profile.shapes_known or profile.unmodelled_kinds:
+    if not profile.shapes_known:
         return
     if isinstance(workload, TrainingWorkload):
-        if profile.unsaved_kinds:
+        if profile.unmodelled_kinds or profile.unsaved_kinds:
             return
         for name, changed, changed_layout in _training_changes(workload, layout):
             total = training_memory(profile, changed, changed_layout)[0].total_bytes * (1.0 + overhead.value)
             if total <= usable:
                 yield _change(name.upper(), _CHANGES[name], total, usable)
         return
-    yield from _serving_advice(profile, workload, layout, cluster, usable)
+    if not profile.unserved_kinds:
+        yield from _serving_advice(profile, workload, layout, cluster, usable)
 
 
 def _change(code: str, change: str, total: float, usable: float) -> Advice:
