@@ -3,21 +3,28 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 from service.planning.cluster import Accelerator
 from service.planning.curves import ReferenceCurves
-from service.planning.profile import Profile
+from service.planning.profile import Profile, profile_of
+from service.questions.architectures import Architecture, to_planning
 from service.questions.base import Source
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KnownModel:
-    """A model with what its architecture costs."""
+    """A model; what its architecture costs is worked out when it is first asked for."""
 
-    profile: Profile
+    architecture: Mapping[str, Any]
     context_tokens: int | None
     source: Source
+
+    @cached_property
+    def profile(self) -> Profile:
+        """What the architecture costs."""
+        return profile_of(to_planning(Architecture.model_validate(self.architecture)))
 
 
 @dataclass(frozen=True, slots=True)

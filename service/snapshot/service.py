@@ -19,8 +19,6 @@ from service.kit.subjects import SHIPPED_TENANT
 from service.planning.cluster import Accelerator, Server, memory_capacity
 from service.planning.curves import ReferenceCurves
 from service.planning.precision import NumberFormat
-from service.planning.profile import profile_of
-from service.questions.architectures import Architecture, to_planning
 from service.questions.base import Source
 from service.questions.catalog import (
     KnownAccelerator,
@@ -82,9 +80,7 @@ def _source(kind: _Kind, row: Document) -> Source:
 
 
 def _model(row: Document) -> KnownModel:
-    architecture = Architecture.model_validate(row["architecture"])
-    profile = profile_of(to_planning(architecture))
-    return KnownModel(profile, row.get("context_tokens"), _source("model", row))
+    return KnownModel(row["architecture"], row.get("context_tokens"), _source("model", row))
 
 
 def _accelerator(row: Document) -> KnownAccelerator:
