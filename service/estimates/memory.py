@@ -80,8 +80,8 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
-    if isinstance(workload, InferenceWorkload) and serving.sequence_cache_bytes and not unknown:
-        answer["kv_cache"] = _cache(serving, workload)
+    if isinstance(workload, InferenceWorkload):
+        _add_stored(answer, serving, resolved, unknown)
     _add_verdict(answer, cluster, usable, notes)
     if isinstance(workload, TrainingWorkload) and answer.get("fits"):
         _warn_of_wide_gradients(answer["headroom_bytes"], stages[0], workload, notes)
@@ -143,6 +143,18 @@ def _serving_components(memory: ServingMemory) -> Iterator[tuple[str, float]]:
         "context": memory.context,
     }
     yield from ((name, size) for name, size in rest.items() if size)
+
+
+def _add_stored(
+    answer: MemoryAnswer, memory: ServingMemory, resolved: Resolved, unknown: frozenset[str]
+) -> None:
+    """What the model's files hold, and what a request holds."""
+    workload = resolved.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    stored = resolved.model.profile.weights.stored(workload.storage)
+    answer["stored_weight_bytes"] = whole(stored.total)
+    if memory.sequence_cache_bytes and not unknown:
+        answer["kv_cache"] = _cache(memory, workload)
 
 
 def _cache(memory: ServingMemory, workload: InferenceWorkload) -> CacheAnswer:

@@ -130,6 +130,8 @@ class MemoryAnswer(Answer):
     """As PyTorch counts the parameters of the class: tied ones once, buffers not."""
     active_parameter_count: Integer
     """Parameters that one token uses."""
+    stored_weight_bytes: NotRequired[Integer]
+    """Weights of the whole served model as they are stored, once: what its files hold of them."""
     per_device: DeviceMemory
     """Memory of the fullest device."""
     kv_cache: NotRequired[CacheAnswer]

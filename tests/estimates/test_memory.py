@@ -291,6 +291,12 @@ def test_a_quantised_checkpoint_is_taken_as_it_is_stored(snapshot):
     by_config = components(ask(snapshot, "memory", served(quantised(**AWQ))))
     by_name = components(ask(snapshot, "memory", served("llama-3.1-8b", weight_format="awq_int4_g128")))
     assert by_config["weights"] == by_name["weights"] == 5_727_854_592
+    on_host = ask(
+        snapshot,
+        "memory",
+        served("llama-3.1-8b", weight_format="gguf_q4_k_m", engine={"name": "llama.cpp"}),
+    )
+    assert on_host["stored_weight_bytes"] == 4_912_898_048 > components(on_host)["weights"]
 
 
 def test_the_workload_may_say_otherwise_and_is_told(snapshot):

@@ -363,6 +363,13 @@ class TestEngines:
         memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
         assert memory.workspace == 6144 * (4 * 4096 + 3 * 14336) * 2
 
+    def test_older_transformers_makes_the_logits_of_the_whole_prompt(self):
+        """Before 4.45: at 16 bit and in FP32, for 152,064 words."""
+        prompt = {"input_tokens": 6144.0, "output_tokens": 2048.0}
+        workload = served(EngineName.TRANSFORMERS, "4.38.2", **prompt)
+        memory = inference_memory(published("qwen2-7b"), workload, Parallelism())
+        assert memory.workspace == 6144 * (152_064 * 6 + 3584 * 2)
+
     @given(
         fraction=st.floats(0.3, 0.95),
         total=st.floats(24, 192),
