@@ -202,7 +202,7 @@ def _serving_device(
     if workload.rules.name is not None:
         low, high = (
             inference_memory(resolved.model.profile, workload, resolved.layout, buffers).total_bytes
-            for buffers in catalog.curves.serving_buffers(workload.rules.name)[::2]
+            for buffers in (workload.least_buffers, workload.most_buffers)
         )
         total = Quantity(float(known), min(low, known), max(high, known), Basis.REFERENCE)
     else:

@@ -188,7 +188,8 @@ class EngineDefaults(NamedTuple):
     batched_tokens: int
 
 
-_LARGE_DEVICE_BYTES = 70 * GIBIBYTE
+LARGE_DEVICE_BYTES = 70 * GIBIBYTE
+"""From which vLLM takes a device for a large one."""
 _CHUNKED_ABOVE = 32_768
 
 
@@ -201,7 +202,7 @@ def defaults_of(
     and 2,048. V0 takes 256, and prefills whole prompts up to 32,768 tokens of model length, else 2,048 at a
     time. Transformers passes whole prompts, which is 0 here.
     """
-    large = capacity_bytes >= _LARGE_DEVICE_BYTES and not is_a100
+    large = capacity_bytes >= LARGE_DEVICE_BYTES and not is_a100
     match rules.name:
         case EngineName.VLLM if is_vllm_v0(version):
             length = model_tokens or 0

@@ -89,7 +89,9 @@ def served(engine=None, version=None, *, total=79.18, a100=False, model_tokens=1
         rules=rules,
     )
     if engine:
-        workload = workload._replace(buffers=reference_curves().serving_buffers(engine)[1])
+        generation = "hopper" if total > 70 else "turing"
+        buffers = reference_curves().serving_buffers(engine, generation)[1]
+        workload = workload._replace(buffers=buffers)
     return workload._replace(**changes)
 
 
