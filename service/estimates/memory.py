@@ -84,8 +84,8 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
-    if isinstance(workload, InferenceWorkload) and serving.sequence_cache_bytes and not unknown:
-        answer["kv_cache"] = _cache(serving, workload)
+    if isinstance(workload, InferenceWorkload):
+        _add_stored(answer, serving, resolved, unknown)
     _add_verdict(answer, cluster, usable, notes)
     if isinstance(workload, TrainingWorkload):
         _add_training(answer, stages[0], resolved, unknown, notes)
@@ -101,13 +101,20 @@ def _unknown_components(
     """Components that the model's description does not give."""
     training = isinstance(workload, TrainingWorkload)
     names = frozenset({"activations", "logits"} if training else {"kv_cache", "state", "workspace"})
-    unmodelled = profile.unmodelled_kinds | (profile.unsaved_kinds if training else frozenset())
+    unmodelled = profile.unmodelled_kinds | profile.unsaved_kinds if training else profile.unserved_kinds
     if not profile.shapes_known:
         code, detail = "ARCHITECTURE_REQUIRED", "a parameter count says nothing of shapes"
     elif unmodelled:
         kinds = ", ".join(sorted(unmodelled))
         code, detail = "LAYER_KIND_NOT_MODELLED", f"not modelled for layers of kind {kinds}"
     else:
+        beside = sorted(profile.unmodelled_kinds - {"source_tokens"})
+        if beside:
+            detail = (
+                "input_tokens are all that the decoder reads, those of images and the like with them; what a "
+                f"tower of {', '.join(beside)} takes while it runs is not counted"
+            )
+            notes.warn("TOKENS_ALONE_COUNTED", "/workload/input_tokens", detail)
         return frozenset()
     named = sorted(names - {"state"})
     notes.gap("/per_device/total_bytes", code, f"{' and '.join(named)}: {detail}")
@@ -163,6 +170,18 @@ def _serving_components(memory: ServingMemory) -> Iterator[tuple[str, float]]:
     yield from ((name, size) for name, size in rest.items() if size)
 
 
+def _add_stored(
+    answer: MemoryAnswer, memory: ServingMemory, resolved: Resolved, unknown: frozenset[str]
+) -> None:
+    """What the model's files hold, and what a request holds."""
+    workload = resolved.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    stored = resolved.model.profile.weights.stored(workload.storage)
+    answer["stored_weight_bytes"] = whole(stored.total)
+    if memory.sequence_cache_bytes and not unknown:
+        answer["kv_cache"] = _cache(memory, workload)
+
+
 def _cache(memory: ServingMemory, workload: InferenceWorkload) -> CacheAnswer:
     waste = cache_waste(memory, workload)
     return {
@@ -207,7 +226,7 @@ def _serving_device(
     if workload.rules.name is not None:
         low, high = (
             inference_memory(resolved.model.profile, workload, resolved.layout, buffers).total_bytes
-            for buffers in catalog.curves.serving_buffers(workload.rules.name)[::2]
+            for buffers in (workload.least_buffers, workload.most_buffers)
         )
         total = Quantity(float(known), min(low, known), max(high, known), Basis.REFERENCE)
     else:
@@ -339,7 +358,8 @@ def _advice(
         for technique in advised:
             yield _advised(technique.code, technique.detail, technique.total_bytes, usable)
         return
-    yield from _serving_advice(profile, workload, layout, cluster, usable)
+    if not profile.unserved_kinds:
+        yield from _serving_advice(profile, workload, layout, cluster, usable)
 
 
 def _advised(code: str, change: str, total: float, usable: float) -> Advice:

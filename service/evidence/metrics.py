@@ -133,6 +133,12 @@ def _part(names: frozenset[str]) -> Callable[[Answer, Case], Figure]:
     return read
 
 
+def _stored(answer: Answer, _case: Case) -> Figure:
+    """The weights as files hold them, wherever an engine puts them."""
+    size = float(answer["stored_weight_bytes"])
+    return Figure(size, size, size)
+
+
 def _cache_room(answer: Answer, _case: Case) -> Figure:
     """What the engine leaves to the KV cache: the usable bytes less everything else."""
     if "usable_bytes" not in answer:
@@ -218,7 +224,7 @@ METRICS: Mapping[str, Metric] = {
     "peak_memory_per_gpu": _memory(_total, "layout", "batch", "lengths"),
     "gpu_memory_total": _memory(_total, "batch", "lengths", whole=True),
     "weights_memory_per_gpu": _memory(_part(frozenset({"weights"})), "layout", plain=True),
-    "weights_file_size": _memory(_part(frozenset({"weights"})), whole=True, plain=True),
+    "weights_file_size": _memory(_stored, whole=True, plain=True),
     "activation_peak_per_gpu": _memory(_part(ACTIVATION_COMPONENTS), "layout", plain=True),
     "non_torch_memory_per_gpu": _memory(_part(OUTSIDE_COMPONENTS), "layout", signed=True, plain=True),
     "cuda_graph_memory_per_gpu": _memory(_part(GRAPH_COMPONENTS), "layout", signed=True, plain=True),

@@ -13,6 +13,8 @@ from service.planning.overhead import DeviceOverhead
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity, Spread
 
+_OLDER = "older_"
+
 
 class Share(NamedTuple):
     """An achieved share: 10th percentile, median and 90th percentile of ``runs`` measured runs.
@@ -118,9 +120,17 @@ class ReferenceCurves:
             runs=nearest.runs,
         )
 
-    def serving_buffers(self, engine: EngineName) -> tuple[EngineBuffers, EngineBuffers, EngineBuffers]:
-        """What an engine takes beside weights and cache: low, value and high."""
-        known = self.serving_memory[engine]
+    def serving_buffers(
+        self, engine: EngineName, generation: str | None
+    ) -> tuple[EngineBuffers, EngineBuffers, EngineBuffers]:
+        """What an engine takes beside weights and cache on a generation: low, value and high.
+
+        Quantities named ``older_`` stand for devices before those that the others were measured on.
+        """
+        known = dict(self.serving_memory[engine])
+        older = {name: known.pop(name) for name in tuple(known) if name.startswith(_OLDER)}
+        if generation is not None and generation not in self.serving_generations:
+            known |= {name.removeprefix(_OLDER): share for name, share in older.items()}
         return (
             EngineBuffers(**{name: share.low for name, share in known.items()}),
             EngineBuffers(**{name: share.value for name, share in known.items()}),

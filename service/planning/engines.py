@@ -100,8 +100,8 @@ class EngineRules(NamedTuple):
     """Whether a token table that is no head stays in the host's memory."""
     element_bytes: int = 2
     """Of intermediates."""
-    all_logits: bool = False
-    """Whether every token of a batch passes the head."""
+    logit_bytes: int = 0
+    """Of a logit, where every token of a batch passes the head and not only the last of a request."""
 
 
 _VERSION = re.compile(r"(\d+)\.(\d+|x)(?:\.(\d+))?")
@@ -129,6 +129,7 @@ _VLLM_HYBRID_CACHE: _Version = (0, 10)
 _VLLM_GRAPHS_CHARGED: _Version = (0, 21)
 _VLLM_OWN_CONTEXT: _Version = (0, 3)
 _TENSORRT_LLM_SMALL_BLOCKS: _Version = (0, 18)
+_TRANSFORMERS_LAST_LOGITS: _Version = (4, 45)
 
 
 def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
@@ -164,7 +165,7 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 block_tokens=256,
                 table_on_host=True,
                 element_bytes=4,
-                all_logits=True,
+                logit_bytes=4,
             )
         case EngineName.TRANSFORMERS:
             return EngineRules(
@@ -173,6 +174,8 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 paged=False,
                 memory_fraction=1.0,
                 block_tokens=1,
+                # At 16 bit and again in FP32.
+                logit_bytes=0 if number >= _TRANSFORMERS_LAST_LOGITS else 6,
             )
         case None:
             return EngineRules()
@@ -185,7 +188,8 @@ class EngineDefaults(NamedTuple):
     batched_tokens: int
 
 
-_LARGE_DEVICE_BYTES = 70 * GIBIBYTE
+LARGE_DEVICE_BYTES = 70 * GIBIBYTE
+"""From which vLLM takes a device for a large one."""
 _CHUNKED_ABOVE = 32_768
 
 
@@ -198,7 +202,7 @@ def defaults_of(
     and 2,048. V0 takes 256, and prefills whole prompts up to 32,768 tokens of model length, else 2,048 at a
     time. Transformers passes whole prompts, which is 0 here.
     """
-    large = capacity_bytes >= _LARGE_DEVICE_BYTES and not is_a100
+    large = capacity_bytes >= LARGE_DEVICE_BYTES and not is_a100
     match rules.name:
         case EngineName.VLLM if is_vllm_v0(version):
             length = model_tokens or 0

@@ -92,7 +92,8 @@ def decode_iteration(
     for work in profile.attention:
         scores = work.decode_score_flops or work.score_flops
         reached = workload.input_tokens if work.cross else min(context, work.window_tokens)
-        flops += work.layers * (scores * reached + work.token_flops)
+        attended = min(reached, work.attended_tokens)
+        flops += work.layers * (scores * attended + work.index_flops * reached + work.token_flops)
     cache = key_value_bytes(
         profile,
         context,

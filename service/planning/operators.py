@@ -87,7 +87,9 @@ def forward_flops_per_token(profile: Profile, sequence_length: float, *, skips_m
     flops = profile.matmul_flops_per_token
     for work in profile.attention:
         context = mean_context_tokens(work, sequence_length, skips_masked=skips_masked)
-        flops += work.layers * (work.score_flops * context + work.token_flops)
+        scored = min(context, work.attended_tokens)
+        each = work.score_flops * scored + work.index_flops * context + work.token_flops
+        flops += work.layers * each
     return flops
 
 

@@ -191,6 +191,9 @@ class InferenceWorkload(NamedTuple):
     """Of recurrent states."""
     rules: EngineRules = EngineRules()
     buffers: EngineBuffers = EngineBuffers()
+    least_buffers: EngineBuffers = EngineBuffers()
+    most_buffers: EngineBuffers = EngineBuffers()
+    """Ends of the interval of ``buffers``."""
     cuda_graphs: bool = True
     draft: Draft | None = None
     adapters: Adapters | None = None

@@ -146,6 +146,8 @@ class MemoryAnswer(Answer):
     """Parameters that one token uses."""
     trained_parameter_count: NotRequired[Integer]
     """Parameters that a training run changes."""
+    stored_weight_bytes: NotRequired[Integer]
+    """Weights of the whole served model as they are stored, once: what its files hold of them."""
     per_device: DeviceMemory
     """Memory of the fullest device."""
     kv_cache: NotRequired[CacheAnswer]

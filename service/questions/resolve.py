@@ -9,6 +9,7 @@ from pydantic import MISSING
 
 from service.planning.cluster import Cluster
 from service.planning.engines import (
+    LARGE_DEVICE_BYTES,
     EngineDefaults,
     EngineName,
     EngineRules,
@@ -437,12 +438,23 @@ def _inference(
         rules=rules,
     )
     if name is not None:
-        workload = workload._replace(buffers=catalog.curves.serving_buffers(name)[1])
+        least, buffers, most = catalog.curves.serving_buffers(name, _generation(cluster))
+        workload = workload._replace(buffers=buffers, least_buffers=least, most_buffers=most)
     workload = _under_engine(workload, given, model, cluster)
     workload = _with_beside(workload, given, catalog, notes)
     if given.horizon is not MISSING:
         workload = _until(workload, given.horizon)
     return workload
+
+
+def _generation(cluster: Cluster | None) -> str | None:
+    """The accelerator's generation; a small device of an unknown one is taken for an older one."""
+    if cluster is None:
+        return None
+    accelerator = cluster.accelerator
+    capacity = accelerator.capacity_bytes
+    small = capacity is not None and capacity.value < LARGE_DEVICE_BYTES
+    return accelerator.generation or ("unknown" if small else None)
 
 
 _CACHE_FORMATS: Mapping[str, NumberFormat | BlockFormat] = {

@@ -445,6 +445,12 @@ def test_a_quantised_checkpoint_is_taken_as_it_is_stored(snapshot):
     by_config = components(ask(snapshot, "memory", served(quantised(**AWQ))))
     by_name = components(ask(snapshot, "memory", served("llama-3.1-8b", weight_format="awq_int4_g128")))
     assert by_config["weights"] == by_name["weights"] == 5_727_854_592
+    on_host = ask(
+        snapshot,
+        "memory",
+        served("llama-3.1-8b", weight_format="gguf_q4_k_m", engine={"name": "llama.cpp"}),
+    )
+    assert on_host["stored_weight_bytes"] == 4_912_898_048 > components(on_host)["weights"]
 
 
 def test_the_workload_may_say_otherwise_and_is_told(snapshot):
@@ -562,3 +568,18 @@ def test_a_draft_model_and_adapters_count(snapshot):
     unknown = {"speculative": {"model": {"source": "catalog", "id": "nothing"}}}
     asked = {**base, "workload": {**base["workload"], **unknown}}
     assert refusal(snapshot, "memory", asked) == ("UNKNOWN_REFERENCE", "/workload/speculative/model/id")
+
+
+def test_a_decoder_behind_an_encoder_keeps_its_output_and_reads_the_input(snapshot):
+    """T5 11B: 24 layers of 128 heads of 128, over 208 tokens of output and 1,000 of input."""
+    answer = ask(snapshot, "memory", served("t5-11b", "h200-sxm", input_tokens=1000, output_tokens=200))
+    assert components(answer)["kv_cache"] == 24 * 2 * 128 * 128 * 2 * (208 + 1000)
+    assert answer["fits"]
+
+
+def test_a_tower_beside_the_decoder_is_told(snapshot):
+    answer = ask(snapshot, "memory", served("qwen3-vl-8b", input_tokens=1000, output_tokens=24))
+    assert components(answer)["kv_cache"] == 36 * 2 * 8 * 128 * 2 * 1024
+    assert "TOKENS_ALONE_COUNTED" in codes(answer["warnings"])
+    unknown = ask(snapshot, "memory", served("vit-base-patch16-224"))
+    assert "fits" not in unknown

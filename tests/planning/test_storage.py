@@ -2,9 +2,8 @@
 
 import pytest
 
-from service.planning.architecture import Architecture, Block, Embeddings, Head
-from service.planning.formats.huggingface import import_config
-from service.planning.layers import Attention, LatentAttention, MixtureOfExperts, Normalization
+from service.planning.architecture import Architecture, Block
+from service.planning.layers import LatentAttention
 from service.planning.memory.serving import inference_weight_bytes
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
@@ -12,15 +11,14 @@ from service.planning.profile import profile_of, profile_of_count
 from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS, PLAIN_FORMATS, ModelFacts, Place
 from service.planning.storage.gguf import BLOCKS
 from service.planning.storage.named import MXFP4_ENGINE_FORMAT
-from tests.published import published_config
+from tests.asking import shipped
 
 GIB = 2**30
 FORMATS = {**NAMED_FORMATS, **GGUF_FORMATS}
 
 
 def published(name):
-    config = published_config(name)
-    return profile_of(import_config(config).architecture)
+    return shipped().models[name].profile
 
 
 def stored(name, weight_format):
@@ -98,46 +96,23 @@ def test_bits_of_a_large_matrix(weight_format, bits):
     assert scheme.bytes_of(8192, 28672) * 8 / (8192 * 28672) == pytest.approx(bits, rel=1e-3)
 
 
-def gpt_oss(layers, experts):
-    norm = Normalization(size=2880)
-    attention = Attention(
-        hidden_size=2880,
-        query_heads=64,
-        key_value_heads=8,
-        head_size=64,
-        query_key_value_bias=True,
-        output_bias=True,
-    )
-    mixture = MixtureOfExperts(
-        hidden_size=2880,
-        expert_count=experts,
-        experts_per_token=4,
-        expert_inner_size=2880,
-        bias=True,
-        router_bias=True,
-    )
-    return profile_of(
-        Architecture(
-            embeddings=Embeddings(size=2880, vocabulary_size=201_088),
-            layers=(Block(layers=(norm, attention, norm, mixture), count=layers), norm),
-            heads=(Head(kind="language_model", input_size=2880, output_size=201_088),),
-        )
-    )
-
-
 @pytest.mark.parametrize(
-    ("layers", "experts", "file", "gib"), [(24, 32, 13.76e9, 13.47), (36, 128, 65.25e9, 64.38)]
+    ("name", "file", "gib"), [("gpt-oss-20b", 13.76e9, 13.47), ("gpt-oss-120b", 65.25e9, 64.38)]
 )
-def test_mxfp4_packs_the_experts_alone(layers, experts, file, gib):
+def test_mxfp4_packs_the_experts_alone(name, file, gib):
     """Size of the published checkpoint, and what vLLM reports after it has padded the experts' inputs."""
-    inventory = gpt_oss(layers, experts).weights
+    inventory = published(name).weights
     assert inventory.stored(NAMED_FORMATS["mxfp4"]).total == pytest.approx(file, rel=0.003)
-    assert inventory.stored(MXFP4_ENGINE_FORMAT).total / GIB == pytest.approx(gib, rel=0.004)
+    assert inventory.stored(MXFP4_ENGINE_FORMAT).total / GIB == pytest.approx(gib, rel=0.005)
 
 
-def test_plain_weights_are_those_of_the_parameters():
-    profile = published("mixtral-8x7b")
+@pytest.mark.parametrize("name", sorted(shipped().models.keys()))
+def test_the_inventory_of_every_model_of_the_catalog_is_its_parameters(name):
+    profile = published(name)
     assert profile.weights.stored(PLAIN_FORMATS[NumberFormat.FP32]).total == 4 * profile.parameter_count
+
+
+def test_a_parameter_count_alone_has_its_width():
     alone = profile_of_count(7 * 10**9)
     assert alone.weights.stored(PLAIN_FORMATS[NumberFormat.BF16]).total == 14e9
 

@@ -32,6 +32,7 @@ from service.planning.storage.named import (
 _EXPERTS = ("mlp.experts", "block_sparse_moe.experts", "feed_forward.experts", "mixer.experts")
 _SHARED = ("mlp.shared_experts", "mlp.shared_expert", "feed_forward.shared_expert", "mixer.shared_experts")
 _FORWARD = ("mlp", "feed_forward", "ffn", "mixer")
+_LINEAR = ("linear_attn", "self_attn")
 _SELF = ("self_attn", "attn", "attention", "self_attention")
 
 
@@ -50,9 +51,20 @@ MODULE_NAMES: Mapping[str, tuple[str, ...]] = {
     "latent_attention.key_value_down": _under(_SELF, "kv_a_proj_with_mqa", "fused_qkv_a_proj"),
     "latent_attention.key_value_up": _under(_SELF, "kv_b_proj"),
     "latent_attention.output": _under(_SELF, "o_proj"),
-    "linear_attention.query_key_value_gate": _under(("linear_attn",), "in_proj_qkvz", "in_proj"),
-    "linear_attention.step_and_decay": _under(("linear_attn",), "in_proj_ba", "in_proj"),
-    "linear_attention.output": _under(("linear_attn",), "out_proj"),
+    "attention.gate": _under(_SELF, "q_proj", "g_proj", "gate_proj"),
+    "latent_attention.gate": _under(_SELF, "g_proj", "gate_proj"),
+    "latent_attention.index_query": _under(_SELF, "indexer.wq_b"),
+    "latent_attention.index_key": _under(_SELF, "indexer.wk"),
+    "latent_attention.index_weight": _under(_SELF, "indexer.weights_proj"),
+    "linear_attention.query_key_value": _under(_LINEAR, "in_proj_qkvz", "in_proj_qkv", "q_proj"),
+    "linear_attention.gate": _under(_LINEAR, "in_proj_qkvz", "in_proj_z", "g_proj"),
+    "linear_attention.step": _under(_LINEAR, "b_proj"),
+    "linear_attention.forget_down": _under(_LINEAR, "f_a_proj"),
+    "linear_attention.forget_up": _under(_LINEAR, "f_b_proj"),
+    "linear_attention.gate_down": _under(_LINEAR, "g_a_proj"),
+    "linear_attention.gate_up": _under(_LINEAR, "g_b_proj"),
+    "linear_attention.step_and_decay": _under(_LINEAR, "in_proj_ba", "in_proj"),
+    "linear_attention.output": _under(_LINEAR, "out_proj", "o_proj"),
     "state_space.input": _under(("mixer", "mamba"), "in_proj"),
     "state_space.output": _under(("mixer", "mamba"), "out_proj"),
     "state_space.state_projection": _under(("mixer", "mamba"), "x_proj"),

@@ -309,9 +309,11 @@ def _iteration_bytes(profile: Profile, workload: InferenceWorkload, layout: Para
         # Whole prompts of all requests pass at once.
         tokens = int(workload.input_tokens) * workload.requests_per_replica(layout.data)
     live = STREAM_COPIES * profile.widest_elements + profile.iteration_elements / tensor
-    if rules.all_logits:
-        live = max(live, profile.widest_elements + profile.vocabulary_size / tensor)
-    return live * tokens * rules.element_bytes
+    size = live * rules.element_bytes
+    if rules.logit_bytes:
+        logits = profile.vocabulary_size / tensor * rules.logit_bytes
+        size = max(size, profile.widest_elements * rules.element_bytes + logits)
+    return size * tokens
 
 
 def _engine_parts(

@@ -5,9 +5,10 @@ it keeps of every token, and what it keeps of a sequence whatever its length. FL
 multiplication and addition, as PyTorch counts them of the plain formulas.
 
 - attention: scores and weighted sum, 4 q d per token and token of context; two vectors a key-value head.
+  Keys and values of an earlier layer that are read again are cached there.
 - latent attention (DeepSeek-V2 2024, section 2.1): keys are rebuilt with their rotary part, so a score
   costs 2 (nope + rope) and a weighted sum 2 v a head; the cache is one compressed vector and one rotary key
-  for all heads, on every device of a tensor-parallel group.
+  for all heads, on every device of a tensor-parallel group; a scorer of sparse attention keeps a key more.
 - linear attention (Yang et al. 2024): a state of key x value elements a value head, read, corrected and
   written for every token (three products of that size, 6 FLOPs an element); the convolution's last inputs.
 - state space (Gu and Dao 2023; Dao and Gu 2024): a state of inner x state elements, decayed, added to and
@@ -45,6 +46,10 @@ class AttentionWork(NamedTuple):
     """Whether the keys and values are those of another sequence, the model's input."""
     decode_score_flops: float = 0.0
     """As ``score_flops`` where one token is generated from the cache itself; 0 if that is the same."""
+    attended_tokens: float = float("inf")
+    """Most tokens of context that count for a token, where a scorer picks them."""
+    index_flops: float = 0.0
+    """FLOPs of that scorer, per token and token of context."""
     vectors: int = 2
     """Vectors a token, layer and head that have a scale of their own in an integer cache."""
 
@@ -57,15 +62,16 @@ def _work(layer: object, count: int, *, generates: bool) -> AttentionWork | None
         case Attention():
             cross = layer.cross_size is not None
             causal = layer.causal and not cross
+            sizes = layer.head_size + (layer.value_head_size or layer.head_size)
             return AttentionWork(
                 layers=count,
-                score_flops=4.0 * layer.query_heads * layer.head_size,
+                score_flops=2.0 * layer.query_heads * sizes,
                 query_heads=layer.query_heads,
                 key_value_heads=layer.key_value_heads,
-                key_value_head_elements=2 * layer.head_size,
+                key_value_head_elements=sizes,
                 causal=causal,
                 window_tokens=float(layer.window_tokens or "inf"),
-                caches=(causal or cross) and generates,
+                caches=(causal or cross) and generates and layer.key_value != "shared",
                 cross=cross,
             )
         case LatentAttention():
@@ -78,16 +84,22 @@ def _work(layer: object, count: int, *, generates: bool) -> AttentionWork | None
                 key_value_heads=0,
                 key_value_head_elements=0,
                 causal=True,
-                window_tokens=float("inf"),
+                window_tokens=float(layer.window_tokens or "inf"),
                 caches=generates,
-                whole_cache_elements=layer.key_value_rank + layer.rotary_head_size,
+                whole_cache_elements=layer.key_value_rank
+                + layer.rotary_head_size
+                + (layer.index_head_size or 0),
                 # The up-projections are multiplied into query and output: scores run over the latent.
                 decode_score_flops=2.0 * layer.query_heads * absorbed,
                 vectors=1,
+                attended_tokens=float(layer.index_tokens or "inf"),
+                index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
             )
         case LinearAttention():
             state = layer.value_heads * layer.key_head_size * layer.value_head_size
             convolved = 2 * layer.key_heads * layer.key_head_size + layer.value_heads * layer.value_head_size
+            if layer.rule == "fixed":
+                return _recurrent(count, layer.value_heads, state, 0, width=1, generates=generates)
             return _recurrent(
                 count, layer.value_heads, state, convolved, width=layer.convolution_width, generates=generates
             )

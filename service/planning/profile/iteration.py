@@ -22,7 +22,8 @@ def live_elements(layer: Layer) -> float:  # noqa: PLR0911
     """
     match layer:
         case Attention():
-            return (2 * layer.query_heads + 2 * layer.key_value_heads) * layer.head_size
+            sizes = layer.head_size + (layer.value_head_size or layer.head_size)
+            return (layer.query_heads + layer.key_value_heads) * sizes
         case LatentAttention():
             keys = layer.rotary_head_size + layer.plain_head_size
             return layer.query_heads * (2 * keys + 2 * layer.value_head_size)
@@ -36,7 +37,7 @@ def live_elements(layer: Layer) -> float:  # noqa: PLR0911
         case MixtureOfExperts():
             inner, chosen = layer.expert_inner_size, layer.experts_per_token
             wide = inner * (2 if layer.gated else 1)
-            routed = chosen * (max(wide, layer.hidden_size) + inner)
+            routed = chosen * (max(wide, layer.latent_size or layer.hidden_size) + inner)
             return max(routed, (layer.shared_inner_size or 0) * (3 if layer.gated else 2))
         case _:
             return 0.0

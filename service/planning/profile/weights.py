@@ -133,17 +133,44 @@ def _shape(tensor: Tensor) -> tuple[int, int, int] | None:
     return None
 
 
-def _placed(blocks: Iterable[Block]) -> Iterator[tuple[str, Tensor, int, tuple[int, ...], int]]:
-    """Every tensor inside blocks with module, repetitions in a layer, layers and key-value heads."""
+class _Placed(NamedTuple):
+    """A tensor of a block: its module, how often the block has it, and its key-value heads."""
+
+    module: str
+    tensor: Tensor
+    repeats: int
+    key_value_heads: int
+
+
+def _contents(block: Block) -> tuple[_Placed, ...]:
+    """The tensors of one repetition of ``block`` that take room."""
+    if block.reused:
+        return ()
+    return tuple(
+        _Placed(
+            f"{layer.kind}.{tensor.name}",
+            tensor,
+            layer.count,
+            layer.key_value_heads if isinstance(layer, Attention) and tensor.name in ("key", "value") else 0,
+        )
+        for layer in block.layers
+        for tensor in layer.tensors()
+        if tensor.stored
+    )
+
+
+def _placed(blocks: Iterable[Block]) -> Iterator[tuple[_Placed, list[int]]]:
+    """Every tensor inside blocks with the layers that have it; blocks of the same layers are one."""
+    known: dict[tuple[int, ...], tuple[Block, list[int]]] = {}
     start = 0
     for block in blocks:
-        layers = tuple(range(start, start + block.count))
+        # By identity, which is quick to look up: equal layers elsewhere are brought together by shape.
+        content = (block.reused, *map(id, block.layers))
+        known.setdefault(content, (block, []))[1].extend(range(start, start + block.count))
         start += block.count
-        for layer in block.layers:
-            heads = layer.key_value_heads if isinstance(layer, Attention) else 0
-            for tensor in layer.tensors():
-                shared = heads if tensor.name in ("key", "value") else 0
-                yield f"{layer.kind}.{tensor.name}", tensor, layer.count, layers, shared
+    for block, layers in known.values():
+        for item in _contents(block):
+            yield item, layers
 
 
 def weight_inventory(
@@ -152,7 +179,7 @@ def weight_inventory(
     """What ``architecture`` holds, its ``deep`` blocks apart from the ``loose`` layers beside them."""
     matrices: dict[tuple[str, int, int, int, Split, int], list[int]] = {}
     vectors = {"split": 0.0, "whole": 0.0, "expert": 0.0}
-    for module, tensor, count, layers, heads in _placed(deep):
+    for (module, tensor, count, heads), layers in _placed(deep):
         shape = _shape(tensor)
         if shape is None:
             vectors[_part(tensor.split)] += float(tensor.size * count * len(layers))
@@ -179,7 +206,8 @@ def weight_inventory(
     fewest = min((layer.key_value_heads for layer in attention), default=0)
     return WeightInventory(
         matrices=tuple(
-            WeightMatrix(*key[:5], tuple(layers), key_value_heads=key[5]) for key, layers in matrices.items()
+            WeightMatrix(*key[:5], tuple(sorted(layers)), key_value_heads=key[5])
+            for key, layers in matrices.items()
         ),
         vectors_split=vectors["split"],
         vectors_whole=vectors["whole"],

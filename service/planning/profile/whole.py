@@ -114,6 +114,8 @@ class Profile(NamedTuple):
     """Largest live intermediate per token of any layer, divided by tensor parallelism."""
     unmodelled_kinds: frozenset[str]
     """Kinds of layers whose work and caches are not known."""
+    unserved_kinds: frozenset[str]
+    """Those of them that a decoder of tokens meets: what it is served with is not known."""
     unsaved_kinds: frozenset[str]
     """Kinds of layers whose saved activations are not known."""
     weights: WeightInventory
@@ -207,6 +209,7 @@ def profile_of(architecture: Architecture) -> Profile:
         raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
     starts = accumulate((block.count for block in deep), initial=0)
     profiles = _block_profiles(deep, starts)
+    weights = weight_inventory(architecture, deep, loose)
     blocks, deep, loose = _distinct(blocks), _distinct(deep), _distinct(loose)
     tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
     singles = [profile for profile in profiles for _ in range(profile.repeats)]
@@ -281,16 +284,36 @@ def profile_of(architecture: Architecture) -> Profile:
             layer.kind for block in blocks for layer in block.layers if layer.kind not in MODELLED_KINDS
         )
         | {item.kind for item in architecture.inputs if item.kind not in MODELLED_INPUTS},
+        unserved_kinds=_unserved_kinds(architecture, blocks),
         unsaved_kinds=frozenset(
             layer.kind for block in blocks for layer in block.layers if layer.kind not in ACTIVATION_KINDS
         ),
-        weights=weight_inventory(architecture, deep, loose),
+        weights=weights,
         iteration_elements=max(
             (live_elements(layer) for block in blocks for layer in block.layers), default=0.0
         ),
-        encodes=any(work.cross for work in attention)
-        and any(not work.causal and not work.cross for work in attention),
+        encodes=any(item.kind == "source_tokens" for item in architecture.inputs),
     )
+
+
+def _unserved_kinds(architecture: Architecture, blocks: tuple[Block, ...]) -> frozenset[str]:
+    """What stands in the way of serving the model's tokens: kinds of layers and of inputs.
+
+    A tower beside the decoder, such as that of images, keeps nothing; its weights are known.
+    """
+    kinds = {item.name: item.kind for item in architecture.inputs}
+    first = architecture.inputs[0].name if architecture.inputs else ""
+    if "tokens" not in kinds.values():
+        found = {layer.kind for block in blocks for layer in block.layers if layer.kind not in MODELLED_KINDS}
+        return frozenset(found | set(kinds.values()))
+    read = {"tokens", "source_tokens"}
+    unknown: set[str] = set()
+    for block in blocks:
+        if not read.intersection(kinds[name] for name in block.over or (first,)):
+            continue
+        unknown.update(layer.kind for layer in block.layers if layer.kind not in MODELLED_KINDS)
+        unknown.update(kinds[name] for name in block.reads if kinds[name] not in read)
+    return frozenset(unknown)
 
 
 _NO_PARAMETERS = StageParameters(0.0, 0.0, 0.0)
@@ -325,6 +348,7 @@ _SHAPELESS = Profile(
     generates=False,
     inner_elements=0.0,
     unmodelled_kinds=frozenset(),
+    unserved_kinds=frozenset(),
     unsaved_kinds=frozenset(),
     weights=WeightInventory(),
     shapes_known=False,

@@ -186,6 +186,11 @@ def _fitted(block: str, inputs: int) -> MatrixScheme:
     return _SCHEMES[block]
 
 
+_DOWN_MODULES: Final = frozenset(
+    {"feed_forward.down", "mixture_of_experts.expert_down", "mixture_of_experts.shared_down"}
+)
+
+
 def _scheme_of(file_type: str, place: Place, facts: ModelFacts) -> MatrixScheme:
     base = FILE_TYPES[file_type]
     module = place.module
@@ -198,7 +203,7 @@ def _scheme_of(file_type: str, place: Place, facts: ModelFacts) -> MatrixScheme:
         block = _value(file_type, base, place, facts)
     elif module.endswith(".key"):
         block = _key(file_type, base, facts)
-    elif module.endswith("down") and module.startswith(("feed_forward", "mixture_of_experts")):
+    elif module in _DOWN_MODULES:
         block = _down(file_type, base, place)
     elif module == "attention.output":
         block = _attention_output(file_type, base, facts)

@@ -13,7 +13,7 @@ class MatrixScheme(NamedTuple):
 
     A scale (and a zero point) belongs to ``group_inputs`` x ``group_outputs`` elements; 0 stands for the
     whole side. ``input_bytes`` is kept for every input (the order of activations in GPTQ),
-    ``matrix_bytes`` once. ``padded_inputs`` is the multiple that a kernel pads the inputs to.
+    ``matrix_bytes`` once. ``padded_inputs`` is the multiple that a kernel pads the packed inputs to.
     """
 
     element_bits: float
@@ -27,11 +27,11 @@ class MatrixScheme(NamedTuple):
 
     def bytes_of(self, inputs: int, outputs: int) -> float:
         """Bytes of one matrix."""
-        inputs = -(-inputs // self.padded_inputs) * self.padded_inputs
+        packed = -(-inputs // self.padded_inputs) * self.padded_inputs
         groups = math.ceil(inputs / (self.group_inputs or inputs)) * math.ceil(
             outputs / (self.group_outputs or outputs)
         )
-        bits = inputs * outputs * self.element_bits + groups * (self.scale_bits + self.zero_bits)
+        bits = packed * outputs * self.element_bits + groups * (self.scale_bits + self.zero_bits)
         return bits / 8.0 + inputs * self.input_bytes + self.matrix_bytes
 
 

@@ -3,12 +3,10 @@
 import pytest
 
 from service.planning.errors import PlanningError
-from service.planning.formats.huggingface import import_config
 from service.planning.formats.quantization import checkpoint_format
 from service.planning.precision import NumberFormat
-from service.planning.profile import profile_of
 from service.planning.storage import ModelFacts, Place
-from tests.published import published_config
+from tests.asking import shipped
 
 GIB = 2**30
 FACTS = ModelFacts(8.0, 0, 80, tied=False)
@@ -137,8 +135,7 @@ def test_mxfp4_packs_the_experts_of_gpt_oss():
 
 def test_the_published_fp8_70b_on_two_devices():
     """A vLLM start-up log of Llama-3.3-70B-Instruct-FP8-dynamic reports 33.88 GiB a device."""
-    config = published_config("llama-3.1-70b")
-    stored = profile_of(import_config(config).architecture).weights.stored(read(LINEAR_FP8))
+    stored = shipped().models["llama-3.1-70b"].profile.weights.stored(read(LINEAR_FP8))
     assert stored.total / 2 / GIB == pytest.approx(33.88, rel=0.002)
 
 
