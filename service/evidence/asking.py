@@ -254,6 +254,8 @@ def _training(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     optimizer = _optimizer(row)
     if optimizer:
         workload["optimizer"] = optimizer
+    if facts.is_one_device_recipe(row):
+        workload["optimizer_in_backward"] = True
     if facts.says(row, "cpu offload"):
         workload["framework"] = {"name": "deepspeed"}
         workload["offload"] = {"optimizer": "cpu", "parameters": "cpu"}
