@@ -68,6 +68,18 @@ def test_an_open_recomputation_takes_the_envelope_of_both(tmp_path):
     assert unknown.figure.high == none.figure.high
 
 
+def test_a_way_to_run_that_does_not_fit_the_device_is_no_way_a_measured_run_took(tmp_path):
+    """Without recomputation this run takes more than the 24 GB of the device that it was measured on."""
+    small = {"accelerator_id": "rtx-4090", "layout_json": '{"tensor":8,"data":8,"sharding":"zero_3"}'}
+    small["batch_json"] = '{"micro_batch_size":16,"gradient_accumulation_steps":1}'
+    none, full, unknown = scores(
+        tmp_path,
+        *(small | {"recomputation": strategy} for strategy in ("none", "full", "unknown")),
+    )
+    assert none.chance < 0.01 < full.chance
+    assert unknown.figure == full.figure
+
+
 def test_the_log_s_own_cache_memory_gives_its_tokens(tmp_path):
     """Llama-2-7B keeps 2 x 32 x 4096 x 2 bytes of a token, half of it on each of two devices."""
     path = write(
