@@ -13,7 +13,7 @@ from typing import Any
 from service.evidence import facts
 from service.evidence.metrics import METRICS, Metric, Operation
 from service.evidence.rows import Row
-from service.evidence.shapes import model_references
+from service.evidence.shapes import model_references, stated_count
 from service.planning.cluster import memory_capacity
 from service.planning.quantity import Quantity
 from service.questions.catalog import Catalog
@@ -71,7 +71,7 @@ def _layout(row: Row, metric: Metric) -> dict[str, Any]:
     stated = row.layout
     if "prefill" in stated or "decode" in stated:
         raise Skipped(Skip.NOT_MODELLED_YET, "disaggregated serving")
-    devices = int(row.text["n_gpus"] or 0) if row.text["n_gpus"].isdigit() else 0
+    devices = stated_count(row.text["n_gpus"]) or 0
     if not stated and (devices > 1 or (not devices and "layout" in metric.needs)):
         raise Skipped(Skip.LAYOUT_UNKNOWN)
     held = 1
@@ -154,9 +154,6 @@ def _clusters(
         }
         for size in capacities
     ] or [None]
-
-
-# Training
 
 
 def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
@@ -262,8 +259,6 @@ def _training(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for strategy in _recomputations(row):
         yield workload | {"recomputation": {"strategy": strategy}}
 
-
-# Serving
 
 _RESERVING = frozenset({"vllm", "sglang", "tensorrt-llm"})
 """Engines that take a share of the device and give what is left to the KV cache."""
