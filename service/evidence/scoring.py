@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from service.evidence import facts
-from service.evidence.asking import Question, Skip, Skipped, questions
+from service.evidence.asking.questions import Question, questions
+from service.evidence.asking.skips import Skip, Skipped
 from service.evidence.folds import fold_of, group_of
 from service.evidence.metrics import (
     METRICS,

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from service.cli import app
 from service.estimates.service import ESTIMATES
 from service.evidence.anchors import beside_anchors
-from service.evidence.asking import Skip
+from service.evidence.asking.skips import Skip
 from service.evidence.metrics import METRIC_UNITS, METRICS
 from service.evidence.report import constant_width, measured_verdicts, stated_verdicts, verdicts
 from service.evidence.rows import BATCH, LAYOUT, LENGTH, PRECISION, read_rows
