@@ -88,7 +88,6 @@ _ENGINES: Final = (
     ("trtllm", "tensorrt-llm"),
     ("trt-llm", "tensorrt-llm"),
     ("llama.cpp", "llama.cpp"),
-    ("gguf", "llama.cpp"),
     ("transformers", "transformers"),
     ("litgpt", "litgpt"),
 )

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from service.evidence import facts
-from service.evidence.asking import Question, Skip, Skipped, questions
+from service.evidence.asking.questions import Question, questions
+from service.evidence.asking.skips import Skip, Skipped
 from service.evidence.folds import fold_of, group_of
 from service.evidence.metrics import (
     METRICS,
     Case,
+    Family,
     Figure,
     Metric,
     NotAnswered,
@@ -158,35 +160,69 @@ def _widened(figure: Figure, metric: Metric, spread: Spread | None) -> Figure:
     return Figure(value, min(value, low * spread.low), max(value, high * spread.high))
 
 
+class _Estimate(NamedTuple):
+    """The figure of one question, and its whole answer."""
+
+    figure: Figure
+    answer: Mapping[str, Any]
+
+
+def _estimates(
+    asked: Asked, catalog: Catalog, estimators: Estimators
+) -> tuple[list[_Estimate], list[Skipped]]:
+    """The estimates of a row's questions, and why others have none."""
+    metric = METRICS[asked.row.metric]
+    estimates: list[_Estimate] = []
+    refused: list[Skipped] = []
+    for shape in asked.shapes:
+        try:
+            answer = estimators[metric.operation](shape, catalog)
+            estimates.append(_Estimate(_read(metric, answer, Case(shape, asked.run)), answer))
+        except Skipped as skipped:
+            refused.append(skipped)
+        except PlanningError as error:
+            reason = _REFUSALS.get(error.code, Skip.NOT_MODELLED_YET)
+            refused.append(Skipped(reason, f"{error.code} {error.pointer}: {error.detail}"))
+        except ArithmeticError as error:
+            refused.append(Skipped(Skip.NOT_MODELLED_YET, f"figures out of range: {error}"))
+    return estimates, refused
+
+
+_IMPOSSIBLE = 0.01
+
+
+def _that_ran(estimates: list[_Estimate], metric: Metric) -> list[_Estimate]:
+    """Without the ways to run that do not fit the device, as long as one is left: what was measured ran."""
+    if metric.family is not Family.MEMORY or metric.unit == "bool":
+        return estimates
+    ran = [one for one in estimates if one.answer.get("fit_probability", 1.0) > _IMPOSSIBLE]
+    return ran or estimates
+
+
 def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
     """One row estimated and compared."""
     row = asked.row
     if asked.skipped:
         return Scored(row, None, skipped=asked.skipped, detail=asked.detail)
     metric = METRICS[row.metric]
-    figures, scale, refused, basis, chance = [], None, None, "", None
-    for shape in asked.shapes:
-        try:
-            answer = estimators[metric.operation](shape, catalog)
-            figures.append(_read(metric, answer, Case(shape, asked.run)))
-            scale = scale or _scale(row, answer)
-            basis = basis or _basis(answer)
-            chance = answer.get("fit_probability") if chance is None else chance
-        except Skipped as skipped:
-            refused = refused or skipped
-        except PlanningError as error:
-            reason = _REFUSALS.get(error.code, Skip.NOT_MODELLED_YET)
-            refused = refused or Skipped(reason, f"{error.code} {error.pointer}: {error.detail}")
-        except ArithmeticError as error:
-            refused = refused or Skipped(Skip.NOT_MODELLED_YET, f"figures out of range: {error}")
-    if not figures:
-        assert refused is not None  # noqa: S101  # a row has at least one question
-        return Scored(row, None, skipped=refused.reason, detail=refused.detail)
+    estimates, refused = _estimates(asked, catalog, estimators)
+    if not estimates:
+        return Scored(row, None, skipped=refused[0].reason, detail=refused[0].detail)
+    estimates = _that_ran(estimates, metric)
+    answer = estimates[0].answer
+    figures = [one.figure for one in estimates]
     figure = _chance(figures) if metric.unit == "bool" else envelope(figures)
+    basis = _basis(answer)
     if metric.plain:
         figure = _widened(figure, metric, catalog.curves.residuals.get((row.metric, basis)))
-    off = error_of(metric, figure.value, row.value, scale)
-    return Scored(row, figure, off, basis=basis, chance=chance, software=software_of(shape.workload))
+    return Scored(
+        row,
+        figure,
+        error_of(metric, figure.value, row.value, _scale(row, answer)),
+        basis=basis,
+        chance=answer.get("fit_probability"),
+        software=software_of(asked.shapes[0].workload),
+    )
 
 
 def score(rows: Sequence[Row], catalog: Catalog, estimators: Estimators) -> list[Scored]:

@@ -4,19 +4,21 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from service.cli import app
 from service.estimates.service import ESTIMATES
 from service.evidence.anchors import beside_anchors
-from service.evidence.asking import Skip
+from service.evidence.asking.skips import Skip
 from service.evidence.metrics import METRIC_UNITS, METRICS
 from service.evidence.report import constant_width, measured_verdicts, stated_verdicts, verdicts
-from service.evidence.rows import read_rows
+from service.evidence.rows import BATCH, LAYOUT, LENGTH, PRECISION, read_rows
 from service.evidence.scoring import percentile, score, short_sources, statistics_of
 from service.questions.estimates import MemoryQuestion
 from service.snapshot.service import shipped_snapshot
-from tests.evidence.measured import SERVED, write
+from tests.evidence.measured import RUN, SERVED, write
 
 EXCERPT = Path(__file__).parent.parent / "data" / "evidence" / "measured.csv"
 CATALOG = shipped_snapshot()
@@ -66,6 +68,18 @@ def test_an_open_recomputation_takes_the_envelope_of_both(tmp_path):
     assert full.figure.high < none.figure.high
     assert unknown.figure.low == full.figure.low
     assert unknown.figure.high == none.figure.high
+
+
+def test_a_way_to_run_that_does_not_fit_the_device_is_no_way_a_measured_run_took(tmp_path):
+    """Without recomputation this run takes more than the 24 GB of the device that it was measured on."""
+    small = {"accelerator_id": "rtx-4090", "layout_json": '{"tensor":8,"data":8,"sharding":"zero_3"}'}
+    small["batch_json"] = '{"micro_batch_size":16,"gradient_accumulation_steps":1}'
+    none, full, unknown = scores(
+        tmp_path,
+        *(small | {"recomputation": strategy} for strategy in ("none", "full", "unknown")),
+    )
+    assert none.chance < 0.01 < full.chance
+    assert unknown.figure == full.figure
 
 
 def test_the_log_s_own_cache_memory_gives_its_tokens(tmp_path):
@@ -225,3 +239,43 @@ def test_one_width_for_all_covers_as_many_rows(tmp_path):
     scored = scores(tmp_path, *rows)
     assert sum(one.is_covered for one in scored) == 3
     assert constant_width(scored) == pytest.approx(percentile([1.0, 1.02, 1 / 0.95, 5.0], 0.75) ** 2)
+
+
+COUNTS = st.integers(0, 2**40)
+CELLS = st.fixed_dictionaries(
+    {
+        "layout_json": st.dictionaries(
+            st.sampled_from(sorted(set(LAYOUT) - {"sharding", "sequence_parallel"})), COUNTS
+        ),
+        "batch_json": st.dictionaries(
+            st.sampled_from(sorted(set(BATCH) - {"scenario"})), COUNTS | st.floats(0, 1e12)
+        ),
+        "length_json": st.dictionaries(st.sampled_from(sorted(LENGTH)), COUNTS | st.floats(0, 1e12)),
+        "precision_json": st.dictionaries(
+            st.sampled_from(sorted(PRECISION)), st.sampled_from(["bf16", "nf4", "?"])
+        ),
+    }
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    base=st.sampled_from([RUN, SERVED]),
+    metric=st.sampled_from(sorted(METRICS)),
+    cells=CELLS,
+    shape=st.sampled_from(["llama-2-7b", "of-ours", "bloom-proto-1b"]),
+    devices=st.sampled_from(["", "0", "8", "2x8", "1e3"]),
+)
+def test_whatever_the_cells_say_a_row_is_scored_or_skipped(tmp_path, *, base, metric, cells, shape, devices):
+    row = base | {name: json.dumps(value) for name, value in cells.items()}
+    row |= {
+        "metric": metric,
+        "unit_si": METRIC_UNITS[metric],
+        "value_si": "1",
+        "model_id": shape,
+        "n_gpus": devices,
+    }
+    one = score(read_rows(write(tmp_path / "rows.csv", row), METRIC_UNITS).rows, CATALOG, ESTIMATORS)[0]
+    assert (one.figure is None) == (one.skipped is not None)
+    if one.figure:
+        assert one.figure.low <= one.figure.value <= one.figure.high

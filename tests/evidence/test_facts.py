@@ -3,7 +3,7 @@
 import pytest
 
 from service.evidence import facts
-from service.evidence.asking import questions
+from service.evidence.asking.questions import questions
 from service.evidence.metrics import METRIC_UNITS
 from service.evidence.rows import read_rows
 from service.evidence.shapes import model_references, stated_count
@@ -48,7 +48,7 @@ def test_counts_are_read_as_tables_print_them(text, count):
 def test_the_log_s_device_and_settings_win_over_the_catalog(asked):
     question = asked(**SERVED | {"metric": "kv_cache_memory_per_gpu"})[0]
     specification = question["cluster"]["accelerator"]["specification"]
-    assert specification == {"memory_bytes": round(79.18 * 2**30)}
+    assert specification == {"name": "a100-sxm-80gb", "memory_bytes": round(79.18 * 2**30)}
     assert question["workload"]["memory_fraction"] == 0.9
     assert question["workload"]["engine"] == {"name": "vllm", "version": "0.11.0 (V1)"}
     assert question["workload"]["input_tokens"] + question["workload"]["output_tokens"] == 4096

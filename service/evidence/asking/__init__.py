@@ -1,0 +1,1 @@
+"""Measured rows as questions of the API."""

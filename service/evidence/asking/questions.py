@@ -1,0 +1,122 @@
+"""A row as the question that the API takes: the place to extend when the shapes of questions grow.
+
+A fact that the row leaves open and that the answer depends on gives several questions, the likeliest
+first; a fact without which there is no question is a reason to skip the row.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from service.evidence import facts
+from service.evidence.asking.serving import serving_workloads
+from service.evidence.asking.skips import Skip, Skipped
+from service.evidence.asking.training import training_layout, training_workloads
+from service.evidence.metrics import METRICS, Metric, Operation
+from service.evidence.rows import Row
+from service.evidence.shapes import model_references, stated_count
+from service.planning.cluster import memory_capacity
+from service.planning.quantity import Quantity
+from service.questions.catalog import Catalog
+
+Question = Mapping[str, Any]
+MOST_QUESTIONS = 12
+"""Of one row: the product of its open facts is cut here, the likeliest kept."""
+
+
+def questions(row: Row, catalog: Catalog) -> list[Question]:
+    """The questions of a row, the likeliest first; raises :class:`Skipped`."""
+    metric = METRICS.get(row.metric)
+    if metric is None:
+        raise Skipped(Skip.METRIC_NOT_ANSWERED)
+    models = model_references(row, catalog.models)
+    if not models:
+        raise Skipped(Skip.MODEL_SHAPE_UNKNOWN, row.model_id)
+    layout = {} if metric.whole else _layout(row, metric)
+    clusters = _clusters(row, metric, layout, catalog)
+    workloads = list(training_workloads(row, layout) if row.kind == "training" else serving_workloads(row))
+    asked: list[Question] = []
+    for workload, model, cluster in itertools.product(workloads, models, clusters):
+        question: dict[str, Any] = {"model": model, "workload": workload}
+        if cluster:
+            question["cluster"] = cluster
+        if layout:
+            question["parallelism"] = layout
+        asked.append(question)
+    return asked[:MOST_QUESTIONS]
+
+
+def _layout(row: Row, metric: Metric) -> dict[str, Any]:
+    stated = row.layout
+    if "prefill" in stated or "decode" in stated:
+        raise Skipped(Skip.NOT_MODELLED_YET, "disaggregated serving")
+    devices = stated_count(row.text["n_gpus"]) or 0
+    if not stated and (devices > 1 or (not devices and "layout" in metric.needs)):
+        raise Skipped(Skip.LAYOUT_UNKNOWN)
+    held = 1
+    layout: dict[str, Any] = {}
+    for name in ("tensor", "pipeline", "context"):
+        degree = max(1, int(stated.get(name, 1)))
+        held *= degree
+        if degree > 1:
+            layout[name] = degree
+    data = int(stated.get("data") or 0) or int(stated.get("attention_data") or 0)
+    if not data:
+        data = max(1, devices // held) if row.kind == "training" else 1
+    layout["data"] = data
+    # Experts spread over the devices of a tensor-parallel group are divided by it already.
+    expert = math.gcd(int(stated.get("expert") or stated.get("moe_expert") or 1), data)
+    if expert > 1:
+        layout["expert"] = expert
+    if row.kind == "training":
+        layout |= training_layout(row)
+    return layout
+
+
+def _capacities(row: Row, catalog: Catalog) -> list[int]:
+    """Bytes of a device outside the catalog: what the log prints, else its label with its doubt."""
+    printed = facts.device_bytes(row)
+    if printed:
+        return [printed]
+    label = facts.label_gigabytes(row)
+    capacity: Quantity | None = memory_capacity(
+        label_gb=label,
+        label_reading="unknown",
+        reported_bytes=None,
+        reported_share=catalog.curves.reported_memory,
+    )
+    if capacity is None:
+        return []
+    return [round(end) for end in (capacity.value, capacity.low, capacity.high)]
+
+
+def _clusters(
+    row: Row, metric: Metric, layout: Mapping[str, Any], catalog: Catalog
+) -> Sequence[Mapping[str, Any] | None]:
+    if metric.whole:
+        return [None]
+    count = 1
+    for name in ("tensor", "pipeline", "context", "data"):
+        count *= layout.get(name, 1)
+    known = row.accelerator_id in catalog.accelerators
+    speed = metric.operation is Operation.THROUGHPUT
+    if known and (speed or facts.device_bytes(row) is None):
+        accelerator = {"source": "catalog", "id": row.accelerator_id}
+        return [{"accelerator": accelerator, "accelerator_count": count}]
+    if speed:
+        raise Skipped(Skip.ACCELERATOR_UNKNOWN, row.accelerator_id)
+    capacities = _capacities(row, catalog)
+    if "accelerator" not in metric.needs:
+        capacities = capacities[:1]
+    name = row.accelerator_id.removeprefix("?") or "unknown"
+    return [
+        {
+            "accelerator": {
+                "source": "specification",
+                "specification": {"name": name, "memory_bytes": size},
+            },
+            "accelerator_count": count,
+        }
+        for size in capacities
+    ] or [None]

@@ -1,0 +1,132 @@
+"""Training rows as the workloads and layouts of questions."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from service.evidence import facts
+from service.evidence.asking.skips import Skip, Skipped
+from service.evidence.rows import Row
+
+
+def training_layout(row: Row) -> dict[str, Any]:
+    """What training adds to the degrees of a layout."""
+    stated = row.layout
+    layout: dict[str, Any] = {}
+    if stated.get("sharding", "none") != "none":
+        layout["sharding"] = stated["sharding"]
+    if stated.get("zero_group"):
+        layout["sharding_group_size"] = int(stated["zero_group"])
+    known = facts.framework(row)
+    if stated.get("sequence_parallel") or (known and known.sequence_parallel and stated.get("tensor", 1) > 1):
+        layout["sequence_parallel"] = True
+    if stated.get("virtual_stages", 1) > 1:
+        layout["virtual_stages"] = int(stated["virtual_stages"])
+        layout["pipeline_schedule"] = "interleaved"
+    elif facts.says(row, "interleaved"):
+        layout |= {"virtual_stages": 2, "pipeline_schedule": "interleaved"}
+    return layout
+
+
+def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
+    """Sequences of a micro-batch, and micro-batches of a step."""
+    micro = row.batch.get("micro_batch_size")
+    data = layout.get("data", 1)
+    total = row.batch.get("global_batch_size")
+    if total is None and "global_batch_tokens" in row.batch and row.length.get("sequence_length"):
+        total = row.batch["global_batch_tokens"] // row.length["sequence_length"]
+    steps = facts.micro_batches(row) or row.batch.get("gradient_accumulation_steps")
+    if micro is None:
+        if total is None:
+            raise Skipped(Skip.BATCH_UNKNOWN)
+        micro = max(1, total // (data * (steps or 1)))
+    micro = max(1, int(micro))
+    known = facts.framework(row)
+    if known and known.splits_local_batch and layout.get("pipeline", 1) > 1:
+        return 1, micro
+    if steps is None and total is not None:
+        steps = max(1, int(total // (micro * data)))
+    return micro, int(steps or layout.get("pipeline", 1))
+
+
+def _recomputations(row: Row) -> list[str]:
+    if row.recomputation in ("none", "selective", "full"):
+        return [row.recomputation]
+    return ["full", "none"]
+
+
+def _training_precision(row: Row) -> str:
+    known = facts.framework(row)
+    text = row.text["precision"].lower()
+    compute = row.precision.get("compute") or ("fp16" if "fp16" in text else "bf16")
+    pure = "pure" in text or "-true" in text or (known is not None and known.pure and "amp" not in text)
+    if compute == "bf16" and pure:
+        return "pure_bf16"
+    return _FP8.get(compute, compute)
+
+
+_FP8 = {"fp8": "fp8_delayed", "mxfp8": "mxfp8"}
+"""Recipes of the formats that rows name; FP8 without more words scales a tensor at a time."""
+
+
+def _optimizer(row: Row) -> str | None:
+    if facts.says(row, "paged"):
+        return "paged_adamw_8bit"
+    if facts.is_one_device_recipe(row):
+        return "adam_8bit"
+    return "adam_8bit" if facts.says(row, "8-bit optimizer", "8bit optimizer") else None
+
+
+def _adaptation(row: Row) -> dict[str, Any]:
+    """Which parameters are trained, in the terms of the question.
+
+    LLaMA-Adapter puts ten virtual tokens before each layer's keys; its second version also trains a scale
+    and a shift beside every matrix, which keep of a step what low-rank matrices there would keep. Over packed
+    weights only low-rank matrices can be asked for: the least of them stand for the tokens.
+    """
+    kind = row.adaptation or "full"
+    packed = row.precision.get("weights") == "nf4"
+    if kind == "adapter" and not packed:
+        return {"kind": "prefix", "virtual_tokens": 10}
+    if kind in ("adapter", "adapter-v2"):
+        targets = ["value"] if kind == "adapter" else ["all_linear"]
+        return {"kind": "qlora" if packed else "lora", "rank": 1, "target_modules": targets}
+    given: dict[str, Any] = {"kind": "qlora" if kind == "lora" and packed else kind}
+    if kind in ("lora", "qlora"):
+        known = facts.framework(row)
+        rank = facts.lora_rank(row)
+        if rank:
+            given["rank"] = rank
+        if known and known.adapted:
+            given["target_modules"] = list(known.adapted)
+    return given
+
+
+def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The workloads of a row, the likeliest first."""
+    length = row.length.get("sequence_length")
+    if not length:
+        raise Skipped(Skip.LENGTHS_UNKNOWN)
+    micro, steps = _micro_batch(row, layout)
+    known = facts.framework(row)
+    workload: dict[str, Any] = {
+        "kind": "training",
+        "sequence_length": int(length),
+        "micro_batch_size": micro,
+        "gradient_accumulation_steps": steps,
+        "precision": _training_precision(row),
+        "adaptation": _adaptation(row),
+    }
+    if known:
+        workload |= {"framework": {"name": known.name}, "attention": known.attention}
+        if known.loss:
+            workload["loss"] = known.loss
+    optimizer = _optimizer(row)
+    if optimizer:
+        workload["optimizer"] = optimizer
+    if facts.is_one_device_recipe(row):
+        workload["optimizer_in_backward"] = True
+    if facts.says(row, "cpu offload"):
+        workload["framework"] = {"name": "deepspeed"}
+        workload["offload"] = {"optimizer": "cpu", "parameters": "cpu"}
+    for strategy in _recomputations(row):
+        yield workload | {"recomputation": {"strategy": strategy}}
