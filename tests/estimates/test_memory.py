@@ -353,6 +353,15 @@ def test_objectives_hold_more_models(snapshot, objective, copies):
     assert parts.get("auxiliary_models", 0) == copies * answer["parameter_count"]
 
 
+@pytest.mark.parametrize("workload", [{"objective": "distillation"}, {"framework": {"name": "fsdp"}}])
+def test_a_model_without_parameters_is_no_crash(snapshot, workload):
+    layers = [{"kind": "resampling", "factor": 2.0}]
+    model = {"source": "architecture", "architecture": {"layers": layers}}
+    answer = ask(snapshot, "memory", question(model, "h100-sxm", **workload))
+    assert answer["parameter_count"] == 0
+    assert gaps(answer)["/per_device/total_bytes"] == "LAYER_KIND_NOT_MODELLED"
+
+
 def test_further_models_are_not_timed_yet(snapshot):
     answer = ask(snapshot, "throughput", question("llama-2-7b", "mi300x", objective="dpo"))
     assert gaps(answer)["/tokens_per_second"] == "NOT_MODELLED"

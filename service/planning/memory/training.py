@@ -367,7 +367,7 @@ def _weight_copies(
         each = 2.0 * LOW_PRECISION_BYTES[recipe.low]
     if not each or workload.adaptation.kind is not AdaptationKind.FULL:
         return 0.0
-    share = profile.quantisable_parameters / profile.parameter_count
+    share = profile.quantisable_parameters / max(profile.parameter_count, 1)
     unsharded = (layout.shards(layout.replicas).weights == 1.0) * 1.0
     return unsharded * share * _on_device(base, layout) * each
 
@@ -395,7 +395,7 @@ def _auxiliary_models(
             copies = reference + frozen + state.total
         case Objective.DISTILLATION:
             teacher = workload.teacher_parameters or profile.parameter_count
-            copies = frozen * teacher / profile.parameter_count
+            copies = frozen * teacher / max(profile.parameter_count, 1)
         case _:
             copies = 0.0 * frozen
     return copies + (held * _FP32_BYTES if workload.weight_average else 0.0)
