@@ -279,6 +279,9 @@ def test_a_named_framework_settles_how_wide_gradients_are(snapshot):
     assert parts["gradients"] == 2 * parts["weights"]
     figure = answer["per_device"]["total_bytes"]
     assert figure["high"] == pytest.approx(1.27 * figure["value"])
+    for name in ("PyTorch FSDP", "Hugging Face", "torchtitan", "NeMo"):
+        known = ask(snapshot, "memory", question("llama-2-7b", "mi300x", framework={"name": name}))
+        assert "FRAMEWORK_UNKNOWN" not in codes(known["warnings"])
     unknown = ask(snapshot, "memory", question("llama-2-7b", "mi300x", framework={"name": "my own"}))
     assert "FRAMEWORK_UNKNOWN" in codes(unknown["warnings"])
 
