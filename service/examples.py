@@ -270,8 +270,9 @@ def _estimates() -> dict[str, Any]:
     answered: dict[str, Any] = {}
     for name, (question, estimate) in ESTIMATES.items():
         operation = f"estimate_{name.replace('-', '_')}"
-        answer = estimate(question.model_validate_json(json.dumps(EXAMPLES[operation])), catalog)
-        answered |= {operation: answer, f"{operation}_batch": {"results": [answer]}}
+        asked = [EXAMPLES[operation], *EXAMPLES[f"{operation}_batch"]["requests"]]
+        answer, *batch = (estimate(question.model_validate_json(json.dumps(one)), catalog) for one in asked)
+        answered |= {operation: answer, f"{operation}_batch": {"results": batch}}
     return answered
 
 

@@ -29,6 +29,9 @@ from service.planning.workload import (
 LORA_RANK = 16
 """Rank of the low-rank matrices that are advised."""
 
+MOST_TENSOR = 64
+"""Widest tensor parallelism that is advised; none was seen wider."""
+
 
 class Step(NamedTuple):
     """A training step on a layout."""
@@ -139,7 +142,7 @@ class _Search(NamedTuple):
         heads = [work.query_heads for work in self.profile.attention]
         return [
             degree
-            for degree in range(2 * layout.tensor, self.per_node + 1, layout.tensor)
+            for degree in range(2 * layout.tensor, min(self.per_node, MOST_TENSOR) + 1, layout.tensor)
             if layout.data % (degree // layout.tensor) == 0
             and layout.data * layout.tensor // degree % layout.expert == 0
             and all(count % degree == 0 for count in heads)

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.planning.frameworks import Framework
+from service.planning.precision import Optimizer
 from tests.asking import ask, codes, gaps, question, refusal, shipped
 
 MODELS = ["gpt2", "bert-large", "llama-2-7b", "mixtral-8x7b", "qwen3-14b", "llama-3.1-70b"]
@@ -15,9 +17,20 @@ training = st.fixed_dictionaries(
     optional={
         "sequence_length": st.sampled_from([128, 1000, 4096]),
         "micro_batch_size": st.integers(1, 8),
-        "optimizer": st.sampled_from(["sgd", "momentum", "rmsprop", "adam", "adamw"]),
+        "precision": st.sampled_from(["bf16", "fp16", "fp32", "pure_bf16", "mxfp8", "fp8_delayed"]),
+        "optimizer": st.sampled_from([optimizer.value for optimizer in Optimizer]),
         "attention": st.sampled_from(["standard", "flash"]),
-        "recomputation": st.sampled_from([{"strategy": "none"}, {"strategy": "full"}]),
+        "loss": st.sampled_from(["fp32", "narrow", "chunked", "fused"]),
+        "recomputation": st.sampled_from(
+            [{"strategy": name} for name in ("none", "selective", "full", "sqrt")]
+            + [{"strategy": "every_k", "k": 3}]
+        ),
+        "objective": st.sampled_from(["supervised", "dpo", "ppo", "grpo", "distillation"]),
+        "adaptation": st.sampled_from(
+            [{"kind": kind} for kind in ("full", "lora", "qlora", "dora", "prompt", "prefix", "adapter")]
+        ),
+        "offload": st.sampled_from([{"optimizer": "cpu"}, {"parameters": "nvme"}, {"activations": "cpu"}]),
+        "framework": st.sampled_from([{"name": framework.value} for framework in Framework]),
     },
 )
 inference = st.fixed_dictionaries(
@@ -295,6 +308,9 @@ def test_a_named_framework_settles_how_wide_gradients_are(snapshot):
     assert parts["gradients"] == 2 * parts["weights"]
     figure = answer["per_device"]["total_bytes"]
     assert figure["high"] == pytest.approx(1.27 * figure["value"])
+    for name in ("PyTorch FSDP", "Hugging Face", "torchtitan", "NeMo"):
+        known = ask(snapshot, "memory", question("llama-2-7b", "mi300x", framework={"name": name}))
+        assert "FRAMEWORK_UNKNOWN" not in codes(known["warnings"])
     unknown = ask(snapshot, "memory", question("llama-2-7b", "mi300x", framework={"name": "my own"}))
     assert "FRAMEWORK_UNKNOWN" in codes(unknown["warnings"])
 
@@ -382,6 +398,15 @@ def test_objectives_hold_more_models(snapshot, objective, copies):
     assert parts.get("auxiliary_models", 0) == copies * answer["parameter_count"]
 
 
+@pytest.mark.parametrize("workload", [{"objective": "distillation"}, {"framework": {"name": "fsdp"}}])
+def test_a_model_without_parameters_is_no_crash(snapshot, workload):
+    layers = [{"kind": "resampling", "factor": 2.0}]
+    model = {"source": "architecture", "architecture": {"layers": layers}}
+    answer = ask(snapshot, "memory", question(model, "h100-sxm", **workload))
+    assert answer["parameter_count"] == 0
+    assert gaps(answer)["/per_device/total_bytes"] == "LAYER_KIND_NOT_MODELLED"
+
+
 def test_further_models_are_not_timed_yet(snapshot):
     answer = ask(snapshot, "throughput", question("llama-2-7b", "mi300x", objective="dpo"))
     assert gaps(answer)["/tokens_per_second"] == "NOT_MODELLED"
@@ -400,7 +425,10 @@ def test_wide_gradients_are_warned_of_where_they_decide(asked):
     """4 bytes for each of the 2-byte gradients, where they would take more than the headroom."""
     answer = ask(shipped(), "memory", asked)
     parts = {part["name"]: part["bytes"] for part in answer["per_device"]["components"]}
-    decides = answer["fits"] and 2 * parts.get("gradients", 0) > answer["headroom_bytes"]
+    workload = asked["workload"]
+    unsettled = workload.get("framework", {"name": "generic"})["name"] == "generic"
+    unsettled &= workload.get("precision", "bf16") not in ("fp32", "pure_bf16")
+    decides = answer["fits"] and unsettled and 2 * parts.get("gradients", 0) > answer["headroom_bytes"]
     assert ("GRADIENTS_MAY_BE_WIDE" in codes(answer["warnings"])) == decides
 
 

@@ -22,11 +22,14 @@ from service.planning.layers import (
 )
 from service.planning.memory.activations import activation_bytes_per_token
 from service.planning.memory.adaptation import LINEAR_NAMES, frozen_bytes, trained_parameters
+from service.planning.memory.serving import inference_weight_bytes
+from service.planning.memory.stages import stage_start
 from service.planning.memory.states import state_bytes_per_parameter, tensor_state_bytes
 from service.planning.memory.training import memory_of_layouts, stage_memory, training_memory
+from service.planning.operators import step_flops
 from service.planning.overhead import DeviceOverhead
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
-from service.planning.precision import TRAINING_RECIPES, Optimizer, TrainingPrecision
+from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
 from service.planning.profile import Trained, activation_terms, profile_of, profile_of_count
 from service.planning.workload import (
     Adaptation,
@@ -594,3 +597,78 @@ class TestProperties:
             for strategy in (Recomputation.NONE, workload.recomputation)
         )
         assert again <= kept * (1 + 1e-12)
+
+
+class TestClaims:
+    """Claims M01 to M16 and T030 to T058 of the notes that no other test has."""
+
+    def state(self, count, layout=None, **changes):
+        return training_memory(profile_of_count(count), training(**changes), layout or Parallelism())[0].state
+
+    @pytest.mark.parametrize(("count", "weights"), [(7, 14e9), (70, 140e9)])
+    def test_m01_m02_and_t030_weights(self, count, weights):
+        assert self.state(count * 10**9).weights == weights
+
+    def test_t031_and_t032_gradients_in_fp32(self):
+        fp32 = TRAINING_RECIPES[TrainingPrecision.FP32]
+        assert self.state(175 * 10**9, recipe=fp32).gradients == 700e9
+        assert self.state(10**9, recipe=fp32).gradients == 4e9
+
+    def test_m03_narrow_weights(self):
+        held = [
+            inference_weight_bytes(profile_of_count(70 * 10**9), number_format, Parallelism()).total
+            for number_format in (NumberFormat.INT8, NumberFormat.INT4)
+        ]
+        assert held == [70e9, 35e9]
+
+    def test_m04_two_devices_hold_what_one_does_not(self):
+        assert self.state(70 * 10**9).weights > 80e9
+        assert self.state(70 * 10**9, Parallelism(tensor=2)).weights < 80e9
+
+    def test_m10_replicas_hold_the_same_again(self):
+        assert self.state(10**9, Parallelism(data=8)) == self.state(10**9)
+
+    def test_m11_forty_layers_in_two_stages(self):
+        profile = llama(layers=40)
+        starts = [stage_start(profile, Parallelism(pipeline=2), stage) for stage in range(3)]
+        assert starts == [0, 20, 40]
+
+    def test_m16_distilbert_is_three_fifths_of_bert(self):
+        fp32 = TRAINING_RECIPES[TrainingPrecision.FP32]
+        small, large = (self.state(count, recipe=fp32).weights for count in (66 * 10**6, 110 * 10**6))
+        assert (small, large) == (264e6, 440e6)
+        assert small / large == 0.6
+
+    @pytest.mark.parametrize(("steps", "saved"), [(4, 0.75), (10, 0.9), (128, 1 - 1 / 128)])
+    def test_t041_to_t044_accumulation_divides_activations(self, steps, saved):
+        whole, parts = (
+            training_memory(llama(), training(micro_batch_size=size), Parallelism())[0]
+            for size in (1280 * steps, 1280)
+        )
+        assert 1 - parts.components["activations"] / whole.components["activations"] == pytest.approx(saved)
+        assert whole.state == parts.state
+
+    def test_t045_two_moments_as_large_as_the_weights(self):
+        fp32 = TRAINING_RECIPES[TrainingPrecision.FP32]
+        state = self.state(10**9, recipe=fp32)
+        assert state.optimizer_states == 2 * state.weights
+
+    def test_t050_recomputing_costs_a_third(self):
+        assert step_flops(1.0, recomputed=1.0).hardware / step_flops(1.0).hardware == 4 / 3
+
+    def test_t053_recomputing_and_accumulating_multiply(self):
+        profile = llama(layers=64, vocabulary=10)
+
+        def stored(size, strategy):
+            workload = training(micro_batch_size=size, recomputation=strategy)
+            stage = training_memory(profile, workload, Parallelism())[0]
+            return stage.stored.at(1024) * stage.tokens
+
+        both = stored(4, Recomputation.FULL) / stored(16, Recomputation.NONE)
+        accumulated = stored(4, Recomputation.NONE) / stored(16, Recomputation.NONE)
+        recomputed = stored(16, Recomputation.FULL) / stored(16, Recomputation.NONE)
+        assert both == pytest.approx(accumulated * recomputed)
+
+    def test_t058_full_training_of_70b_on_eight_devices_of_40_gb(self):
+        layout = Parallelism(data=8, sharding=Sharding.ZERO_3)
+        assert self.state(70 * 10**9, layout).total == 140e9

@@ -8,7 +8,7 @@ the input of every k-th block and, while the backward pass is in it, what k bloc
 from typing import NamedTuple
 
 from service.planning.figures import rounded_up, row, smaller
-from service.planning.frameworks import TRAITS, Traits
+from service.planning.frameworks import TRAITS, Framework, Traits
 from service.planning.memory.adaptation import LOW_RANK
 from service.planning.memory.stages import blocks_within, stage_start
 from service.planning.parallelism import Parallelism
@@ -40,6 +40,7 @@ LOSS_CHUNKS = 8
 PAIRED = frozenset({Objective.DPO, Objective.SIMPO, Objective.ORPO})
 """Objectives of which a sequence is a pair, chosen and rejected."""
 
+GENERIC = TRAITS[Framework.GENERIC]
 _TERMS = len(ActivationTerms._fields)
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 
@@ -70,7 +71,7 @@ def activation_bytes_per_token(
     kernel: AttentionKernel,
     tensor: int = 1,
     sequence_parallel: bool = False,
-    traits: Traits = TRAITS[TrainingWorkload._field_defaults["framework"]],
+    traits: Traits = GENERIC,
     input_bytes: float | None = None,
 ) -> TokenBytes:
     """Saved activations of one token of a micro-batch.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from service.planning.figures import larger, row, smaller
 from service.planning.frameworks import TRAITS, State
+from service.planning.layers import Tensor
 from service.planning.memory.activations import (
     PAIRED,
     TokenBytes,
@@ -200,9 +201,9 @@ def _optimizer_states(
     adapted = workload.adaptation.kind is not AdaptationKind.FULL
     total = 0.0
 
-    def kept(tensors: list[tuple[object, float]], *, inside: bool) -> float:
+    def kept(tensors: list[tuple[Tensor, float]], *, inside: bool) -> float:
         return optimizer_bytes(
-            tensors,  # type: ignore[arg-type]
+            tensors,
             optimizer,
             layout,
             element_bytes=width,
@@ -215,7 +216,7 @@ def _optimizer_states(
         tensors = adapted_tensors(block.block, workload.adaptation) if adapted else block.block.tensors()
         total += kept([(tensor, n * count) for tensor, n in tensors], inside=True)
     table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
-    outside: list[tuple[object, float]] = []
+    outside: list[tuple[Tensor, float]] = []
     if adapted:
         outside += [(tensor, n * table) for tensor, n in prompt_tensors(profile, workload.adaptation)]
     else:
@@ -367,7 +368,7 @@ def _weight_copies(
         each = 2.0 * LOW_PRECISION_BYTES[recipe.low]
     if not each or workload.adaptation.kind is not AdaptationKind.FULL:
         return 0.0
-    share = profile.quantisable_parameters / profile.parameter_count
+    share = profile.quantisable_parameters / max(profile.parameter_count, 1)
     unsharded = (layout.shards(layout.replicas).weights == 1.0) * 1.0
     return unsharded * share * _on_device(base, layout) * each
 
@@ -395,7 +396,7 @@ def _auxiliary_models(
             copies = reference + frozen + state.total
         case Objective.DISTILLATION:
             teacher = workload.teacher_parameters or profile.parameter_count
-            copies = frozen * teacher / profile.parameter_count
+            copies = frozen * teacher / max(profile.parameter_count, 1)
         case _:
             copies = 0.0 * frozen
     return copies + (held * _FP32_BYTES if workload.weight_average else 0.0)
@@ -497,7 +498,11 @@ def training_memory(
     The first stage holds most micro-batches and the token table, the last the head and the logits;
     a middle stage can only lead where blocks differ.
     """
-    stages = {0, layout.pipeline // 2, layout.pipeline - 1} if profile.shapes_known else {0}
+    stages = {0}
+    if profile.shapes_known:
+        stages.add(layout.pipeline - 1)
+    if len(profile.blocks) > 1:
+        stages.add(layout.pipeline // 2)
     memories = [stage_memory(profile, workload, layout, stage, overhead) for stage in sorted(stages)]
     return tuple(sorted(memories, key=lambda memory: -memory.total_bytes))
 
