@@ -135,13 +135,10 @@ def test_advice_makes_it_fit(asked):
                 engine = {**engine, **workload["engine"]}
                 workload["engine"] = engine
             parallelism |= changes[code][1]
+        changed = {**asked["workload"], **workload}
         if "weight_format" in workload:
-            workload.pop("weight_precision", None)
-        again = {
-            **asked,
-            "workload": {**asked["workload"], **workload},
-            "parallelism": {**layout, **parallelism},
-        }
+            changed.pop("weight_precision", None)
+        again = {**asked, "workload": changed, "parallelism": {**layout, **parallelism}}
         assert ask(shipped(), "memory", again)["fits"], advice["code"]
 
 

@@ -31,6 +31,7 @@ from service.planning.overhead import DeviceOverhead
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
 from service.planning.profile import Trained, activation_terms, profile_of, profile_of_count
+from service.planning.storage import PLAIN_FORMATS
 from service.planning.workload import (
     Adaptation,
     AdaptationKind,
@@ -616,7 +617,9 @@ class TestClaims:
 
     def test_m03_narrow_weights(self):
         held = [
-            inference_weight_bytes(profile_of_count(70 * 10**9), number_format, Parallelism()).total
+            inference_weight_bytes(
+                profile_of_count(70 * 10**9), PLAIN_FORMATS[number_format], Parallelism()
+            ).total
             for number_format in (NumberFormat.INT8, NumberFormat.INT4)
         ]
         assert held == [70e9, 35e9]

@@ -369,7 +369,7 @@ def usable_bytes_of(memory: ServingMemory, workload: InferenceWorkload, limit_by
         case Reservation.DEVICE:
             return min(limit_bytes + memory.outside_bytes, capacity)
         case Reservation.FREE:
-            return fixed + fraction * (capacity - fixed)
+            return min(fixed + fraction * (capacity - fixed), capacity)
         case Reservation.STATIC:
             loaded = memory.weights + memory.draft_weights + memory.adapters
             share = fraction * (capacity - memory.context - memory.communication)
