@@ -49,9 +49,9 @@ hostile: ## Ask 100,000 derived questions and the hostile corpus; takes some 25 
 	$(VENV)/python -m pytest -n 2 --dist worksteal -p tests.contract.report --examples $(or $(EXAMPLES),100000) \
 		tests/contract/test_schemathesis.py tests/contract/test_hostile.py
 
-faults: ## Kill processes, stop PostgreSQL, upgrade under load; writes docs/faults.md; takes some 40 minutes
+faults: ## Kill processes, stop PostgreSQL, upgrade under load; writes docs/faults.md; takes some 40 minutes; ONLY=file
 	@tools/setup test
-	IRONLAW_FAULTS=all $(VENV)/python -m pytest tests/faults -p no:xdist
+	IRONLAW_FAULTS=all $(VENV)/python -m pytest $(or $(ONLY),tests/faults) -p no:xdist
 
 oracles: ## Count parameters, FLOPs and saved activations with PyTorch, in an environment of its own
 	python3 -m venv .venv-oracles

@@ -164,7 +164,8 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, 
 
 
 def _statuses(path: str, method: str, operation: dict[str, Any]) -> set[int]:
-    statuses = set(_ALWAYS)
+    stated = {int(status) for status in operation["responses"] if status.isdigit()}
+    statuses = set(_ALWAYS) | (stated & _PROBLEMS.keys())
     if "requestBody" in operation:
         statuses |= set(_WITH_BODY)
     if "{id}" in path:

@@ -86,7 +86,7 @@ def list_benchmark_results(
     return face.list_results(caller.tenant_id, query)
 
 
-@results.get(":compare", response_model=BenchmarkComparison)
+@results.get(":compare", response_model=BenchmarkComparison, responses={404: {}})
 def compare_benchmark_results(
     face: Face, caller: Caller, query: Annotated[ComparisonQuery, Query()]
 ) -> Response:

@@ -232,7 +232,9 @@ def test_holds_to_the_document(name, caller, request, record_property):
         seed += 1
         hold(caller, name, loaded(seed=seed, **LONG))
     # A few requests of a large shape may all be right ones.
-    while not caller.count(right=False, kind=4) and seed < SEEDS:
+    for _ in range(SEEDS):
+        if caller.count(right=False, kind=4):
+            break
         seed += 1
         hold(
             caller, name, loaded(seed=seed, generation=CONFIG["generation"], operations=CONFIG["operations"])

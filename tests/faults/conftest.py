@@ -68,17 +68,18 @@ def one_host(databases_of, tmp_path):
 
 
 def pytest_sessionfinish(exitstatus):
-    if LONG and exitstatus == 0 and _rows:
-        parts = [
-            HEAD,
-            f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores.\n",
-        ]
-        for title, rows in _rows.items():
-            names = list(rows[0])
-            lines = [
-                "| " + " | ".join(name.replace("_", " ") for name in names) + " |",
-                "|---" * len(names) + "|",
-            ]
-            lines += ["| " + " | ".join(str(row[name]) for name in names) + " |" for row in rows]
-            parts.append(f"## {title}\n\n" + "\n".join(lines) + "\n")
-        REPORT.write_text("\n".join(parts))
+    """Write the tables of this run; those that it left out stay as they were measured."""
+    if not (LONG and exitstatus == 0 and _rows):
+        return
+    conditions = f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores."
+    _, *old = REPORT.read_text().split("\n## ")
+    parts = dict(part.split("\n", 1) for part in old)
+    parts |= {title: f"\n{_table(rows)}\n" for title, rows in _rows.items()}
+    sections = [f"## {title}\n{body.rstrip()}\n" for title, body in parts.items()]
+    REPORT.write_text("\n".join([HEAD, f"{conditions}\n", *sections]))
+
+
+def _table(rows):
+    names = list(rows[0])
+    lines = ["| " + " | ".join(name.replace("_", " ") for name in names) + " |", "|---" * len(names) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(str(row[name]) for name in names) + " |" for row in rows])
