@@ -182,8 +182,13 @@ class Host:
     def leave(self):
         """Be a host that never enrolled; nothing is left behind on it."""
         expect(not self.waiting(), f"{self.name} has handed everything over")
-        shutil.rmtree(self.home)
+        until(self._is_removed, f"nothing of {self.name} is left")
         self.node_id = None
+
+    def _is_removed(self):
+        """Remove the worker's folder; a child that outlives a killed worker may still write there."""
+        shutil.rmtree(self.home, ignore_errors=True)
+        return not self.home.exists()
 
     def kill(self, number=signal.SIGKILL):
         if self.process.is_alive():

@@ -151,10 +151,11 @@ class Storm:
                 service.kill()
                 service.start(point=left[0])
                 ended = threading.Event()
-                pool.submit(self._bring_about, left[0], helper, ended)
+                bringing = pool.submit(self._bring_about, left[0], helper, ended)
                 service.process.join(PATIENCE_SECONDS)
                 ended.set()
                 if service.process.exitcode != -signal.SIGKILL:
+                    bringing.result(PATIENCE_SECONDS)  # what went wrong there says more
                     break
                 del left[0]
             service.kill()
