@@ -87,20 +87,26 @@ def activation_terms(layer: object, trained: Trained | None = None) -> Activatio
 
 @activation_terms.register
 def _(layer: Attention, trained: Trained | None = None) -> ActivationTerms:
-    query = layer.query_heads * layer.head_size
-    key_value = layer.key_value_heads * layer.head_size
-    normed = query + key_value if layer.query_key_norm != "none" else 0
+    value_size = layer.value_head_size or layer.head_size
+    query, result = layer.query_heads * layer.head_size, layer.query_heads * value_size
+    # Keys and values of an earlier layer are saved there.
+    heads = 0 if layer.key_value == "shared" else layer.key_value_heads
+    key, value = heads * layer.head_size, heads * value_size
+    # The gate behind its sigmoid, and the result that it has scaled.
+    gated = {"none": 0, "head": layer.query_heads + result, "element": 2 * result}[layer.gate]
+    normed = query + key if layer.query_key_norm != "none" else 0
+    normed += result if layer.output_norm else 0
     dropped = 1.0 if layer.dropout else 0.0
     inputs = layer.hidden_size * _inputs(trained, "query", "key", "value")
     source = (layer.cross_size or 0) * _inputs(trained, "key", "value")
     return ActivationTerms(
         whole_elements=inputs + source + _low_rank(trained, "query", "key", "value", "output"),
-        split_elements=2 * query + 2 * key_value + normed,
+        split_elements=query + key + value + result + gated + normed,
         whole_bytes=layer.hidden_size * dropped,
         statistics_bytes=4.0 * layer.query_heads,
         score_elements=layer.query_heads * (1.0 + dropped),
         score_bytes=layer.query_heads * dropped,
-        expanded_elements=2.0 * (query - key_value),
+        expanded_elements=float(query - key + result - value),
         whole_inputs=inputs + source,
         split_normed=normed,
     )
@@ -189,11 +195,12 @@ def _(layer: MixtureOfExperts, trained: Trained | None = None) -> ActivationTerm
     shared = layer.shared_inner_size or 0
     up, down = ("expert_gate", "expert_up"), ("expert_down",)
     router = layer.hidden_size * _inputs(trained, "router", "shared_gate", "shared_up")
-    copies = layer.hidden_size * layer.experts_per_token * _inputs(trained, *up)
+    width = layer.latent_size or layer.hidden_size
+    copies = width * layer.experts_per_token * _inputs(trained, *up)
     products = routed * _inputs(trained, *down) + shared * _inputs(trained, "shared_down")
     return ActivationTerms(
         # Router input, each expert's copy of its tokens, and each expert's output before weighting.
-        whole_elements=router + copies + layer.hidden_size * layer.experts_per_token,
+        whole_elements=router + copies + width * layer.experts_per_token + (layer.latent_size or 0),
         split_elements=(routed + shared) * (3 if layer.gated else 1) + products,
         whole_bytes=4.0 * layer.expert_count,
         whole_inputs=router + copies,
