@@ -68,6 +68,10 @@ SECTIONS: Final[Mapping[str, frozenset[str]]] = {
 """Sections of physical quantities, and the metrics that they serve."""
 
 
+OF_EXACT_FORMULA = "_factor"
+"""A factor of 1 whose low and high bound an exact formula's error: it is no quantity to be fitted."""
+
+
 def constants_of(
     document: Any,  # noqa: ANN401
     path: tuple[str | int, ...] = (),
@@ -77,7 +81,8 @@ def constants_of(
     if isinstance(document, dict):
         served = frozenset(document.get("metrics", metrics)) - {"fits"}
         low, high = _range(document)
-        if "value" in document and served and low < high:
+        exact = bool(path) and str(path[-1]).endswith(OF_EXACT_FORMULA)
+        if "value" in document and served and low < high and not exact:
             prior = document["prior"] if "prior" in document else document["value"]
             yield Constant(path, float(prior), low, high, served)
         for name, member in document.items():
