@@ -1,5 +1,7 @@
 """Caches, states, buffers and reservations of served models, against engine logs and exact figures."""
 
+from typing import ClassVar
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -271,6 +273,9 @@ class TestEngines:
         ("qwen2.5-1.5b", "0.8.0 V0", 1, 14.56, 0.5, 32768, None, 2.89, 2.02, 2.36),
     )
 
+    # Since the constants are fitted the peak of this log is 3.2% above the estimate.
+    PEAK_SHARE: ClassVar = {"0.8.5 V0": 0.035}
+
     @pytest.mark.parametrize("log", LOGS, ids=lambda log: f"{log[0]}-tp{log[2]}")
     def test_what_vllm_logs_at_start_up(self, log):
         model, version, tensor, total, fraction, length, stored, weights, peak, cache = log
@@ -286,7 +291,9 @@ class TestEngines:
         memory = inference_memory(profile, workload, Parallelism(tensor=tensor))
         usable = usable_bytes_of(memory, workload, fraction * total * GIB)
         assert memory.weights / GIB == pytest.approx(weights, rel=0.013)
-        assert (memory.workspace + memory.sampler) / GIB == pytest.approx(peak, rel=0.035)
+        assert (memory.workspace + memory.sampler) / GIB == pytest.approx(
+            peak, rel=self.PEAK_SHARE.get(version, 0.03)
+        )
         assert (usable - memory.fixed_bytes) / GIB == pytest.approx(cache, rel=0.05)
         tokens = cache_tokens(memory, usable, workload)
         assert tokens == pytest.approx(cache * GIB / memory.token_cache_bytes, rel=0.05)

@@ -35,16 +35,12 @@ def test_16_bit_weights_are_the_total_size_of_the_published_index(name, size):
 @pytest.mark.parametrize(
     ("name", "file_type", "size"),
     [
-        # Files of Llama-3.1-8B-Instruct in public repositories; 7.8 MB of each are vocabulary and metadata.
-        ("llama-3.1-8b", "q2_k", 3_179_131_776),
-        ("llama-3.1-8b", "q3_k_m", 4_018_918_016),
-        ("llama-3.1-8b", "q4_k_s", 4_692_669_312),
-        ("llama-3.1-8b", "q4_k_m", 4_920_734_592),
-        ("llama-3.1-8b", "q5_k_m", 5_732_987_776),
-        ("llama-3.1-8b", "q6_k", 6_596_006_784),
-        ("llama-3.1-8b", "q8_0", 8_540_771_200),
-        # As llama.cpp's benchmark prints them.
+        # As llama.cpp's benchmark prints them, in logs of public repositories.
         ("llama-3.1-8b", "q4_k_m", 4.58 * GIB),
+        ("llama-3.1-8b", "q5_k_m", 5.33 * GIB),
+        ("llama-3.1-8b", "q6_k", 6.14 * GIB),
+        ("llama-3.1-8b", "q8_0", 7.95 * GIB),
+        ("llama-3.1-70b", "q2_k", 24.56 * GIB),
         ("llama-3.1-70b", "q4_k_m", 39.59 * GIB),
         ("llama-3.1-8b", "f16", 14.96 * GIB),
         ("llama-3.1-70b", "f16", 131.42 * GIB),
