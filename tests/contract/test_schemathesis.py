@@ -18,7 +18,8 @@ from tests.contract.test_document import NOUNS, OPERATIONS, PATH
 
 WITH_AN_ARCHITECTURE = "estimate_.*|(create|update|import)_model"
 """Operations whose bodies may hold an architecture: the coverage phase would ask some ten thousand requests
-for each and keep them all in memory. Every field of theirs is in the hostile corpus, and they are fuzzed."""
+for each and keep them all in memory. Every field of theirs is in the hostile corpus, and they are fuzzed,
+the largest of them at length."""
 
 CONFIG = {
     "seed": 1,
@@ -33,7 +34,8 @@ CONFIG = {
         {
             "include-operation-id-regex": f"^({WITH_AN_ARCHITECTURE})$",
             "phases": {"coverage": {"enabled": False}},
-        }
+        },
+        {"include-operation-id": "estimate_utility_bill", "generation": {"max-examples": 200}},
     ],
     "checks": {
         # 503 is the answer to a catalog revision that has not come yet.
