@@ -1,0 +1,118 @@
+"""From a question to planning values: references looked up, defaults taken, contradictions refused."""
+
+from typing import NamedTuple
+
+from pydantic import MISSING
+
+from service.planning.cluster import Cluster
+from service.planning.errors import PlanningError
+from service.planning.layout import inference_layout, training_layout
+from service.planning.parallelism import Parallelism
+from service.planning.workload import InferenceWorkload, TrainingWorkload
+from service.questions.catalog import Catalog
+from service.questions.estimates import MemoryQuestion, ThroughputQuestion
+from service.questions.hardware import usable_bytes
+from service.questions.notes import Notes
+from service.questions.resolve.layout import check_serving, check_shapes, given_layout
+from service.questions.resolve.model import ResolvedModel, resolve_model
+from service.questions.resolve.serving import inference_workload
+from service.questions.resolve.training import (
+    check_adaptation,
+    laid_out_on,
+    total_tokens_of,
+    training_workload,
+)
+from service.questions.workloads import TrainingWorkloadInput
+
+
+class Resolved(NamedTuple):
+    """A question with every choice made."""
+
+    model: ResolvedModel
+    workload: TrainingWorkload | InferenceWorkload
+    layout: Parallelism
+    layout_chosen: bool
+    batch_known: bool
+    """Whether the sequences of one step follow from the question."""
+    total_tokens: float | None = None
+    """Tokens that a training run has in all."""
+
+
+def resolve(
+    question: MemoryQuestion | ThroughputQuestion,
+    cluster: Cluster | None,
+    catalog: Catalog,
+    notes: Notes,
+) -> Resolved:
+    """The question as planning values on ``cluster``, with what was looked up and chosen noted.
+
+    Raises :class:`PlanningError` naming the field of the question at fault.
+    """
+    model = resolve_model(question.model, catalog, notes)
+    given = question.workload
+    layout = None
+    if question.parallelism is not MISSING:
+        layout = given_layout(question.parallelism, cluster)
+        check_shapes(layout, model.profile)
+        if cluster and layout.tensor > cluster.accelerators_per_node:
+            notes.warn(
+                "TENSOR_ACROSS_NODES",
+                "/parallelism/tensor",
+                f"tensor {layout.tensor} exceeds the {cluster.accelerators_per_node} accelerators of a node",
+            )
+    devices = cluster.accelerator_count if cluster else 1
+    per_node = cluster.accelerators_per_node if cluster else 1
+    if isinstance(given, TrainingWorkloadInput):
+        if model.stored is not None or model.unreadable is not None:
+            notes.warn(
+                "QUANTIZATION_NOT_READ",
+                "/model/config/quantization_config",
+                "the width of the weights is that of the workload",
+            )
+        training = training_workload(given, cluster, notes)
+        check_adaptation(training, model)
+        chosen = layout or training_layout(
+            model.profile,
+            lambda candidate: laid_out_on(training, given, candidate),
+            devices=devices,
+            per_node=per_node,
+            usable_bytes=usable_bytes(cluster, training),
+            overhead=catalog.curves.training_memory.overhead,
+        )
+        laid_out = laid_out_on(training, given, chosen)
+        if laid_out is None:
+            raise PlanningError(
+                "BATCH_MISMATCH",
+                "/workload/global_batch_size",
+                f"global_batch_size is not micro_batch_size {given.micro_batch_size} x data "
+                f"{chosen.data} x gradient_accumulation_steps",
+            )
+        if laid_out.steps_in_backward and laid_out.micro_batches > 1:
+            detail = "gradients of several micro-batches are summed before a step: give one micro-batch"
+            raise PlanningError("STEP_IN_BACKWARD", "/workload/optimizer_in_backward", detail)
+        known = layout is not None or model.profile.shapes_known or given.global_batch_size is not MISSING
+        _check_length(given.sequence_length, "/workload/sequence_length", model, notes)
+        batch = laid_out.micro_batch_size * laid_out.micro_batches * chosen.data if known else None
+        total = total_tokens_of(given, batch)
+        return Resolved(model, laid_out, chosen, layout is None, known, total)
+    if layout is not None:
+        check_serving(layout, notes)
+    inference = inference_workload(given, model, cluster, catalog, notes)
+    chosen = layout or inference_layout(
+        model.profile,
+        inference,
+        devices=devices,
+        per_node=per_node,
+        usable_bytes=usable_bytes(cluster, inference),
+    )
+    _check_length(inference.input_tokens + inference.output_tokens, "/workload/input_tokens", model, notes)
+    return Resolved(model, inference, chosen, layout is None, batch_known=True)
+
+
+def _check_length(tokens: float, pointer: str, model: ResolvedModel, notes: Notes) -> None:
+    if model.context_tokens is not None and tokens > model.context_tokens:
+        notes.warn(
+            "CONTEXT_EXCEEDED",
+            pointer,
+            f"{tokens:.0f} tokens exceed the {model.context_tokens} that the model was built for",
+        )

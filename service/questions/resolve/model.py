@@ -1,0 +1,62 @@
+"""What a reference to a model stands for."""
+
+from typing import NamedTuple
+
+from service.planning.errors import PlanningError
+from service.planning.formats.huggingface import import_config
+from service.planning.formats.quantization import checkpoint_format
+from service.planning.profile import Profile, profile_of, profile_of_count
+from service.planning.storage import WeightFormat
+from service.questions.architectures import to_planning
+from service.questions.catalog import Catalog
+from service.questions.notes import Notes, lookup
+from service.questions.references import ArchitectureModel, CatalogModel, HuggingFaceModel, ModelReference
+
+
+class ResolvedModel(NamedTuple):
+    """A model as planning sees it."""
+
+    profile: Profile
+    context_tokens: int | None
+    stored: WeightFormat | None = None
+    """How its checkpoint stores the weights, where its configuration says so."""
+    unreadable: PlanningError | None = None
+    """Why what it says of that cannot be read."""
+
+
+def resolve_model(reference: ModelReference, catalog: Catalog, notes: Notes) -> ResolvedModel:
+    """The model that ``reference`` stands for, with what was defaulted noted."""
+    match reference:
+        case CatalogModel(id=name):
+            known = lookup(catalog.models, name, "/model/id")
+            notes.cite(known.source, "/model")
+            return ResolvedModel(known.profile, known.context_tokens)
+        case HuggingFaceModel(config=config):
+            try:
+                imported = import_config(config)
+                profile = profile_of(imported.architecture)
+            except PlanningError as error:
+                pointer = f"/model/config{error.pointer}"
+                raise PlanningError(error.code, pointer, error.detail) from error
+            if imported.defaulted:
+                names = ", ".join(imported.defaulted)
+                notes.warn(
+                    "CONFIG_DEFAULT_USED",
+                    "/model/config",
+                    f"the configuration leaves out {names}; the defaults of {imported.class_name} are used",
+                )
+            try:
+                stored = checkpoint_format(config)
+            except PlanningError as error:
+                pointer = f"/model/config{error.pointer}"
+                unreadable = PlanningError(error.code, pointer, error.detail)
+                return ResolvedModel(profile, imported.context_tokens, unreadable=unreadable)
+            return ResolvedModel(profile, imported.context_tokens, stored)
+        case ArchitectureModel(architecture=architecture):
+            try:
+                return ResolvedModel(profile_of(to_planning(architecture)), None)
+            except PlanningError as error:
+                pointer = f"/model/architecture{error.pointer}"
+                raise PlanningError(error.code, pointer, error.detail) from error
+        case _:
+            return ResolvedModel(profile_of_count(reference.parameter_count), None)

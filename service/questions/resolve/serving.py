@@ -1,0 +1,190 @@
+"""Inference workloads from a question: what the engine sets, what the checkpoint stores."""
+
+from collections.abc import Mapping
+
+from pydantic import MISSING
+
+from service.planning.cluster import Cluster
+from service.planning.engines import (
+    LARGE_DEVICE_BYTES,
+    EngineDefaults,
+    EngineName,
+    EngineRules,
+    defaults_of,
+    engine_name,
+    rules_of,
+)
+from service.planning.errors import PlanningError
+from service.planning.precision import NumberFormat
+from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS, PLAIN_FORMATS, BlockFormat, WeightFormat
+from service.planning.storage.named import MXFP4_ENGINE_FORMAT, padded
+from service.planning.workload import Adapters, Draft, Horizon, HorizonUnit, InferenceWorkload
+from service.questions.catalog import Catalog
+from service.questions.notes import Notes
+from service.questions.resolve.model import ResolvedModel, resolve_model
+from service.questions.workloads import FixedLength, HorizonInput, InferenceWorkloadInput
+
+BATCHED_TOKENS = 8192
+"""Most tokens of one iteration, where the engine's setting is not given."""
+
+
+def _tokens(length: int | FixedLength) -> float:
+    return float(length.tokens if isinstance(length, FixedLength) else length)
+
+
+def _storage(
+    given: InferenceWorkloadInput, model: ResolvedModel, rules: EngineRules, notes: Notes
+) -> tuple[NumberFormat, WeightFormat]:
+    """From what the weights are multiplied, and how they are stored: as asked, else as the checkpoint says.
+
+    Raises :class:`PlanningError` where the checkpoint is quantised in a way that cannot be read.
+    """
+    name, precision = given.weight_format, given.weight_precision
+    if name is not MISSING and precision is not MISSING:
+        detail = "give weight_format or weight_precision"
+        raise PlanningError("WEIGHT_FORMAT_CONFLICT", "/workload/weight_format", detail)
+    checkpoint = model.stored
+    if name is MISSING and precision is MISSING:
+        if model.unreadable is not None:
+            raise model.unreadable
+        stored = checkpoint or PLAIN_FORMATS[NumberFormat.BF16]
+    else:
+        stored = PLAIN_FORMATS[NumberFormat.BF16]
+        if name is not MISSING:
+            stored = {**NAMED_FORMATS, **GGUF_FORMATS}[name.value]
+        elif precision is not MISSING:
+            stored = PLAIN_FORMATS[NumberFormat(precision)]
+        if checkpoint is not None or model.unreadable is not None:
+            notes.warn(
+                "CHECKPOINT_FORMAT_NOT_USED",
+                "/model/config/quantization_config",
+                "the checkpoint is quantised; the weights are as the workload says",
+            )
+    if stored.name == "mxfp4" and rules.padded_mxfp4:
+        stored = MXFP4_ENGINE_FORMAT if checkpoint is None else padded(stored)
+    return stored.compute, stored
+
+
+def _engine(given: InferenceWorkloadInput) -> tuple[EngineName | None, str | None, EngineRules]:
+    if given.engine is MISSING:
+        return None, None, rules_of(None, None)
+    name = engine_name(given.engine.name)
+    version = None if given.engine.version is MISSING else given.engine.version
+    return name, version, rules_of(name, version)
+
+
+def _generation(cluster: Cluster | None) -> str | None:
+    """The accelerator's generation; a small device of an unknown one is taken for an older one."""
+    if cluster is None:
+        return None
+    accelerator = cluster.accelerator
+    capacity = accelerator.capacity_bytes
+    small = capacity is not None and capacity.value < LARGE_DEVICE_BYTES
+    return accelerator.generation or ("unknown" if small else None)
+
+
+_CACHE_FORMATS: Mapping[str, NumberFormat | BlockFormat] = {
+    item.value: item for item in (*NumberFormat, *BlockFormat)
+}
+
+
+def inference_workload(
+    given: InferenceWorkloadInput,
+    model: ResolvedModel,
+    cluster: Cluster | None,
+    catalog: Catalog,
+    notes: Notes,
+) -> InferenceWorkload:
+    """The workload as its engine serves it, with its draft model and adapters."""
+    outputs = _tokens(given.output_tokens)
+    profile = model.profile
+    if profile.shapes_known and not profile.unmodelled_kinds and not profile.generates:
+        outputs = 0.0
+        notes.warn(
+            "NO_TOKENS_GENERATED",
+            "/workload/output_tokens",
+            "the model does not decode; a request is one pass over its input",
+        )
+    name, _, rules = _engine(given)
+    multiplied, stored = _storage(given, model, rules, notes)
+    fraction = given.memory_fraction
+    workload = InferenceWorkload(
+        weight_format=multiplied,
+        cache_format=_CACHE_FORMATS[given.kv_cache_precision],
+        input_tokens=_tokens(given.input_tokens),
+        output_tokens=outputs,
+        concurrency=given.concurrency,
+        batched_tokens=BATCHED_TOKENS,
+        block_tokens=rules.block_tokens,
+        memory_fraction=rules.memory_fraction if fraction is MISSING else fraction,
+        stored=stored,
+        state_format=NumberFormat(given.state_precision),
+        rules=rules,
+    )
+    if name is not None:
+        least, buffers, most = catalog.curves.serving_buffers(name, _generation(cluster))
+        workload = workload._replace(buffers=buffers, least_buffers=least, most_buffers=most)
+    workload = _under_engine(workload, given, model, cluster)
+    workload = _with_beside(workload, given, catalog, notes)
+    if given.horizon is not MISSING:
+        workload = _until(workload, given.horizon)
+    return workload
+
+
+def _under_engine(
+    workload: InferenceWorkload,
+    given: InferenceWorkloadInput,
+    model: ResolvedModel,
+    cluster: Cluster | None,
+) -> InferenceWorkload:
+    """The workload within the engine's bounds, as given or as the engine sets them on the device."""
+    engine = given.engine
+    if engine is MISSING:
+        return workload
+    name, version, rules = _engine(given)
+    accelerator = cluster.accelerator if cluster else None
+    capacity = accelerator.capacity_bytes if accelerator else None
+    length = engine.max_model_len
+    bounds = defaults_of(
+        rules,
+        version,
+        capacity_bytes=capacity.value if capacity else 0.0,
+        is_a100="a100" in accelerator.id if accelerator else False,
+        model_tokens=model.context_tokens if length is MISSING else length,
+    )
+    if name is None:
+        bounds = EngineDefaults(None, BATCHED_TOKENS)
+    tokens, requests, block = engine.max_batched_tokens, engine.max_num_seqs, engine.block_tokens
+    return workload._replace(
+        batched_tokens=bounds.batched_tokens if tokens is MISSING else tokens,
+        most_requests=bounds.most_requests if requests is MISSING else requests,
+        block_tokens=rules.block_tokens if block is MISSING else block,
+        cuda_graphs=engine.cuda_graphs,
+        reserved_tokens=0 if length is MISSING or rules.paged else length,
+        device_layers=None if engine.device_layers is MISSING else engine.device_layers,
+    )
+
+
+def _with_beside(
+    workload: InferenceWorkload, given: InferenceWorkloadInput, catalog: Catalog, notes: Notes
+) -> InferenceWorkload:
+    """The workload with its draft model and its adapters."""
+    if given.speculative is not MISSING:
+        try:
+            draft = resolve_model(given.speculative.model, catalog, notes)
+        except PlanningError as error:
+            pointer = f"/workload/speculative{error.pointer}"
+            raise PlanningError(error.code, pointer, error.detail) from error
+        stored = draft.stored or PLAIN_FORMATS[NumberFormat.BF16]
+        workload = workload._replace(draft=Draft(draft.profile, stored, given.speculative.tokens))
+    if given.adapters is not MISSING:
+        adapters = Adapters(given.adapters.max_loras, given.adapters.rank)
+        workload = workload._replace(adapters=adapters)
+    return workload
+
+
+def _until(workload: InferenceWorkload, given: HorizonInput) -> InferenceWorkload:
+    ends = [Horizon(HorizonUnit(name), value) for name, value in given if value is not MISSING]
+    if len(ends) != 1:
+        raise PlanningError("HORIZON", "/workload/horizon", "give exactly one end of the horizon")
+    return workload._replace(horizon=ends[0])
