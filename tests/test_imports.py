@@ -58,7 +58,7 @@ PLANNING_ORDER = (
     {"collectives"},
     {"training", "inference"},
     {"data_pipeline"},
-    {"reliability"},
+    {"reliability", "scaling"},
     {"power"},
     {"tariff"},
     {"carbon", "water"},

@@ -4,6 +4,7 @@ Planning's arithmetic is written once: a formula that takes a float takes an arr
 for each layout, as long as it decides nothing by an ``if`` on a number.
 """
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias, cast
 
@@ -33,6 +34,24 @@ def rounded_up(figure: Figure) -> float:
     if isinstance(figure, np.ndarray):
         return cast("float", np.ceil(figure))
     return float(-(-figure // 1))
+
+
+def square_root(figure: Figure) -> float:
+    """The square root, entry by entry."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.sqrt(figure))
+    return math.sqrt(figure)
+
+
+def exponential_growth(exponent: Figure) -> float:
+    """E to the power of ``exponent``, less 1, exact for small exponents.
+
+    Raises :class:`OverflowError` for a number beyond the range of floats; an array has infinity there.
+    """
+    if isinstance(exponent, np.ndarray):
+        with np.errstate(over="ignore"):
+            return cast("float", np.expm1(exponent))
+    return math.expm1(exponent)
 
 
 def row(table: Sequence[Sequence[float]], index: int) -> Sequence[float]:
