@@ -73,6 +73,12 @@ class TestData:
         enough = answered(trained(data_pipeline={**slow, "worker_count": needed}))
         assert enough["data_pipeline"]["slowest"] == "compute"
 
+    def test_four_workers_for_each_of_eight_devices(self):
+        slow = {"preprocessing_seconds_per_sample": 1.0}
+        fed = answered(trained(8, global_batch_size=8, data_pipeline=slow))["data_pipeline"]
+        # One sequence of each replica by four workers, 32 in all.
+        assert fed["stages"][0]["seconds"]["value"] == pytest.approx(1 / 4)
+
     def test_what_is_not_given_is_a_gap(self):
         fed = answered(trained(data_pipeline={}))
         assert gaps(fed)["/data_pipeline/stages"] == "STAGE_UNKNOWN"
