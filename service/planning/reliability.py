@@ -42,8 +42,8 @@ def daly_interval_seconds(stall_seconds: float, mtbf_seconds: float) -> float:
     sqrt(2 d M) (1 + x / 3 + x^2 / 9) - d with x = sqrt(d / 2 M), for d < 2 M; M from there on.
     """
     share = smaller(stall_seconds / (2.0 * mtbf_seconds), 1.0)
-    root = square_root(share)
-    series = young_interval_seconds(stall_seconds, mtbf_seconds) * (1.0 + root / 3.0 + share / 9.0)
+    x = square_root(share)
+    series = young_interval_seconds(stall_seconds, mtbf_seconds) * (1.0 + x / 3.0 + share / 9.0)
     below = (share < 1.0) * 1.0
     return below * (series - stall_seconds) + (1.0 - below) * mtbf_seconds
 
