@@ -8,10 +8,12 @@ from service.planning.scaling import (
     Scale,
     amdahl_speedup,
     communication_tax_speedup,
+    crossover_devices,
     fit_empirical,
     gustafson_speedup,
     least_devices,
     linear_learning_rate,
+    overhead_share,
     rule_of_thumb,
     serial_share,
     square_root_learning_rate,
@@ -89,6 +91,12 @@ class TestDataParallelTable:
 def test_efficiencies_of_printed_times():
     assert strong_efficiency(100.0, 8, 14.0) == pytest.approx(0.893, abs=5e-4)
     assert weak_efficiency(1.0, 1.05) == pytest.approx(0.952, abs=5e-4)
+
+
+def test_compute_and_communication_cross():
+    devices = crossover_devices(10.0, 0.1)
+    assert devices == pytest.approx(100.0)
+    assert overhead_share(10.0 / devices, 0.1) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
