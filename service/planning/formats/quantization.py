@@ -76,7 +76,7 @@ MODULE_NAMES: Mapping[str, tuple[str, ...]] = {
     "mixture_of_experts.expert_gate": _under(_EXPERTS, "0.gate_proj", "gate_up_proj", "0.w1"),
     "mixture_of_experts.expert_up": _under(_EXPERTS, "0.up_proj", "gate_up_proj", "0.w3"),
     "mixture_of_experts.expert_down": _under(_EXPERTS, "0.down_proj", "down_proj", "0.w2"),
-    "mixture_of_experts.shared_gate": ("mlp.shared_expert_gate",),
+    "mixture_of_experts.shared_router": ("mlp.shared_expert_gate",),
     **{
         f"mixture_of_experts.shared_{name}": _under(_SHARED, f"{name}_proj")
         for name in ("gate", "up", "down")

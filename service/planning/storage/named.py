@@ -16,7 +16,7 @@ from service.planning.storage.scheme import MatrixScheme, ModelFacts, Place, Wei
 
 WIDE: Final = MatrixScheme(16.0)
 
-ALWAYS_WIDE: Final = frozenset({"mixture_of_experts.router", "mixture_of_experts.shared_gate"})
+ALWAYS_WIDE: Final = frozenset({"mixture_of_experts.router", "mixture_of_experts.shared_router"})
 """Matrices that quantisation tools and engines leave alone: they choose experts."""
 
 EXPERT_MODULES: Final = frozenset(f"mixture_of_experts.expert_{name}" for name in ("gate", "up", "down"))
