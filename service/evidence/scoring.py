@@ -113,7 +113,7 @@ def ask(rows: Sequence[Row], catalog: Catalog) -> list[Asked]:
     for row in rows:
         run = runs[row.run_id]
         try:
-            shapes = tuple(_shape(question, METRICS[row.metric]) for question in questions(row, catalog))
+            shapes = tuple(_shape(question, METRICS[row.metric]) for question in questions(row, catalog, run))
             asked.append(Asked(row, run, shapes))
         except Skipped as skipped:
             asked.append(Asked(row, run, (), skipped.reason, skipped.detail))

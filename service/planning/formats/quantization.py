@@ -417,6 +417,11 @@ _METHODS: Mapping[str, Callable[[_Reader], _Rules]] = {
 }
 
 
+_COPIED_HEADS = frozenset({"awq", "fp8"})
+"""Methods whose published files hold a tied head twice: Qwen2.5-1.5B-Instruct-AWQ is 1.61 GB and not 1.14,
+the second file of Qwen3-4B-FP8 (778 MB) is its head alone. Those of GPTQ hold it once."""
+
+
 def checkpoint_format(config: Mapping[str, object]) -> WeightFormat | None:
     """How the checkpoint of ``config`` stores its weights; None where it says nothing of it.
 
@@ -479,4 +484,5 @@ def _format(method: str, rules: _Rules) -> WeightFormat:
         head=head,
         table=table,
         by_layer=any(modules.by_layer for modules in listed),
+        copies_tied_head=method in _COPIED_HEADS,
     )
