@@ -121,14 +121,15 @@ def _total(answer: Answer, _case: Case | None = None) -> Figure:
 
 
 def _allocated(answer: Answer, case: Case) -> Figure:
-    """All devices of a system together, as the source counts them.
+    """All devices of a system together, as PyTorch's allocator counts them.
 
-    Where it adds the peaks of devices that work one after the other, each has its own room for a prompt.
+    Where the source adds the peaks of devices that work in turn, each has its own room for a prompt.
     """
     row = next(iter(case.run.values()))
     rooms = 0 if leaves_passing_out(row) else int(row.text["n_gpus"] or 1)
-    passing = (rooms - 1) * _components(answer)["workspace"]
-    return Figure(*(end + passing for end in _total(answer)))
+    parts = _components(answer)
+    beside = (rooms - 1) * parts["workspace"] - parts.get("device_context", 0.0)
+    return Figure(*(end + beside for end in _total(answer)))
 
 
 def _graph_change(answer: Answer, case: Case) -> Figure:
