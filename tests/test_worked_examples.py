@@ -42,6 +42,7 @@ from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_second
 from service.planning.units import GIBIBYTE_BYTES
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
 from tests import worked_runs
+from tests.shapes import catalog_architecture
 
 HERE = Path(__file__).parent
 EXAMPLES = {
@@ -101,14 +102,6 @@ def gpt2_head(i):
     attention = next(layer for block in blocks for layer in block.layers if layer.kind == "attention")
     assert (attention.hidden_size, attention.query_heads) == (i["hidden_dim"], i["heads"])
     return {"head_dim": attention.head_size}
-
-
-def catalog_architecture(model_id: str) -> Architecture:
-    from service.questions.architectures import Architecture as Shape  # noqa: PLC0415
-    from service.questions.architectures import to_planning  # noqa: PLC0415
-
-    row = next(row for row in shipped_documents()["models"] if row["id"] == model_id)
-    return to_planning(Shape.model_validate(row["architecture"]))
 
 
 @example("arith-intensity-eq")
