@@ -305,6 +305,17 @@ class TestScaling:
         decision = answered({**trained(data_pipeline=pipeline), "scaling": {}})["scaling_decision"]
         assert (decision["rule_of_thumb"], decision["streaming"]) == ("cluster", True)
 
+    def test_twice_the_devices_cost_twice_as_much_an_hour(self):
+        price = {"price_per_device_hour": {"amount": "2", "currency_code": "USD"}}
+
+        def hourly(count):
+            asked = {**trained(count), "rental": price}
+            answer = ask(shipped(), "cost", asked)
+            return float(answer["total"]["amount"]) / value(answer, "duration_seconds") * 3600
+
+        assert hourly(64) == pytest.approx(2 * 64, rel=1e-6)
+        assert hourly(128) == pytest.approx(2 * hourly(64), rel=1e-6)
+
     def test_serving_is_not_scaled(self):
         asked = question("llama-3.1-8b", "h100-sxm")
         asked = {**asked, "workload": {"kind": "inference"}, "scaling": {}}
