@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from service.planning.calibration.links import LinkCalibration
 from service.planning.calibration.operators import (
     MachineFacts,
-    MatrixRates,
     OperatorCalibration,
     OperatorQuantity,
     OperatorRates,
@@ -17,7 +16,6 @@ __all__ = [
     "Calibration",
     "LinkCalibration",
     "MachineFacts",
-    "MatrixRates",
     "OperatorCalibration",
     "OperatorQuantity",
     "OperatorRates",
