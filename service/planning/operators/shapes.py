@@ -474,6 +474,7 @@ def operators(
             case Scan():
                 found.append(_scan(template, shard, widths, backward=backward))
             case _:
-                found.append(_streamed(template, shard, widths, backward=backward))
+                if any(template.backward if backward else template.forward):
+                    found.append(_streamed(template, shard, widths, backward=backward))
     found.extend(beside.operators())
     return found
