@@ -7,6 +7,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from service.planning.calibration import (
+    Calibration,
+    LinkCalibration,
+    MachineFacts,
+    OperatorCalibration,
+    OperatorQuantity,
+    StepCalibration,
+)
 from service.planning.curves import ReferenceCurves, Share, TrainingMemoryCurves
 from service.planning.engines import EngineName
 from service.planning.precision import NumberFormat
@@ -55,6 +63,7 @@ def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         EngineName(engine): {name: _share(entry) for name, entry in quantities.items()}
         for engine, quantities in document.pop("serving_memory").items()
     }
+    calibration = _calibration(document.pop("calibration"))
     single: dict[str, Any] = {name: _figure(entry) for name, entry in document.items()}
     return ReferenceCurves(
         training=training,
@@ -62,5 +71,36 @@ def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         training_memory=TrainingMemoryCurves(**memory),
         serving_generations=measured,
         serving_memory=engines,
+        calibration=calibration,
         **single,
     )
+
+
+def _calibration(document: Mapping[str, Any]) -> Calibration:
+    return Calibration(
+        operators=operator_calibration(document["operators"]),
+        links=LinkCalibration(constants=_shares(document["links"])),
+        steps=StepCalibration(constants=_shares(document["steps"])),
+    )
+
+
+def _shares(entries: Mapping[str, Any]) -> dict[str, Share]:
+    return {name: _share(entry) for name, entry in entries.items()}
+
+
+def operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:
+    """Constants of operators as planning reads them."""
+    constants = {}
+    for entry in document["constants"]:
+        number_format = entry.get("format")
+        key = (
+            OperatorQuantity(entry["quantity"]),
+            entry.get("generation"),
+            NumberFormat(number_format) if number_format else None,
+        )
+        constants[key] = _share(entry)
+    machines = {}
+    for entry in document["machines"]:
+        rows, columns = entry["tile"]
+        machines[entry["name"]] = MachineFacts(entry["multiprocessors"], rows, columns, entry["source"])
+    return OperatorCalibration(constants=constants, machines=machines)

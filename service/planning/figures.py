@@ -4,6 +4,7 @@ Planning's arithmetic is written once: a formula that takes a float takes an arr
 for each layout, as long as it decides nothing by an ``if`` on a number.
 """
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias, cast
 
@@ -40,3 +41,17 @@ def row(table: Sequence[Sequence[float]], index: int) -> Sequence[float]:
     if isinstance(index, np.ndarray):
         return cast("Sequence[float]", np.asarray(table, dtype=np.float64)[index].T)
     return table[index]
+
+
+def natural_log(figure: Figure) -> float:
+    """The natural logarithm."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.log(figure))
+    return math.log(figure)
+
+
+def square_root(figure: Figure) -> float:
+    """The square root of a figure not below 0."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.sqrt(figure))
+    return math.sqrt(figure)

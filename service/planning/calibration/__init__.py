@@ -1,0 +1,33 @@
+"""Measured constants of operators, links and steps: frozen, fitted elsewhere, read by the estimates."""
+
+from dataclasses import dataclass
+
+from service.planning.calibration.links import LinkCalibration
+from service.planning.calibration.operators import (
+    MachineFacts,
+    OperatorCalibration,
+    OperatorQuantity,
+    OperatorRates,
+)
+from service.planning.calibration.shares import Share
+from service.planning.calibration.steps import StepCalibration
+
+__all__ = [
+    "Calibration",
+    "LinkCalibration",
+    "MachineFacts",
+    "OperatorCalibration",
+    "OperatorQuantity",
+    "OperatorRates",
+    "Share",
+    "StepCalibration",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """One immutable set of constants."""
+
+    operators: OperatorCalibration
+    links: LinkCalibration
+    steps: StepCalibration
