@@ -7,8 +7,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from service.planning.calibration.links import LinkCalibration, LinkCurves, LinkShare
 from service.planning.curves import ReferenceCurves, Share, TrainingMemoryCurves
 from service.planning.engines import EngineName
+from service.planning.links import LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Spread
 
@@ -19,6 +21,28 @@ def _share(entry: dict[str, Any]) -> Share:
 
 def _figure(entry: dict[str, Any]) -> Any:  # noqa: ANN401
     return _share(entry) if "value" in entry else Spread(**entry)
+
+
+def _links(document: Mapping[str, Any]) -> LinkCurves:
+    rates, hops = document["rate"], document["hop_seconds"]
+
+    def at(share: str, seconds: str) -> LinkCalibration:
+        generations = {name: entry[share] for name, entry in document["in_network"].items()}
+        return LinkCalibration(
+            launch_seconds=document["launch_seconds"][seconds],
+            chunk_seconds=document["chunk_seconds"][seconds],
+            links={LinkKind(kind): LinkShare(rates[kind][share], hops[kind][seconds]) for kind in rates},
+            in_network_pooled=generations.pop("pooled"),
+            in_network=generations,
+        )
+
+    return LinkCurves(
+        slow=at("low", "high"),
+        value=at("value", "value"),
+        fast=at("high", "low"),
+        sources={LinkKind(kind): entry["source"] for kind, entry in rates.items()},
+        measured=frozenset(LinkKind(kind) for kind, entry in rates.items() if entry["runs"]),
+    )
 
 
 @cache
@@ -55,9 +79,11 @@ def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         EngineName(engine): {name: _share(entry) for name, entry in quantities.items()}
         for engine, quantities in document.pop("serving_memory").items()
     }
+    links = _links(document.pop("links"))
     single: dict[str, Any] = {name: _figure(entry) for name, entry in document.items()}
     return ReferenceCurves(
         training=training,
+        links=links,
         training_pooled=pooled,
         training_memory=TrainingMemoryCurves(**memory),
         serving_generations=measured,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from service.planning.calibration.links import LinkCurves
 from service.planning.engines import EngineBuffers, EngineName
 from service.planning.overhead import DeviceOverhead
 from service.planning.precision import NumberFormat
@@ -101,6 +102,7 @@ class ReferenceCurves:
     inference_memory: Spread
     serving_memory: Mapping[EngineName, Mapping[str, Share]]
     inference_latency: Spread
+    links: LinkCurves
     residuals: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
     """By kind of answer, with the software behind a slash where it is its own, and level of evidence: what
     was measured over what was estimated."""

@@ -1,0 +1,1 @@
+"""Achieved shares of physical limits as named constants, drawn from measured rows."""
