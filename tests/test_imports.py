@@ -58,6 +58,7 @@ PLANNING_ORDER = (
     {"operators"},
     {"memory"},
     {"collectives"},
+    {"traffic", "compression"},
     {"training", "inference"},
     {"data_pipeline"},
     {"reliability"},
@@ -147,6 +148,22 @@ def test_planning_needs_nothing_else():
 AWAITED = {"block_positions", "check_even_grid", "forward_flops_of_sample"}
 """Held against PyTorch, and used by no estimate until the activations and times of towers are."""
 AWAITED |= {"bus_bandwidth", "fabric_of", "placement"}
+AWAITED |= {
+    "total_seconds",
+    "bucket_bytes",
+    "buckets",
+    "replica_messages",
+    "tied_embedding",
+    "exposed_buckets",
+}
+AWAITED |= {
+    "exposed_prefetch",
+    "tensor_messages",
+    "vocabulary_messages",
+    "context_messages",
+    "expert_messages",
+}
+AWAITED |= {"pipeline_messages"}
 """Held against formulas and measurements, until the time of a step is made of operators and collectives."""
 
 
