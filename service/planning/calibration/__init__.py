@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from service.planning.calibration.links import LinkCalibration
+from service.planning.calibration.links import LinkCalibration, LinkCurves
 from service.planning.calibration.operators import (
     MachineFacts,
     MatrixRates,
@@ -11,11 +11,12 @@ from service.planning.calibration.operators import (
     OperatorRates,
 )
 from service.planning.calibration.shares import Share
-from service.planning.calibration.steps import StepCalibration
+from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates
 
 __all__ = [
     "Calibration",
     "LinkCalibration",
+    "LinkCurves",
     "MachineFacts",
     "MatrixRates",
     "OperatorCalibration",
@@ -23,6 +24,8 @@ __all__ = [
     "OperatorRates",
     "Share",
     "StepCalibration",
+    "StepQuantity",
+    "StepRates",
 ]
 
 
@@ -31,5 +34,5 @@ class Calibration:
     """One immutable set of constants."""
 
     operators: OperatorCalibration
-    links: LinkCalibration
+    links: LinkCurves
     steps: StepCalibration
