@@ -50,6 +50,13 @@ def row(table: Sequence[Sequence[float]], index: int) -> Sequence[float]:
     return table[index]
 
 
+def natural_log(figure: Figure) -> float:
+    """The natural logarithm."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.log(figure))
+    return math.log(figure)
+
+
 def root(figure: Figure) -> float:
     """The square root of a figure that is not below zero."""
     if isinstance(figure, np.ndarray):
