@@ -148,7 +148,8 @@ def test_planning_needs_nothing_else():
 AWAITED = {
     *("block_positions", "check_even_grid", "forward_flops_of_sample"),
     *("block_times", "choice_of", "embedding_operators", "head_operators", "machine_of"),
-    *("optimizer_operators", "roofline_point", "shard_of", "widths_of"),
+    *("optimizer_operators", "roofline_point", "sample_operators", "sample_operators_of", "shard_of"),
+    "widths_of",
 }
 """Held against PyTorch or measured devices; no estimate uses them until the times of towers and steps do."""
 AWAITED |= {"bus_bandwidth", "fabric_of", "placement"}

@@ -29,13 +29,13 @@ from service.planning.operators.roofline import (
     roofline,
     roofline_point,
 )
-from service.planning.operators.shapes import Shard, Widths, operators, shard_of, widths_of
-from service.planning.operators.timing import TILES, matrix_seconds, operator_seconds, wave_rounds
+from service.planning.operators.samples import SampleOperators, sample_operators, sample_operators_of
+from service.planning.operators.shapes import Shard, Widths, gemm, operators, shard_of, widths_of
+from service.planning.operators.timing import matrix_seconds, operator_seconds, wave_rounds
 
 __all__ = [
     "FUSION",
     "NO_WORK",
-    "TILES",
     "BlockTimes",
     "Bound",
     "Machine",
@@ -45,6 +45,7 @@ __all__ = [
     "Phase",
     "Roofline",
     "RooflinePoint",
+    "SampleOperators",
     "Shard",
     "StepFlops",
     "Widths",
@@ -54,6 +55,7 @@ __all__ = [
     "choice_of",
     "embedding_operators",
     "forward_flops_per_token",
+    "gemm",
     "head_operators",
     "machine_of",
     "matrix_seconds",
@@ -65,6 +67,8 @@ __all__ = [
     "ridge_point",
     "roofline",
     "roofline_point",
+    "sample_operators",
+    "sample_operators_of",
     "shard_of",
     "step_flops",
     "wave_rounds",

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from service.planning.frameworks import Framework
 from service.planning.operators.kinds import Operator, OperatorKind
-from service.planning.operators.shapes import Shard, Widths, gemm
+from service.planning.operators.shapes import Shard, Widths, gemm, operators
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.profile import Fusion, Profile
+from service.planning.profile import Choice, Fusion, Profile
 from service.planning.workload import Loss
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
@@ -52,13 +52,17 @@ def head_operators(
     profile: Profile,
     shard: Shard,
     widths: Widths,
+    choice: Choice,
     *,
     loss: Loss,
-    fusion: Fusion,
-    trained: bool = True,
     backward: bool = False,
 ) -> Iterator[Operator]:
-    """Logits of every position on the device, over its part of the vocabulary, and the loss."""
+    """What stands behind the blocks, the logits of every position and the loss.
+
+    Tensor parallelism divides the vocabulary. The head is multiplied in the format of the activations.
+    """
+    wide = widths._replace(matrix=widths.wide, operand=widths.element, cast=0.0, packed=0.0, master=0.0)
+    yield from operators(profile.operators.outside(choice), shard, wide, backward=backward)
     if not profile.vocabulary_size:
         return
     vocabulary = profile.vocabulary_size / shard.tensor
@@ -75,10 +79,12 @@ def head_operators(
         yield product("head", (rows, vocabulary, inputs), element)
     else:
         yield product("head_input_gradient", (rows, inputs, vocabulary), element)
-    if backward and trained:
+    if backward and choice.trained is None:
         yield product("head_weight_gradient", (inputs, vocabulary, rows), 2.0 * widths.gradient)
     logits = shard.tokens * vocabulary
-    forward_passes, backward_passes, launches = LOSS_PASSES[Fusion.COMPILED if loss is Loss.FUSED else fusion]
+    forward_passes, backward_passes, launches = LOSS_PASSES[
+        Fusion.COMPILED if loss is Loss.FUSED else choice.fusion
+    ]
     passes = backward_passes if backward else forward_passes
     each = _FP32_BYTES if loss is not Loss.NARROW else element
     yield Operator(

@@ -18,8 +18,11 @@ from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, Numbe
 from service.planning.profile.layer_operators import (
     Core,
     Experts,
+    Filter,
     Fusion,
+    Lookups,
     Matrix,
+    Pairs,
     Scan,
     Streamed,
     Template,
@@ -32,18 +35,21 @@ _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 class Shard(NamedTuple):
     """What one device has of a micro-batch: its positions, and how the layout cuts the layers.
 
-    ``tokens`` are positions on the device, ``sequence_length`` those of a whole sequence, ``source_length``
-    those of the other sequence that a cross-attention reads. ``shared`` is the tensor-parallel degree under
-    sequence parallelism, else 1.
+    ``tokens`` are positions on the device, ``sequence_length`` those of a whole sequence, ``seen`` those that
+    an attention reads: its own, or those of another sequence too. ``leaving`` is positions behind a layer
+    over those in front, ``samples`` how many sequences the device has. ``shared`` is the tensor-parallel
+    degree under sequence parallelism, else 1.
     """
 
     tokens: float
     sequence_length: float
+    seen: float
+    samples: float
     tensor: float = 1.0
     context: float = 1.0
     expert: float = 1.0
     shared: float = 1.0
-    source_length: float = 0.0
+    leaving: float = 1.0
 
 
 def shard_of(micro_batch_size: float, sequence_length: float, layout: Parallelism) -> Shard:
@@ -51,6 +57,8 @@ def shard_of(micro_batch_size: float, sequence_length: float, layout: Parallelis
     return Shard(
         tokens=micro_batch_size * sequence_length / layout.context,
         sequence_length=sequence_length,
+        seen=sequence_length,
+        samples=micro_batch_size,
         tensor=layout.tensor,
         context=layout.context,
         expert=layout.expert,
@@ -132,7 +140,9 @@ def _shape(template: Matrix, shard: Shard) -> tuple[float, float, float]:
     """Rows, columns and depth of a matrix on one device."""
     rows, columns, depth = shard.tokens, template.columns, template.depth
     if template.rows_of == "context":
-        rows = shard.tokens * shard.source_length / shard.sequence_length
+        rows = shard.tokens * shard.seen / shard.sequence_length
+    elif template.rows_of == "sample":
+        rows = shard.samples
     match template.split.value:
         case "none":
             return rows / shard.shared, columns, depth
@@ -248,7 +258,7 @@ def _heads(template: Core, shard: Shard) -> tuple[float, float]:
 
 def _contexts(template: Core, shard: Shard) -> tuple[float, float]:
     """Tokens that a query may see, and those that a kernel multiplies on average."""
-    length = shard.source_length if template.cross else shard.sequence_length
+    length = shard.seen
     window = smaller(length, template.window)
     if not (template.causal and template.flash):
         return length, length if not template.flash else window
@@ -281,6 +291,7 @@ def _flash(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Itera
         columns=sizes / 2.0,
         context=scored,
         backward=backward,
+        native=template.native,
     )
     if template.index_flops:
         # The scorer of sparse attention multiplies all heads on each device.
@@ -364,6 +375,65 @@ def _scan(template: Scan, shard: Shard, of: Widths, *, backward: bool) -> Operat
     )
 
 
+def _convolution(template: Filter, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
+    """An implicit multiplication: positions by channels, as deep as the kernel (Chetlur et al. 2014).
+
+    The input is read once, not once for each place of the kernel.
+    """
+    behind = shard.tokens * shard.leaving
+    inputs, outputs = shard.tokens * template.input_channels, behind * template.output_channels
+    shape = (behind, template.output_channels, template.depth)
+    shapes = [("", shape, outputs * of.element)]
+    if backward:
+        weights = template.output_channels * template.depth
+        shapes = [
+            ("_input_gradient", (behind, template.depth, template.output_channels), inputs * of.element)
+        ]
+        if template.trained:
+            place = (template.depth, template.output_channels, behind)
+            shapes.append(("_weight_gradient", place, 2.0 * weights * of.gradient))
+    for suffix, (rows, columns, depth), written in shapes:
+        read = (outputs if suffix else inputs) + (inputs if suffix == "_weight_gradient" else 0.0)
+        yield Operator(
+            template.name + suffix,
+            OperatorKind.CONVOLUTION,
+            of.matrix,
+            2.0 * rows * columns * depth * template.times,
+            (read * of.element + written) * template.times,
+            template.times,
+            rows,
+            columns,
+            depth,
+        )
+
+
+def _pairs(template: Pairs, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
+    """All pairs of the vectors of a sample; backward the gradient of both sides at once."""
+    features, size = template.features, template.size
+    shape = (features, size, features) if backward else (features, features, size)
+    name = f"{template.name}_gradient" if backward else template.name
+    kernels = 2.0 * template.times if backward else template.times
+    yield gemm(
+        name, shape, of.wide, operand=of.element, result=of.element, batch=shard.samples, kernels=kernels
+    )
+
+
+def _lookups(template: Lookups, shard: Shard, of: Widths, *, backward: bool) -> Operator:
+    """Rows of a table: read and summed; backward their gradients read, added and written."""
+    rows = shard.samples * template.lookups * template.times
+    passes = 3.0 if backward else 1.0
+    return Operator(
+        f"{template.name}_gradient" if backward else template.name,
+        OperatorKind.GATHER,
+        of.wide,
+        0.0,
+        (rows * passes + shard.samples * template.times) * template.size * _FP32_BYTES,
+        (2.0 if backward else 1.0) * template.times,
+        row_bytes=template.size * _FP32_BYTES,
+        backward=backward,
+    )
+
+
 def _streamed(template: Streamed, shard: Shard, of: Widths, *, backward: bool) -> Operator:
     traffic = template.backward if backward else template.forward
     whole, split = shard.tokens / shard.shared, shard.tokens / shard.tensor
@@ -395,6 +465,12 @@ def operators(
                 found.extend(_flash(template, shard, widths, backward=backward))
             case Core():
                 found.extend(_standard(template, shard, widths, backward=backward))
+            case Filter():
+                found.extend(_convolution(template, shard, widths, backward=backward))
+            case Pairs():
+                found.extend(_pairs(template, shard, widths, backward=backward))
+            case Lookups():
+                found.append(_lookups(template, shard, widths, backward=backward))
             case Scan():
                 found.append(_scan(template, shard, widths, backward=backward))
             case _:

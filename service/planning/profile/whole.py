@@ -293,7 +293,9 @@ def profile_of(architecture: Architecture) -> Profile:
             layer.kind for block in blocks for layer in block.layers if layer.kind not in ACTIVATION_KINDS
         ),
         weights=weights,
-        operators=OperatorBook(tuple(replace(block, count=1) for block in blocks_in_order)),
+        operators=OperatorBook(
+            tuple(replace(block, count=1) for block in blocks_in_order), loose, architecture.heads
+        ),
         iteration_elements=max(
             (live_elements(layer) for block in blocks for layer in block.layers), default=0.0
         ),
