@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from service.planning.calibration import Calibration, Share
+from service.planning.calibration import Calibration, LinkCurves, Share
 from service.planning.engines import EngineBuffers, EngineName
 from service.planning.overhead import DeviceOverhead
 from service.planning.precision import NumberFormat
@@ -92,6 +92,11 @@ class ReferenceCurves:
     residuals: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
     """By kind of answer, with the software behind a slash where it is its own, and level of evidence: what
     was measured over what was estimated."""
+
+    @property
+    def links(self) -> LinkCurves:
+        """What collectives achieve."""
+        return self.calibration.links
 
     def training_efficiency(self, generation: str, compute: NumberFormat, recomputation: str) -> Efficiency:
         """Hardware FLOPs utilization of the nearest measured training runs."""

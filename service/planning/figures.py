@@ -36,6 +36,13 @@ def rounded_up(figure: Figure) -> float:
     return float(-(-figure // 1))
 
 
+def whole(figure: Figure) -> float:
+    """The greatest whole number that is not above ``figure``."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.floor(figure))
+    return float(figure // 1)
+
+
 def row(table: Sequence[Sequence[float]], index: int) -> Sequence[float]:
     """Row ``index`` of a table, or for an array of indices the columns of those rows."""
     if isinstance(index, np.ndarray):
@@ -50,8 +57,20 @@ def natural_log(figure: Figure) -> float:
     return math.log(figure)
 
 
-def square_root(figure: Figure) -> float:
-    """The square root of a figure not below 0."""
+def root(figure: Figure) -> float:
+    """The square root of a figure that is not below zero."""
     if isinstance(figure, np.ndarray):
         return cast("float", np.sqrt(figure))
     return math.sqrt(figure)
+
+
+def doublings(count: Figure) -> float:
+    """The least number of doublings that reach ``count`` from 1."""
+    if isinstance(count, np.ndarray):
+        return cast("float", np.ceil(np.log2(count)))
+    return float(math.ceil(math.log2(count)))
+
+
+def power_of_two(exponent: Figure) -> float:
+    """2 to a whole power."""
+    return cast("float", 2.0**exponent)
