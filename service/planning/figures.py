@@ -43,6 +43,24 @@ def whole(figure: Figure) -> float:
     return float(figure // 1)
 
 
+def square_root(figure: Figure) -> float:
+    """The square root, entry by entry."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.sqrt(figure))
+    return math.sqrt(figure)
+
+
+def exponential_growth(exponent: Figure) -> float:
+    """E to the power of ``exponent``, less 1, exact for small exponents.
+
+    Raises :class:`OverflowError` for a number beyond the range of floats; an array has infinity there.
+    """
+    if isinstance(exponent, np.ndarray):
+        with np.errstate(over="ignore"):
+            return cast("float", np.expm1(exponent))
+    return math.expm1(exponent)
+
+
 def row(table: Sequence[Sequence[float]], index: int) -> Sequence[float]:
     """Row ``index`` of a table, or for an array of indices the columns of those rows."""
     if isinstance(index, np.ndarray):
@@ -55,13 +73,6 @@ def natural_log(figure: Figure) -> float:
     if isinstance(figure, np.ndarray):
         return cast("float", np.log(figure))
     return math.log(figure)
-
-
-def root(figure: Figure) -> float:
-    """The square root of a figure that is not below zero."""
-    if isinstance(figure, np.ndarray):
-        return cast("float", np.sqrt(figure))
-    return math.sqrt(figure)
 
 
 def doublings(count: Figure) -> float:

@@ -11,7 +11,7 @@ standard one multiplies the whole score matrix.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from service.planning.figures import larger, natural_log, root, smaller
+from service.planning.figures import larger, natural_log, smaller, square_root
 from service.planning.layers import Split
 from service.planning.operators.kinds import Operator, OperatorKind
 from service.planning.parallelism import Parallelism
@@ -176,7 +176,7 @@ def busiest_deviations(experts: float, degree: float) -> float:
     The mean of experts / degree independent experts deviates by the root of their number less; the largest of
     n normal figures lies near sqrt(2 ln n) deviations above their mean.
     """
-    return root(2.0 * natural_log(degree) * degree / experts)
+    return square_root(2.0 * natural_log(degree) * degree / experts)
 
 
 class _Beside:
