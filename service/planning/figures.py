@@ -36,6 +36,13 @@ def rounded_up(figure: Figure) -> float:
     return float(-(-figure // 1))
 
 
+def whole(figure: Figure) -> float:
+    """The greatest whole number that is not above ``figure``."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.floor(figure))
+    return float(figure // 1)
+
+
 def square_root(figure: Figure) -> float:
     """The square root, entry by entry."""
     if isinstance(figure, np.ndarray):
@@ -59,3 +66,22 @@ def row(table: Sequence[Sequence[float]], index: int) -> Sequence[float]:
     if isinstance(index, np.ndarray):
         return cast("Sequence[float]", np.asarray(table, dtype=np.float64)[index].T)
     return table[index]
+
+
+def natural_log(figure: Figure) -> float:
+    """The natural logarithm."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.log(figure))
+    return math.log(figure)
+
+
+def doublings(count: Figure) -> float:
+    """The least number of doublings that reach ``count`` from 1."""
+    if isinstance(count, np.ndarray):
+        return cast("float", np.ceil(np.log2(count)))
+    return float(math.ceil(math.log2(count)))
+
+
+def power_of_two(exponent: Figure) -> float:
+    """2 to a whole power."""
+    return cast("float", 2.0**exponent)
