@@ -2,8 +2,8 @@
 
 Failures are a Poisson process: a run on n devices fails n times as often as one on a single device. Optimal
 interval: Young 1974 (first order), Daly 2006 (higher order). Expected duration: the complete cost function of
-Daly 2006, which lets failures strike checkpoints and restarts too. Times are in seconds and above zero, floats
-or arrays.
+Daly 2006, which lets failures strike checkpoints and restarts too. Times are in seconds and above zero,
+floats or arrays.
 """
 
 from typing import NamedTuple
