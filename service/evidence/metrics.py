@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from service.evidence.facts import View, view
 from service.evidence.rows import Row, printed_half_unit
 
 Answer = Mapping[str, Any]
@@ -116,6 +117,23 @@ def _total(answer: Answer, _case: Case | None = None) -> Figure:
     return _member({**answer["per_device"], "gaps": answer["gaps"]}, "total_bytes")
 
 
+UNSEEN_COMPONENTS: Mapping[View, frozenset[str]] = {
+    View.DEVICE: frozenset(),
+    View.RESERVED: frozenset({"device_context", "communication_buffers"}),
+    View.ALLOCATED: frozenset({"device_context", "communication_buffers", "fragmentation"}),
+}
+"""Parts of a device's memory that a reading of its peak does not see."""
+
+
+def _peak(answer: Answer, case: Case) -> Figure:
+    """The peak as the source of the row reads it, under the interval of the whole."""
+    total = _total(answer)
+    unseen = UNSEEN_COMPONENTS[view(case.run["peak_memory_per_gpu"])]
+    outside = sum(size for name, size in _components(answer).items() if name in unseen)
+    share = 1.0 - outside / total.value
+    return Figure(*(end * share for end in total))
+
+
 def _sum(answer: Answer, names: frozenset[str]) -> float:
     parts = _components(answer)
     if not names & parts.keys():
@@ -221,7 +239,7 @@ def _speed(read: Callable[[Answer, Case], Figure], unit: str) -> Metric:
 
 
 METRICS: Mapping[str, Metric] = {
-    "peak_memory_per_gpu": _memory(_total, "layout", "batch", "lengths"),
+    "peak_memory_per_gpu": _memory(_peak, "layout", "batch", "lengths"),
     "gpu_memory_total": _memory(_total, "batch", "lengths", whole=True),
     "weights_memory_per_gpu": _memory(_part(frozenset({"weights"})), "layout", plain=True),
     "weights_file_size": _memory(_stored, whole=True, plain=True),
