@@ -25,6 +25,7 @@ from service.planning.operators import (
     ridge_point,
     roofline,
     step_flops,
+    wave_rounds,
 )
 from service.planning.parallelism import Parallelism
 from service.planning.positions import Sample, block_positions, forward_flops_of_sample
@@ -638,6 +639,29 @@ def divided(i):
     return {"fp_memory_reduction": accumulated({"k": whole // physical, "b": physical})["memory_reduction"]}
 
 
+@example("wave-32", "wave-33", "wave-64", "wave-65")
+def warps_of_a_batch(i):
+    warps = wave_rounds(i["batch"], i["warp"])
+    whole = i["batch"] - i["batch"] % i["warp"]
+    return {
+        "warps": warps,
+        "utilization_pct": 100 * i["batch"] / i["warp"] / warps,
+        "relative_time": warps / wave_rounds(whole, i["warp"]),
+    }
+
+
+@example("wave-h100-sm")
+def waves_of_an_h100(i):
+    multiprocessors = 132
+    rounds = wave_rounds(i["waves"] * multiprocessors, multiprocessors)
+    return {"waves_run": rounds, "efficiency": i["waves"] / rounds}
+
+
+@example("wave-tail-warp")
+def one_thread_of_a_warp(_):
+    return {"fraction": 1 / 32 / wave_rounds(1, 32)}
+
+
 RESTATED = {
     # Operations per parameter and the most that a source claims, which no function computes.
     "mp-bubble": {"stated_min", "stated_max"},
@@ -690,10 +714,10 @@ def test_planning_gives_the_sound_value(example_id):
         if isinstance(value, str | bool):
             assert computed[name] == value, name
         else:
-            # Money is rounded to the cent once.
-            cent = 0.005 if unit == "USD" else 0.0
+            # Money is rounded to the cent once, shares as they are printed.
+            rounded = {"USD": 0.005, "%": placed["tolerance"].get("abs", 0.0)}.get(unit, 0.0)
             relative = placed["tolerance"].get("rel", 0.0)
-            assert computed[name] == pytest.approx(value, rel=relative, abs=cent), name
+            assert computed[name] == pytest.approx(value, rel=relative, abs=rounded), name
 
 
 CATALOG_FACTS: dict[str, dict[str, Callable[[dict[str, Any]], float]]] = {
