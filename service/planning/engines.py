@@ -10,6 +10,8 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
+from service.planning.precision import NumberFormat
+
 GIBIBYTE = 2**30
 
 
@@ -105,7 +107,11 @@ class EngineRules(NamedTuple):
     table_on_host: bool = False
     """Whether a token table that is no head stays in the host's memory."""
     element_bytes: int = 2
-    """Of intermediates."""
+    """Of intermediates, and of the inputs that convolutions keep."""
+    state_format: NumberFormat = NumberFormat.BF16
+    """Of recurrent states, unless asked otherwise."""
+    whole_convolutions: bool = False
+    """Whether a convolution keeps as many inputs as it is wide, and not one fewer."""
     logit_bytes: int = 0
     """Of a logit, where every token of a batch passes the head and not only the last of a request."""
     scores_kept: bool = False
@@ -199,7 +205,11 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
             return EngineRules(name=name, reservation=Reservation.FREE, block_tokens=blocks)
         case EngineName.SGLANG:
             return EngineRules(
-                name=name, reservation=Reservation.STATIC, memory_fraction=0.88, block_tokens=1
+                name=name,
+                reservation=Reservation.STATIC,
+                memory_fraction=0.88,
+                block_tokens=1,
+                state_format=NumberFormat.FP32,
             )
         case EngineName.LLAMA_CPP:
             return EngineRules(
@@ -211,6 +221,7 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 block_tokens=256,
                 table_on_host=True,
                 element_bytes=4,
+                state_format=NumberFormat.FP32,
                 logit_bytes=4,
                 scores_kept=_keeps_scores(version),
             )
@@ -223,6 +234,8 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 block_tokens=1,
                 # At 16 bit and again in FP32.
                 logit_bytes=0 if number >= _TRANSFORMERS_LAST_LOGITS else 6,
+                state_format=NumberFormat.FP32,
+                whole_convolutions=True,
                 loads_tied_copy=True,
                 keeps_tied_copy=True,
                 rotary_tables=number < _TRANSFORMERS_LAST_LOGITS,

@@ -224,8 +224,9 @@ class InferenceWorkloadInput(Input):
         "bf16"
     )
     """Format that the KV cache is stored in; q8_0, q5_0 and q4_0 are those of llama.cpp."""
-    state_precision: Literal["fp32", "fp16", "bf16"] = "bf16"
-    """Format that recurrent states (state space, linear attention) are stored in."""
+    state_precision: Literal["fp32", "fp16", "bf16"] | MISSING = MISSING
+    """Format that recurrent states (state space, linear attention) are stored in. Defaults to the engine's:
+    fp32 for transformers, sglang and llama.cpp, else bf16."""
     input_tokens: Size | FixedLength = 1024
     """Tokens of a prompt."""
     output_tokens: Size | FixedLength = 256

@@ -1,5 +1,7 @@
 """Caches, states, buffers and reservations of served models, against engine logs and exact figures."""
 
+import json
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from service.evidence.service import reference_curves
 from service.planning.architecture import Architecture, Block, Embeddings, Head
 from service.planning.engines import EngineName, defaults_of, engine_name, is_vllm_v0, rules_of
+from service.planning.formats.huggingface import import_config
 from service.planning.inference import decode_iteration
 from service.planning.layers import (
     Attention,
@@ -216,6 +219,40 @@ class TestStates:
         assert key_value_bytes(profile, 1, BF16) == 12 * 2 * 8 * 64 * 2
 
 
+CACHES = json.loads((Path(__file__).parents[1] / "oracles" / "state_caches.json").read_text())
+
+
+@pytest.mark.parametrize("name", sorted(CACHES["models"]))
+def test_states_are_those_of_the_caches_of_transformers(name):
+    """To the last byte: states in FP32, as many inputs of a convolution as it is wide, keys and values."""
+    model = CACHES["models"][name]
+    profile = profile_of(import_config(model["config"]).architecture)
+    rules = rules_of(EngineName.TRANSFORMERS, CACHES["transformers"])
+    held = {part: entry["bytes"] for part, entry in model["held"].items()}
+    assert {entry["dtype"] for part, entry in model["held"].items() if part == "recurrent_states"} == {
+        "torch.float32"
+    }
+    states = held["recurrent_states"] + held["conv_states"]
+    assert state_bytes(profile, rules.state_format, rules=rules) == states
+    kept = held.get("keys", 0) + held.get("values", 0)
+    assert key_value_bytes(profile, CACHES["tokens"], BF16, rules=rules) == kept
+
+
+def test_llama_cpp_keeps_states_and_convolutions_in_fp32():
+    """A load log of four sequences of 24 gated delta layers: R (f32) 9.00 MiB, S (f32) 192.00 MiB."""
+    layer = LinearAttention(
+        hidden_size=2560,
+        key_heads=16,
+        value_heads=32,
+        key_head_size=128,
+        value_head_size=128,
+        convolution_width=4,
+    )
+    profile = decoder(((layer,), 24), ((attention(),), 8))
+    rules = rules_of(EngineName.LLAMA_CPP, None)
+    assert 4 * state_bytes(profile, rules.state_format, rules=rules) == 201 * 2**20
+
+
 class TestFlops:
     def test_latent_attention_scores_over_heads_in_prefill_and_over_the_latent_in_decode(self):
         profile = decoder(((LATENT,), 1), hidden=7168)
@@ -348,6 +385,25 @@ class TestEngines:
         assert memory.workspace == 258.5 * 2**20
         assert memory.sampler == 0
         assert usable_bytes_of(memory, workload, 24.0 * GIB) == 24 * GIB
+
+    @pytest.mark.parametrize("requests", [1, 4])
+    def test_llama_cpp_without_flash_attention_holds_scores_of_a_batch(self, requests):
+        """Load logs of Llama-3.1-8B (`flash_attn = 0`): 8,192 tokens in all, compute buffer 560.00 MiB."""
+        workload = served(EngineName.LLAMA_CPP, "b4000", reserved_tokens=8192 // requests)
+        workload = workload._replace(concurrency=requests)
+        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        assert memory.workspace == 560 * 2**20
+        assert memory.kv_cache == 2**30
+        newest = workload._replace(rules=rules_of(EngineName.LLAMA_CPP, "b6500"))
+        memory = inference_memory(published("llama-3.1-8b"), newest, Parallelism())
+        assert memory.workspace == 258.5 * 2**20
+
+    @pytest.mark.parametrize(
+        ("version", "kept"),
+        [("b6324", True), ("6325", False), ("2025-08", True), ("2025-09", False), (None, False), ("1.0", False)],
+    )
+    def test_when_llama_cpp_turned_to_flash_attention(self, version, kept):
+        assert rules_of(EngineName.LLAMA_CPP, version).scores_kept is kept
 
     def test_the_table_of_llama_cpp_stays_on_the_host(self):
         """Llama-3.1-8B in Q4_K_M: 4,403.49 MiB on the device, 281.81 MiB of table on the host."""
