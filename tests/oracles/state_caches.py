@@ -1,7 +1,7 @@
 """Measures the states that caches of transformers hold of a request, for tests to compare with.
 
-Run by ``make oracles``. Each model is small, in bf16, and reads one sequence. Counted are recurrent states, the
-last inputs of convolutions, and the keys and values that its cache keeps.
+Run by ``make oracles``. Each model is small, in bf16, and reads one sequence. Counted are recurrent states,
+the last inputs of convolutions, and the keys and values that its cache keeps.
 """
 
 import json

@@ -350,6 +350,72 @@ class TestEngines:
 
         assert of(cache_gib - 0.005) - 1 <= blocks <= of(cache_gib + 0.005) + 1
 
+    FIRST: ClassVar = (
+        # Pull request 2031 of December 2023: blocks before it, and with it in 0.2.5.
+        ("llama-2-7b", "0.2.4", 1, 79.15, 0.9, 4096, 256, 7449, 0.005),
+        ("llama-2-7b", "0.2.5", 1, 79.15, 0.9, 4096, 256, 7351, 0.01),
+        ("llama-2-70b", "0.2.4", 4, 79.15, 0.9, 4096, 256, 31615, 0.005),
+        # What all-reduces return is kept: 160 of them at 64 MiB.
+        ("llama-2-70b", "0.2.5", 4, 79.15, 0.9, 4096, 256, 20865, 0.11),
+        ("codellama-13b", "0.2.4", 2, 23.65, 0.95, 16384, 16, 1464, 0.02),
+    )
+
+    @pytest.mark.parametrize("log", FIRST, ids=lambda log: f"{log[0]}-{log[1]}")
+    def test_blocks_of_the_first_versions(self, log):
+        model, version, tensor, total, fraction, length, most, blocks, share = log
+        workload = served(
+            EngineName.VLLM,
+            version,
+            total=total,
+            a100=True,
+            model_tokens=length,
+            memory_fraction=fraction,
+            most_requests=most,
+            buffers=reference_curves().serving_buffers(EngineName.VLLM, "ampere")[1],
+        )
+        memory = inference_memory(published(model), workload, Parallelism(tensor=tensor))
+        room = fraction * total * GIB + memory.outside_bytes - memory.fixed_bytes
+        assert room / memory.token_cache_bytes / 16 == pytest.approx(blocks, rel=share)
+
+    def test_what_all_reduces_returned_is_freed_since(self):
+        """Llama-70B on eight devices took 25.5 GiB before pull request 2151 and 19.5 with it."""
+        before, after = (
+            inference_memory(
+                published("llama-2-70b"),
+                served(EngineName.VLLM, version, a100=True, model_tokens=4096),
+                Parallelism(tensor=8),
+            )
+            for version in ("0.2.5", "0.2.6")
+        )
+        assert after.fixed_bytes < 19.5 * GIB < 25.5 * GIB < before.fixed_bytes
+
+    @pytest.mark.parametrize(
+        ("version", "length", "tokens", "requests"),
+        [
+            ("0.5.3", 131_072, 131_072, 256),
+            ("0.5.4", 131_072, 512, 256),
+            ("0.6.4", 131_072, 512, 256),
+            ("0.6.5", 131_072, 2048, 256),
+            ("0.6.5", 8192, 8192, 256),
+            ("0.8.2", 8192, 2048, 1024),
+            ("0.8.3", 8192, 2048, 256),
+        ],
+    )
+    def test_what_vllm_takes_on_a_small_device(self, version, length, tokens, requests):
+        workload = served(EngineName.VLLM, version, total=24, model_tokens=length)
+        assert (workload.batched_tokens, workload.most_requests) == (tokens, requests)
+
+    def test_contexts_counted_by_vllm_for_a_while(self):
+        rules = {version: rules_of(EngineName.VLLM, version) for version in ("0.6.4", "0.6.6", "0.7.0")}
+        assert [rule.context_charged for rule in rules.values()] == [False, True, False]
+
+    def test_outputs_of_experts_are_as_wide_as_the_model_on_every_device(self):
+        """A device of DeepSeek-V3 on sixteen that draws no tokens logs an activation peak of 0.37 GiB."""
+        workload = served(EngineName.VLLM, "0.8.5 V0", total=23.58, model_tokens=163_840, most_requests=1)
+        memory = inference_memory(published("deepseek-v3"), workload, Parallelism(tensor=16))
+        assert memory.workspace == 2048 * (4 * 7168 + 8 * (7168 + 2048 / 16)) * 2
+        assert memory.workspace / GIB == pytest.approx(0.37, rel=0.12)
+
     def test_what_must_not_fit(self):
         """Qwen3-32B at 32,000 tokens and Llama-3.3-70B FP8 do not start on one H100."""
         for model, stored, length in (("qwen3-32b", None, 32000), ("llama-3.1-70b", "fp8_channel", 1024)):
@@ -378,6 +444,62 @@ class TestEngines:
         pool = usable - memory.fixed_bytes
         assert pool + memory.weights == pytest.approx(0.8 * (80 * GIB - memory.context))
 
+    def test_blocks_of_tensorrt_llm(self):
+        """Start-up logs: 69,524,783,104 bytes are 132,608 tokens of Llama-2-7B, in blocks of 64 then."""
+        workload = served(EngineName.TENSORRT_LLM, "0.8")
+        memory = inference_memory(published("llama-2-7b"), workload, Parallelism())
+        assert cache_tokens(memory, memory.fixed_bytes + 69_524_783_104, workload) == 132_608
+        assert served(EngineName.TENSORRT_LLM, "0.18").block_tokens == 32
+
+    @pytest.mark.parametrize(
+        ("gib", "devices", "version", "share"),
+        [
+            # A start-up log on an accelerator of 288 GB.
+            (288.0, 1, None, 0.911),
+            (79.65, 1, "0.5.3", 0.835),
+            (79.65, 8, "0.5.3", 0.818),
+            (23.6, 1, "0.5.3", 0.844),
+            (79.65, 1, "0.4.4", 0.88),
+            (79.65, 8, "0.4.6", 0.81),
+            (0.0, 1, None, 0.88),
+        ],
+    )
+    def test_the_share_that_sglang_takes_by_itself(self, gib, devices, version, share):
+        rules = rules_of(EngineName.SGLANG, version)
+        bounds = defaults_of(
+            rules, version, capacity_bytes=gib * GIB, is_a100=False, model_tokens=8192, devices=devices
+        )
+        assert bounds.memory_fraction == share
+
+    def test_the_pool_of_sglang(self):
+        """Llama-3.1-8B on an H100, 0.4: 78.59 free, 15.11 taken by loading, 442,750 tokens in 54.04 GiB."""
+        workload = served(EngineName.SGLANG, "0.4.4", total=79.18)
+        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        tokens = cache_tokens(memory, usable_bytes_of(memory, workload, 0.88 * 79.18 * GIB), workload)
+        assert tokens == pytest.approx(442_750, rel=0.01)
+        logged = memory._replace(context=0.0, communication=0.0, weights=15.11 * GIB)
+        tokens = cache_tokens(logged, usable_bytes_of(logged, workload, 0.88 * 78.59 * GIB), workload)
+        assert tokens == pytest.approx(442_750, abs=0.015 * GIB / 131_072)
+
+    @pytest.mark.parametrize(
+        ("model", "tensor", "tokens", "gib"),
+        [("qwen2.5-7b", 1, 2_243_474, 2 * 59.91), ("qwen3-235b-a22b", 4, 367_404, 2 * 8.23)],
+    )
+    def test_tokens_of_a_logged_pool_of_sglang(self, model, tensor, tokens, gib):
+        workload = served(EngineName.SGLANG)
+        memory = inference_memory(published(model), workload, Parallelism(tensor=tensor))
+        held = cache_tokens(memory, memory.fixed_bytes + gib * GIB, workload)
+        assert held == pytest.approx(tokens, abs=0.01 * GIB * tokens / (gib * GIB) + 1)
+
+    def test_graphs_of_sglang_hold_logits(self):
+        workload = served(EngineName.SGLANG)
+        profile = published("llama-3.1-8b")
+        plain, held = (
+            inference_memory(profile, workload._replace(graph_requests=requests), Parallelism()).cuda_graphs
+            for requests in (0, 512)
+        )
+        assert held - plain == 512 * 128_256 * 4
+
     def test_llama_cpp_holds_the_logits_of_a_batch(self):
         """Llama 3 8B with a batch of 512: its compute buffer is 258.50 MiB."""
         workload = served(EngineName.LLAMA_CPP)
@@ -400,7 +522,7 @@ class TestEngines:
 
     @pytest.mark.parametrize(
         ("version", "kept"),
-        [("b6324", True), ("6325", False), ("2025-08", True), ("2025-09", False), (None, False), ("1.0", False)],
+        [("b6324", True), ("6325", False), ("2025-08", True), ("2025-09", False), (None, False)],
     )
     def test_when_llama_cpp_turned_to_flash_attention(self, version, kept):
         assert rules_of(EngineName.LLAMA_CPP, version).scores_kept is kept
