@@ -17,10 +17,12 @@ from service.planning.memory.serving import (
     cache_waste,
     inference_memory,
     inference_memory_ends,
+    key_value_bytes,
     largest_concurrency,
     longest_context,
     usable_bytes_of,
 )
+from service.planning.memory.stages import stage_share
 from service.planning.memory.training import (
     StageMemory,
     largest_micro_batch,
@@ -34,7 +36,7 @@ from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, combine, probability_at_most, scaled
 from service.planning.storage import CACHE_FORMATS, NAMED_FORMATS, PLAIN_FORMATS
 from service.planning.units import GIGABYTE_BYTES
-from service.planning.workload import InferenceWorkload, Offload, Place, TrainingWorkload
+from service.planning.workload import InferenceWorkload, Objective, Offload, Place, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity, whole
 from service.questions.answers import CacheAnswer, DeviceMemory, MemoryAnswer, MemoryComponent, MemoryLimits
 from service.questions.base import Advice
@@ -148,6 +150,8 @@ def _add_training(
     assert isinstance(workload, TrainingWorkload)  # noqa: S101
     if answer.get("fits"):
         _warn_of_wide_gradients(answer["headroom_bytes"], stage, workload, notes)
+    if workload.objective in (Objective.PPO, Objective.GRPO) and not unknown:
+        _warn_of_generation(resolved.model.profile, workload, resolved.layout, notes)
     answer["trained_parameter_count"] = trained_parameters(resolved.model.profile, workload.adaptation)
     moved = workload.offload != Offload() or workload.optimizer in PAGED
     if moved and not (unknown and workload.offload.activations is not Place.NONE):
@@ -321,6 +325,22 @@ def _wide_gradient_bytes(stage: StageMemory, workload: TrainingWorkload) -> floa
     if recipe.gradients is NumberFormat.FP32:
         return 0.0
     return stage.state.gradients * ELEMENT_BYTES[NumberFormat.FP32] / ELEMENT_BYTES[recipe.gradients]
+
+
+def _warn_of_generation(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, notes: Notes
+) -> None:
+    """Sequences are generated between steps: their cache is held then, in place of activations."""
+    token = key_value_bytes(profile, 1.0, NumberFormat.BF16, tensor=layout.tensor)
+    batch = workload.micro_batch_size * workload.sequence_length
+    cache = stage_share(profile, layout) * token * batch
+    notes.warn(
+        "GENERATION_NOT_COUNTED",
+        "/workload/objective",
+        f"generating the sequences of a micro-batch holds {cache / GIGABYTE_BYTES:.1f} GB of KV cache "
+        "instead of activations; an engine that generates beside the step takes its own share of the "
+        "device: ask for it as inference",
+    )
 
 
 def _warn_of_wide_gradients(
