@@ -13,10 +13,11 @@ from service.planning.frameworks import Framework
 from service.planning.memory.adaptation import trained_parameters
 from service.planning.memory.serving import (
     ServingMemory,
+    ServingRange,
     cache_tokens,
     cache_waste,
     inference_memory,
-    inference_memory_ends,
+    inference_memory_range,
     key_value_bytes,
     largest_concurrency,
     longest_context,
@@ -70,7 +71,8 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
             stages[0], unknown, curves.total, _wide_gradient_bytes(stages[0], workload)
         )
     else:
-        serving = inference_memory(profile, workload, layout)
+        between = inference_memory_range(profile, workload, layout)
+        serving = between.value
         limit = usable
         if limit is not None:
             usable = usable_bytes_of(serving, workload, limit)
@@ -78,7 +80,7 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
             limits = _serving_limits(resolved, serving, (usable, limit), notes)
         elif not unknown and not serving.request_bytes:
             notes.gap("/limits", "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
-        per_device = _serving_device(serving, resolved, unknown, catalog)
+        per_device = _serving_device(between, workload, unknown, catalog)
     answer: MemoryAnswer = {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
@@ -222,17 +224,15 @@ def _training_device(
 
 
 def _serving_device(
-    memory: ServingMemory, resolved: Resolved, unknown: frozenset[str], catalog: Catalog
+    between: ServingRange, workload: InferenceWorkload, unknown: frozenset[str], catalog: Catalog
 ) -> DeviceMemory:
-    parts = _parts(_serving_components(memory), unknown)
+    parts = _parts(_serving_components(between.value), unknown)
     known = sum(part["bytes"] for part in parts)
     if unknown:
         return {"known_bytes": known, "components": parts}
-    workload = resolved.workload
-    assert isinstance(workload, InferenceWorkload)  # noqa: S101
     if workload.rules.name is not None:
-        least, most = inference_memory_ends(resolved.model.profile, workload, resolved.layout)
-        low, high = min(least.total_bytes, known), max(most.total_bytes, known)
+        low = min(between.least.total_bytes, known)
+        high = max(between.most.total_bytes, known)
         total = Quantity(float(known), low, high, Basis.REFERENCE)
     else:
         # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.

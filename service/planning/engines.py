@@ -8,6 +8,7 @@ room beside it; llama.cpp allocates the whole context and reserves no share; Tra
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from service.planning.precision import NumberFormat
@@ -25,6 +26,9 @@ class EngineName(StrEnum):
     TRANSFORMERS = "transformers"
 
 
+_MOST_TEXTS = 256
+"""Names and versions whose reading is kept: callers write them freely."""
+
 _ALIASES = {
     "trt-llm": EngineName.TENSORRT_LLM,
     "trtllm": EngineName.TENSORRT_LLM,
@@ -37,6 +41,7 @@ _ALIASES = {
 }
 
 
+@lru_cache(maxsize=_MOST_TEXTS)
 def engine_name(text: str) -> EngineName | None:
     """The engine that ``text`` names, in any case; None for one that is not known."""
     word = text.strip().lower()
@@ -130,6 +135,7 @@ _NEWEST: _Version = (10**6, 0, 0)
 _LAST_PATCH = 10**6
 
 
+@lru_cache(maxsize=_MOST_TEXTS)
 def _version(text: str | None) -> _Version:
     """Major, minor and patch of a version; the newest where none is given, its last patch likewise."""
     found = _VERSION.search(text or "")
@@ -180,6 +186,7 @@ def _keeps_scores(version: str | None) -> bool:
     return built is not None and int(built[1]) < _LLAMA_CPP_FLASH_BUILD
 
 
+@lru_cache(maxsize=_MOST_TEXTS)
 def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
     """The rules of an engine; without a version those of the newest known one."""
     number = _version(version)

@@ -318,13 +318,22 @@ def inference_memory(
     return _taking(_measures(profile, workload, layout), workload, buffers or workload.buffers)
 
 
-def inference_memory_ends(
+class ServingRange(NamedTuple):
+    """Memory with every buffer of the engine at its least, at its value and at its most."""
+
+    least: ServingMemory
+    value: ServingMemory
+    most: ServingMemory
+
+
+def inference_memory_range(
     profile: Profile, workload: InferenceWorkload, layout: Parallelism
-) -> tuple[ServingMemory, ServingMemory]:
-    """Memory with each buffer of the engine at its least, and at its most."""
+) -> ServingRange:
+    """As :func:`inference_memory`, with the ends of the interval of the engine's buffers."""
     measures = _measures(profile, workload, layout)
-    return (
+    return ServingRange(
         _taking(measures, workload, workload.least_buffers),
+        _taking(measures, workload, workload.buffers),
         _taking(measures, workload, workload.most_buffers),
     )
 
