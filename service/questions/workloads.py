@@ -316,8 +316,8 @@ class InferenceWorkloadInput(Input):
     """Requests join and leave the batch at every step."""
     memory_fraction: Share | MISSING = MISSING
     """Share of the device's memory that the engine may use, as it reads it: of the device (vllm), of what is
-    free once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults to 0.9, 0.88
-    for sglang, 1 for llama.cpp and transformers."""
+    free once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults to 0.9, to
+    what sglang reckons by version, device and group, to 1 for llama.cpp and transformers."""
     speculative: DraftModel | MISSING = MISSING
     """A draft model beside the served one. Its memory counts; its speed-up does not yet."""
     adapters: AdaptersInput | MISSING = MISSING

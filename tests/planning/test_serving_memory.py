@@ -452,6 +452,39 @@ class TestEngines:
         assert served(EngineName.TENSORRT_LLM, "0.18").block_tokens == 32
 
     @pytest.mark.parametrize(
+        ("model", "version", "total", "tokens", "changes"),
+        [
+            # 0.8 of what is free, 23,552 tokens at a time, FP8 weights and cache: 52.51 GiB.
+            (
+                "llama-3.1-8b",
+                "1.0",
+                79.18,
+                860_308,
+                {
+                    "memory_fraction": 0.8,
+                    "batched_tokens": 23_552,
+                    "cache_format": NumberFormat.FP8,
+                    "stored": NAMED_FORMATS["fp8_tensor"],
+                },
+            ),
+            # SmoothQuant on an A100, 4,096 tokens at a time, the share left at 0.9.
+            (
+                "llama-2-7b",
+                "0.8",
+                79.15,
+                132_608,
+                {"batched_tokens": 4096, "stored": NAMED_FORMATS["int8_channel"]},
+            ),
+        ],
+        ids=["0.8-of-free", "default"],
+    )
+    def test_tokens_that_tensorrt_llm_logs(self, model, version, total, tokens, changes):
+        workload = served(EngineName.TENSORRT_LLM, version, total=total, **changes)
+        memory = inference_memory(published(model), workload, Parallelism())
+        usable = usable_bytes_of(memory, workload, workload.memory_fraction * total * GIB)
+        assert cache_tokens(memory, usable, workload) == pytest.approx(tokens, rel=0.025)
+
+    @pytest.mark.parametrize(
         ("gib", "devices", "version", "share"),
         [
             # A start-up log on an accelerator of 288 GB.
