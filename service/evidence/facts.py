@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from service.evidence.rows import Row
@@ -34,6 +35,18 @@ def label_gigabytes(row: Row) -> float | None:
     return float(match[1]) if match else None
 
 
+class View(StrEnum):
+    """What a peak of memory was read from: the whole device, or PyTorch's allocator.
+
+    The allocator knows neither the context of the device nor the buffers of collectives; what it handed out
+    is also less than what it reserved.
+    """
+
+    DEVICE = "device"
+    RESERVED = "reserved"
+    ALLOCATED = "allocated"
+
+
 class Framework(NamedTuple):
     """What a source trains with, and what its recipes do without saying so."""
 
@@ -49,17 +62,22 @@ class Framework(NamedTuple):
     """Matrices that its recipes put low-rank ones beside."""
     loss: str | None = None
     """How its recipes make a loss of logits, where that is not the usual way."""
+    view: View = View.DEVICE
+    """What its peaks of memory are read from."""
 
 
 _FRAMEWORKS: Final[Mapping[str, Framework]] = {
-    "torchtitan": Framework("torchtitan", sequence_parallel=True, splits_local_batch=True),
+    "torchtitan": Framework(
+        "torchtitan", sequence_parallel=True, splits_local_batch=True, view=View.RESERVED
+    ),
     "torchtune": Framework(
         "torchtune",
         pure=True,
         adapted=("query", "value", "output", "gate", "up", "down"),
         loss="chunked",
+        view=View.RESERVED,
     ),
-    "LitGPT": Framework("litgpt", pure=True, adapted=("query", "value")),
+    "LitGPT": Framework("litgpt", pure=True, adapted=("query", "value"), view=View.ALLOCATED),
     "HF PEFT": Framework("transformers"),
     "QLoRA": Framework("transformers"),
     "InternEvo": Framework("internevo"),
@@ -79,6 +97,12 @@ def framework(row: Row) -> Framework | None:
     """The framework of a training row, by its source."""
     known = [name for name in _FRAMEWORKS if row.source.startswith(name)]
     return _FRAMEWORKS[max(known, key=len)] if known else None
+
+
+def view(row: Row) -> View:
+    """What a peak of memory of the row was read from."""
+    known = framework(row)
+    return known.view if known else View.DEVICE
 
 
 _ENGINES: Final = (

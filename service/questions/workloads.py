@@ -301,8 +301,9 @@ class InferenceWorkloadInput(Input):
         "bf16"
     )
     """Format that the KV cache is stored in; q8_0, q5_0 and q4_0 are those of llama.cpp."""
-    state_precision: Literal["fp32", "fp16", "bf16"] = "bf16"
-    """Format that recurrent states (state space, linear attention) are stored in."""
+    state_precision: Literal["fp32", "fp16", "bf16"] | MISSING = MISSING
+    """Format that recurrent states (state space, linear attention) are stored in. Defaults to the engine's:
+    fp32 for transformers, sglang and llama.cpp, else bf16."""
     input_tokens: Size | FixedLength = 1024
     """Tokens of a prompt."""
     output_tokens: Size | FixedLength = 256
@@ -315,8 +316,8 @@ class InferenceWorkloadInput(Input):
     """Requests join and leave the batch at every step."""
     memory_fraction: Share | MISSING = MISSING
     """Share of the device's memory that the engine may use, as it reads it: of the device (vllm), of what is
-    free once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults to 0.9, 0.88
-    for sglang, 1 for llama.cpp and transformers."""
+    free once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults to 0.9, to
+    what sglang reckons by version, device and group, to 1 for llama.cpp and transformers."""
     speculative: DraftModel | MISSING = MISSING
     """A draft model beside the served one. Its memory counts; its speed-up does not yet."""
     adapters: AdaptersInput | MISSING = MISSING
