@@ -266,20 +266,21 @@ class TestCapacity:
         assert answer["usable_bytes"] == round(answer["capacity_bytes"] * 0.5)
 
 
-def test_kinds_without_physics_are_a_gap(snapshot):
-    layers = [
-        {
-            "kind": "convolution",
-            "input_channels": 3,
-            "output_channels": 64,
-            "kernel_height": 7,
-            "kernel_width": 7,
-        }
-    ]
-    model = {"source": "architecture", "architecture": {"layers": layers}}
+def test_a_sample_whose_size_is_not_known_is_a_gap(snapshot):
+    stem = {
+        "kind": "convolution",
+        "input_channels": 3,
+        "output_channels": 64,
+        "kernel_height": 7,
+        "kernel_width": 7,
+    }
+    architecture = {"inputs": [{"name": "image", "kind": "image", "channels": 3}], "layers": [stem]}
+    model = {"source": "architecture", "architecture": architecture}
     answer = ask(snapshot, "memory", question(model, "h100-sxm"))
-    assert gaps(answer)["/per_device/total_bytes"] == "LAYER_KIND_NOT_MODELLED"
+    assert gaps(answer)["/per_device/total_bytes"] == "SAMPLE_REQUIRED"
     assert answer["parameter_count"] > 0
+    told = ask(snapshot, "memory", question(model, "h100-sxm", sample={"height": 64}))
+    assert told["fits"]
 
 
 def test_what_a_device_holds_beside_tensors_is_itemised(snapshot):
@@ -406,7 +407,7 @@ def test_a_model_without_parameters_is_no_crash(snapshot, workload):
     model = {"source": "architecture", "architecture": {"layers": layers}}
     answer = ask(snapshot, "memory", question(model, "h100-sxm", **workload))
     assert answer["parameter_count"] == 0
-    assert gaps(answer)["/per_device/total_bytes"] == "LAYER_KIND_NOT_MODELLED"
+    assert answer["fits"]
 
 
 def test_further_models_are_not_timed_yet(snapshot):
@@ -612,5 +613,11 @@ def test_a_tower_beside_the_decoder_is_told(snapshot):
     answer = ask(snapshot, "memory", served("qwen3-vl-8b", input_tokens=1000, output_tokens=24))
     assert components(answer)["kv_cache"] == 36 * 2 * 8 * 128 * 2 * 1024
     assert "TOKENS_ALONE_COUNTED" in codes(answer["warnings"])
-    unknown = ask(snapshot, "memory", served("vit-base-patch16-224"))
-    assert "fits" not in unknown
+    seen = ask(
+        snapshot,
+        "memory",
+        served("qwen3-vl-8b", input_tokens=1000, output_tokens=24, sample={"height": 1024}),
+    )
+    # 1024 pixels are 64 x 64 patches, of which 2 x 2 are one position of the decoder.
+    assert components(seen)["kv_cache"] == 36 * 2 * 8 * 128 * 2 * (1024 + 32 * 32)
+    assert components(seen)["workspace"] >= components(answer)["workspace"]

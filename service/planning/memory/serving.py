@@ -232,10 +232,11 @@ def adapter_bytes(profile: Profile, adapters: Adapters, tensor: int) -> float:
 
 def _lengths(profile: Profile, workload: InferenceWorkload) -> tuple[float, float]:
     """Tokens of context of a decoder, and those that its cross-attention reads."""
+    source = workload.input_tokens if workload.source_tokens is None else workload.source_tokens
     if not profile.encodes:
-        return workload.context_tokens, workload.input_tokens
+        return workload.context_tokens, source
     block = workload.block_tokens
-    return float(-(-int(workload.output_tokens) // block) * block), workload.input_tokens
+    return float(-(-int(workload.output_tokens) // block) * block), source
 
 
 def _token_cache_bytes(profile: Profile, workload: InferenceWorkload, tensor: int) -> float:
@@ -301,7 +302,21 @@ def inference_memory(
 
 
 def _iteration_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> float:
-    """Live intermediates of one iteration."""
+    """Live intermediates of one iteration, or of the passes of a tower in front of it where they are more."""
+    return max(_decoded_bytes(profile, workload, layout), pass_bytes(profile, workload, layout))
+
+
+def pass_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> float:
+    """What forward passes hold: over all requests of a replica, or over one in front of a decoder.
+
+    At 16 bit, or in FP32 where the weights are; not divided by tensor parallelism.
+    """
+    requests = 1 if profile.generates else workload.requests_per_replica(layout.data)
+    width = max(_WIDE_BYTES, ELEMENT_BYTES[workload.weight_format])
+    return workload.pass_elements * width * requests
+
+
+def _decoded_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> float:
     rules, tensor, tokens = workload.rules, layout.tensor, workload.batched_tokens
     if rules.name is None:
         return (2.0 * profile.widest_elements + profile.inner_elements / tensor) * tokens * _WIDE_BYTES
