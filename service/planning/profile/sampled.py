@@ -78,7 +78,7 @@ class _Sampled(NamedTuple):
 def _live(layer: SimpleLayer, places: LayerPositions, stream: float) -> float:
     """What a forward pass holds while it is in a layer: the stream beside it, what enters and leaves."""
     enters, leaves = _passing(layer, places)
-    inside = live_elements(layer) * places.entering
+    inside = live_elements(layer).of(1) * places.entering
     if isinstance(layer, Attention) and layer.score_bias:
         seen = min(places.context, layer.window_tokens or places.context)
         inside += 2.0 * layer.query_heads * places.entering * seen
