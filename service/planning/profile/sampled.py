@@ -62,6 +62,10 @@ def _passing(  # noqa: PLR0911 - one kind a case
             return 0.0, 0.0
 
 
+WRITTEN_OUT = {"quick_gelu": 1, "gelu_new": 2}
+"""Tensors beside input and result that a function of several operators holds in a forward pass."""
+
+
 class _Sampled(NamedTuple):
     """One repetition of a block over one sample."""
 
@@ -82,6 +86,9 @@ def _live(layer: SimpleLayer, places: LayerPositions, stream: float) -> float:
     if isinstance(layer, Attention) and layer.score_bias:
         seen = min(places.context, layer.window_tokens or places.context)
         inside += 2.0 * layer.query_heads * places.entering * seen
+    if isinstance(layer, FeedForward):
+        # A function written out in several operators holds some of its own.
+        inside += layer.inner_size * WRITTEN_OUT.get(layer.activation, 0) * places.entering
     if inside:
         return STREAM_COPIES * max(stream, enters) + inside
     return stream + enters + leaves
@@ -276,7 +283,8 @@ def training_profile(profile: Profile, architecture: Architecture, sample: Sampl
     activations = NO_TERMS
     for single in singles:
         activations = activations.plus(single.activations)
-    masks = (profile.embedding_mask_bytes and _tokens(architecture, whole)) * profile.embedding_mask_bytes
+    table = architecture.embeddings
+    masks = float(table.size * _tokens(architecture, whole)) if table and table.dropout else 0.0
     return profile._replace(
         blocks=tuple(blocks),
         activations=activations,
