@@ -36,6 +36,13 @@ def rounded_up(figure: Figure) -> float:
     return float(-(-figure // 1))
 
 
+def rounded_down(figure: Figure) -> float:
+    """The largest whole number that is not above ``figure``."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.floor(figure))
+    return float(figure // 1)
+
+
 def row(table: Sequence[Sequence[float]], index: int) -> Sequence[float]:
     """Row ``index`` of a table, or for an array of indices the columns of those rows."""
     if isinstance(index, np.ndarray):
