@@ -1,7 +1,7 @@
 """Measured rows beside the estimates, and the shipped reference set as planning reads it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -9,14 +9,17 @@ from typing import Any
 
 from service.planning.calibration import (
     Calibration,
-    LinkCalibration,
     MachineFacts,
     OperatorCalibration,
     OperatorQuantity,
     StepCalibration,
+    StepQuantity,
 )
+from service.planning.calibration.links import LinkCalibration, LinkCurves, LinkShare
 from service.planning.curves import ReferenceCurves, Share, TrainingMemoryCurves
 from service.planning.engines import EngineName
+from service.planning.frameworks import Framework
+from service.planning.links import LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Spread
 
@@ -27,6 +30,28 @@ def _share(entry: dict[str, Any]) -> Share:
 
 def _figure(entry: dict[str, Any]) -> Any:  # noqa: ANN401
     return _share(entry) if "value" in entry else Spread(**entry)
+
+
+def _links(document: Mapping[str, Any]) -> LinkCurves:
+    rates, hops = document["rate"], document["hop_seconds"]
+
+    def at(share: str, seconds: str) -> LinkCalibration:
+        generations = {name: entry[share] for name, entry in document["in_network"].items()}
+        return LinkCalibration(
+            launch_seconds=document["launch_seconds"][seconds],
+            chunk_seconds=document["chunk_seconds"][seconds],
+            links={LinkKind(kind): LinkShare(rates[kind][share], hops[kind][seconds]) for kind in rates},
+            in_network_pooled=generations.pop("pooled"),
+            in_network=generations,
+        )
+
+    return LinkCurves(
+        slow=at("low", "high"),
+        value=at("value", "value"),
+        fast=at("high", "low"),
+        sources={LinkKind(kind): entry["source"] for kind, entry in rates.items()},
+        measured=frozenset(LinkKind(kind) for kind, entry in rates.items() if entry["runs"]),
+    )
 
 
 @cache
@@ -63,7 +88,7 @@ def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         EngineName(engine): {name: _share(entry) for name, entry in quantities.items()}
         for engine, quantities in document.pop("serving_memory").items()
     }
-    calibration = _calibration(document.pop("calibration"))
+    calibration = _calibration(document.pop("calibration"), document.pop("links"))
     single: dict[str, Any] = {name: _figure(entry) for name, entry in document.items()}
     return ReferenceCurves(
         training=training,
@@ -76,16 +101,23 @@ def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
     )
 
 
-def _calibration(document: Mapping[str, Any]) -> Calibration:
+def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calibration:
     return Calibration(
         operators=operator_calibration(document["operators"]),
-        links=LinkCalibration(constants=_shares(document["links"])),
-        steps=StepCalibration(constants=_shares(document["steps"])),
+        links=_links(links),
+        steps=step_calibration(document["steps"]),
     )
 
 
-def _shares(entries: Mapping[str, Any]) -> dict[str, Share]:
-    return {name: _share(entry) for name, entry in entries.items()}
+def step_calibration(entries: Sequence[Mapping[str, Any]]) -> StepCalibration:
+    """Constants of steps as planning reads them."""
+    constants = {}
+    for entry in entries:
+        framework = entry.get("framework")
+        constants[StepQuantity(entry["quantity"]), Framework(framework) if framework else None] = _share(
+            dict(entry)
+        )
+    return StepCalibration(constants=constants)
 
 
 def operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:

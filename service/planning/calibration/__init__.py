@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from service.planning.calibration.links import LinkCalibration
+from service.planning.calibration.links import LinkCalibration, LinkCurves
 from service.planning.calibration.operators import (
     MachineFacts,
     OperatorCalibration,
@@ -10,17 +10,20 @@ from service.planning.calibration.operators import (
     OperatorRates,
 )
 from service.planning.calibration.shares import Share
-from service.planning.calibration.steps import StepCalibration
+from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates
 
 __all__ = [
     "Calibration",
     "LinkCalibration",
+    "LinkCurves",
     "MachineFacts",
     "OperatorCalibration",
     "OperatorQuantity",
     "OperatorRates",
     "Share",
     "StepCalibration",
+    "StepQuantity",
+    "StepRates",
 ]
 
 
@@ -29,5 +32,5 @@ class Calibration:
     """One immutable set of constants."""
 
     operators: OperatorCalibration
-    links: LinkCalibration
+    links: LinkCurves
     steps: StepCalibration

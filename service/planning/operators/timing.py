@@ -15,7 +15,7 @@ the depth, each part on a multiprocessor of its own (split-k).
 A tail, a fill and launches of 0 and shares of 1 leave the roofline.
 """
 
-from service.planning.figures import larger, rounded_down, rounded_up, smaller
+from service.planning.figures import larger, rounded_up, smaller, whole
 from service.planning.operators.kinds import Operator, OperatorKind, OperatorTime
 from service.planning.operators.machine import Machine
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
@@ -44,7 +44,7 @@ def matrix_seconds(
     rates, facts = machine.rates, machine.facts
     peak, units = machine.peak_flops_per_second[number_format], facts.multiprocessors
     tiles = rounded_up(rows / facts.tile_rows) * rounded_up(columns / facts.tile_columns) * batch
-    parts = larger(1.0, smaller(rounded_down(units / tiles), rounded_down(depth / LEAST_DEPTH)))
+    parts = larger(1.0, smaller(whole(units / tiles), whole(depth / LEAST_DEPTH)))
     rounds = wave_rounds(tiles * parts, units, rates.wave_tail)
     places = 2.0 * facts.tile_rows * facts.tile_columns * units
     filled = depth / parts + rates.matrix_fill / ELEMENT_BYTES[number_format]
