@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types accuracy fit bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
+.PHONY: help run test lint types accuracy fit devices bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -32,6 +32,10 @@ accuracy: ## Estimate measured rows and say how far off; ROWS="a.csv b.csv" JSON
 fit: ## Fit the named constants of the reference set to measured rows; ROWS="a.csv b.csv"
 	@tools/setup run
 	@$(VENV)/ironlaw evidence fit $(ROWS)
+
+devices: ## Fit the constants of operators to measured devices; ROWS="hardware.csv" OUT=path
+	@tools/setup run
+	@$(VENV)/ironlaw evidence devices $(ROWS) $(if $(OUT),--out "$(OUT)")
 
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test
