@@ -53,7 +53,8 @@ PLANNING_ORDER = (
     {"calibration"},
     {"curves", "layers", "storage"},
     {"architecture"},
-    {"profile", "positions"},
+    {"positions"},
+    {"profile"},
     {"cluster", "parallelism", "workload"},
     {"operators"},
     {"memory"},
@@ -146,7 +147,7 @@ def test_planning_needs_nothing_else():
 
 
 AWAITED = {
-    *("block_positions", "check_even_grid", "forward_flops_of_sample"),
+    "forward_flops_of_sample",
     *("block_times", "choice_of", "embedding_operators", "head_operators", "machine_of"),
     *("optimizer_operators", "roofline_point", "sample_operators", "sample_operators_of", "shard_of"),
     "widths_of",

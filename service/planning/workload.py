@@ -205,6 +205,10 @@ class InferenceWorkload(NamedTuple):
     """Tokens that a request takes at least, where the cache is no paged one."""
     device_layers: int | None = None
     """Blocks that lie on the device; the others on the host. None for all."""
+    pass_elements: float = 0.0
+    """Most that a forward pass over one request holds: of a model that decodes nothing, or of a tower."""
+    source_tokens: float | None = None
+    """Positions that cross-attention reads, where they are not those of the input."""
 
     @property
     def storage(self) -> WeightFormat:

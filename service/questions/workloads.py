@@ -91,6 +91,29 @@ class OffloadInput(Input):
     """Saved activations but those of two blocks."""
 
 
+_PIXELS = Annotated[int, Field(ge=1, le=65_536, json_schema_extra=_INT64)]
+
+
+class SampleInput(Input):
+    """What one sample holds beside its tokens. A field left out takes what the model was built for."""
+
+    height: _PIXELS | MISSING = MISSING
+    """Pixels; of latents too, those of the picture behind them."""
+    width: _PIXELS | MISSING = MISSING
+    """Pixels; as many as rows when left out."""
+    channels: Annotated[int, Field(ge=1, le=65_536, json_schema_extra=_INT64)] | MISSING = MISSING
+    """Numbers of one cell that enters, which the model sets; refused where it has another count."""
+    frames: Annotated[int, Field(ge=1, le=1_000_000, json_schema_extra=_INT64)] | MISSING = MISSING
+    """Frames of a video."""
+    images: Annotated[int, Field(ge=0, le=10_000, json_schema_extra=_INT64)] = 1
+    """Pictures or videos of a sample, each encoded on its own."""
+    source_tokens: Size | MISSING = MISSING
+    """Tokens that an encoder reads or that a diffusion model is told; a training sequence of an
+    encoder-decoder has as many as the decoder when left out."""
+    audio_frames: Size | MISSING = MISSING
+    """Frames of a spectrogram."""
+
+
 class DataPipelineInput(Input):
     """How samples reach the devices. A stage that too little is given for is left out, and a gap says so."""
 
@@ -165,9 +188,12 @@ class TrainingWorkloadInput(Input):
 
     kind: Literal["training"]
     sequence_length: Size = 4096
-    """Tokens per sequence."""
+    """Tokens per sequence; those of pictures in it are among them. Models without tokens have none."""
+    sample: SampleInput | MISSING = MISSING
+    """What a sample holds beside its tokens: sizes of pictures, videos and of what an encoder reads."""
     micro_batch_size: Degree = 1
-    """Sequences that a data-parallel replica processes at a time; pairs of them under dpo, simpo and orpo."""
+    """Sequences or other samples that a data-parallel replica processes at a time; pairs of them under dpo,
+    simpo and orpo."""
     global_batch_size: Count | MISSING = MISSING
     """Sequences per optimizer step over all replicas."""
     gradient_accumulation_steps: Degree | MISSING = MISSING
@@ -305,7 +331,10 @@ class InferenceWorkloadInput(Input):
     """Format that recurrent states (state space, linear attention) are stored in. Defaults to the engine's:
     fp32 for transformers, sglang and llama.cpp, else bf16."""
     input_tokens: Size | FixedLength = 1024
-    """Tokens of a prompt."""
+    """Tokens of a prompt; those of pictures come on top where sample says how large they are."""
+    sample: SampleInput | MISSING = MISSING
+    """What a request holds beside its tokens: sizes of pictures, videos and of what an encoder reads. Of a
+    diffusion model a request is one denoised sample of one step; guidance makes two of it."""
     output_tokens: Size | FixedLength = 256
     """Tokens that are generated for a prompt."""
     concurrency: Degree = 1
