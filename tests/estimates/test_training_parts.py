@@ -213,6 +213,12 @@ class TestFailures:
         assert gaps(saving)["/checkpoint/stall_seconds"] == "BANDWIDTH_REQUIRED"
         assert gaps(saving)["/checkpoint/interval_seconds"] == "INTERVAL_REQUIRED"
         assert "goodput" not in saving
+        stalled = {"stall_seconds": 5.0}
+        loading = answered(trained(checkpointing=stalled, reliability={}))
+        assert gaps(loading) == {
+            "/checkpoint/write_seconds": "BANDWIDTH_REQUIRED",
+            "/reliability/restart_seconds": "BANDWIDTH_REQUIRED",
+        }
 
     def test_two_intervals_are_refused(self):
         twice = {"interval_seconds": 600.0, "interval_steps": 10, **SAVED}
