@@ -38,7 +38,14 @@ def fabric(
     intra=900 * GB, inter=25 * GB, *, latency=0.0, domain=8, chunk=0.0, launch=0.0, switched=True, mesh=False
 ):
     near = Rail(intra, latency, chunk)
-    return Fabric(near, Rail(inter, latency, chunk), domain, launch, near if switched else None, is_mesh=mesh)
+    return Fabric(
+        near,
+        Rail(inter, latency, chunk),
+        domain,
+        launch,
+        near if switched else None,
+        mesh=domain if mesh else 0,
+    )
 
 
 def seconds(kind, message, devices, per_domain, on, algorithm=None):  # noqa: PLR0917
