@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Field
 
 from service.planning.precision import Optimizer, TrainingPrecision
+from service.planning.profile import Fusion
 from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS
 from service.planning.workload import (
     AdaptationKind,
@@ -120,6 +121,9 @@ class TrainingWorkloadInput(Input):
     micro-batch."""
     attention: AttentionKernel = AttentionKernel.FLASH
     """Whether the attention kernel stores the score matrix (standard) or not (flash)."""
+    fusion: Fusion | MISSING = MISSING
+    """How operators without a multiplication become kernels: each its own (eager), chains by hand (fused), or
+    chains by a compiler such as torch.compile (compiled). Defaults to the framework's own way."""
     loss: Loss = Loss.FP32
     """How logits become a loss: whole in FP32, whole at the width of the activations (narrow), in eight parts
     (chunked), or without storing logits (fused)."""

@@ -21,7 +21,9 @@ from service.planning.workload import (
 FUSION: Mapping[Framework, Fusion] = {
     Framework.GENERIC: Fusion.FUSED,
     Framework.MEGATRON_LM: Fusion.FUSED,
+    Framework.MEGATRON_CORE: Fusion.FUSED,
     Framework.MEGATRON_DEEPSPEED: Fusion.FUSED,
+    Framework.INTERNEVO: Fusion.FUSED,
     Framework.DEEPSPEED: Fusion.EAGER,
     Framework.DDP: Fusion.EAGER,
     Framework.FSDP: Fusion.EAGER,
@@ -84,7 +86,7 @@ def choice_of(profile: Profile, workload: TrainingWorkload, fusion: Fusion | Non
         trained = Trained(workload.adaptation.targets, workload.adaptation.rank)
     return Choice(
         flash=workload.kernel is AttentionKernel.FLASH,
-        fusion=fusion or FUSION[workload.framework],
+        fusion=fusion or workload.fusion or FUSION[workload.framework],
         rotary=not any(tensor.name == "positions" for tensor in profile.table_tensors),
         trained=trained,
     )
