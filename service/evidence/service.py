@@ -131,8 +131,8 @@ def operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:
             NumberFormat(number_format) if number_format else None,
         )
         constants[key] = _share(entry)
-    machines = {
-        entry["name"]: MachineFacts(entry["multiprocessors"], entry["source"])
-        for entry in document["machines"]
-    }
+    machines = {}
+    for entry in document["machines"]:
+        rows, columns = entry["tile"]
+        machines[entry["name"]] = MachineFacts(entry["multiprocessors"], rows, columns, entry["source"])
     return OperatorCalibration(constants=constants, machines=machines)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from service.planning.calibration.links import LinkCalibration, LinkCurves
 from service.planning.calibration.operators import (
     MachineFacts,
-    MatrixRates,
     OperatorCalibration,
     OperatorQuantity,
     OperatorRates,
@@ -18,7 +17,6 @@ __all__ = [
     "LinkCalibration",
     "LinkCurves",
     "MachineFacts",
-    "MatrixRates",
     "OperatorCalibration",
     "OperatorQuantity",
     "OperatorRates",

@@ -22,11 +22,9 @@ class OperatorQuantity(StrEnum):
     """The constants of a device's operators."""
 
     MATRIX_PEAK = "matrix_peak"
-    """Share of the dense rate that a large multiplication sustains."""
-    MATRIX_DEPTH = "matrix_depth"
-    """Elements of depth whose time a tile takes to fill and to drain."""
-    TILE_SIDE = "tile_side"
-    """Side of a square tile at which feeding its operands takes as long as multiplying them."""
+    """Share of the dense rate that a large multiplication sustains under the power limit."""
+    MATRIX_FILL = "matrix_fill"
+    """Bytes of depth that a tile could multiply while its pipeline fills and drains."""
     WAVE_TAIL = "wave_tail"
     """Share of the idle places of the last wave that is lost; split depths use the others."""
     KERNEL_SECONDS = "kernel_seconds"
@@ -52,24 +50,19 @@ class OperatorQuantity(StrEnum):
 
 
 class MachineFacts(NamedTuple):
-    """Multiprocessors of a device, and the tiles that its matrix kernels are built from, with the source."""
+    """Multiprocessors of a device and the tile of a result that one of them works on, with the source."""
 
     multiprocessors: int
+    tile_rows: int
+    tile_columns: int
     source: str
-
-
-class MatrixRates(NamedTuple):
-    """Constants of the multiplications of one format."""
-
-    peak: float
-    depth: float
 
 
 class OperatorRates(NamedTuple):
     """The constants of one generation as numbers."""
 
-    matrix: Mapping[NumberFormat, MatrixRates]
-    tile_side: float
+    matrix_peak: Mapping[NumberFormat, float]
+    matrix_fill: float
     wave_tail: float
     kernel_seconds: float
     bandwidth: float
@@ -133,15 +126,10 @@ class OperatorCalibration:
         single = {
             quantity.value: of(quantity)
             for quantity in OperatorQuantity
-            if quantity not in (OperatorQuantity.MATRIX_PEAK, OperatorQuantity.MATRIX_DEPTH)
+            if quantity is not OperatorQuantity.MATRIX_PEAK
         }
         return OperatorRates(
-            matrix={
-                each: MatrixRates(
-                    of(OperatorQuantity.MATRIX_PEAK, each), of(OperatorQuantity.MATRIX_DEPTH, each)
-                )
-                for each in NumberFormat
-            },
+            matrix_peak={each: of(OperatorQuantity.MATRIX_PEAK, each) for each in NumberFormat},
             basis=Basis.REFERENCE if own else Basis.DATASHEET,
             **single,
         )

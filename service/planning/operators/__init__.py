@@ -29,13 +29,12 @@ from service.planning.operators.roofline import (
     roofline,
     roofline_point,
 )
-from service.planning.operators.shapes import Shard, Widths, operators, shard_of, widths_of
-from service.planning.operators.timing import TILES, matrix_seconds, operator_seconds, wave_rounds
+from service.planning.operators.shapes import Shard, Widths, gemm, operators, shard_of, widths_of
+from service.planning.operators.timing import matrix_seconds, operator_seconds, wave_rounds
 
 __all__ = [
     "FUSION",
     "NO_WORK",
-    "TILES",
     "BlockTimes",
     "Bound",
     "Machine",
@@ -54,6 +53,7 @@ __all__ = [
     "choice_of",
     "embedding_operators",
     "forward_flops_per_token",
+    "gemm",
     "head_operators",
     "machine_of",
     "matrix_seconds",

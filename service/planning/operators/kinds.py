@@ -34,6 +34,8 @@ class Operator(NamedTuple):
     deviations: float = 0.0
     """By how many standard deviations of an expert's tokens the busiest device exceeds the mean."""
     backward: bool = False
+    native: bool = False
+    """Whether an attention kernel is written for the generation of the device."""
 
 
 class OperatorTime(NamedTuple):

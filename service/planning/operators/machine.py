@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from service.planning.calibration import OperatorCalibration, OperatorRates
+from service.planning.calibration import MachineFacts, OperatorCalibration, OperatorRates
 from service.planning.cluster import Accelerator
 from service.planning.precision import NumberFormat
 
 
 class Machine(NamedTuple):
-    """Rates per second of one device, its multiprocessors, and the constants of its generation."""
+    """Rates per second of one device, facts of it, and the constants of its generation."""
 
     peak_flops_per_second: Mapping[NumberFormat, float]
     bandwidth_bytes_per_second: float
-    multiprocessors: int
+    facts: MachineFacts
     rates: OperatorRates
 
 
@@ -29,6 +29,6 @@ def machine_of(
     return Machine(
         accelerator.peak_flops_per_second,
         accelerator.bandwidth_bytes_per_second,
-        calibration.machine(accelerator.id, accelerator.generation).multiprocessors,
+        calibration.machine(accelerator.id, accelerator.generation),
         calibration.rates(accelerator.generation, end),
     )

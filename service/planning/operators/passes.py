@@ -36,6 +36,10 @@ FUSION: Mapping[Framework, Fusion] = {
 Transformer Engine, PyTorch's own one kernel a step."""
 
 
+NATIVE_ATTENTION = frozenset({Framework.MEGATRON_LM})
+"""Frameworks whose fused attention is that of the device's generation (cuDNN by Transformer Engine)."""
+
+
 class Work(NamedTuple):
     """Sums over the operators of a pass, in seconds, launches, FLOPs and bytes."""
 
@@ -86,6 +90,7 @@ def choice_of(profile: Profile, workload: TrainingWorkload, fusion: Fusion | Non
         trained = Trained(workload.adaptation.targets, workload.adaptation.rank)
     return Choice(
         flash=workload.kernel is AttentionKernel.FLASH,
+        native=workload.framework in NATIVE_ATTENTION,
         fusion=fusion or workload.fusion or FUSION[workload.framework],
         rotary=not any(tensor.name == "positions" for tensor in profile.table_tensors),
         trained=trained,

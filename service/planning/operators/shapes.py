@@ -284,6 +284,7 @@ def _flash(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Itera
         columns=sizes / 2.0,
         context=scored,
         backward=backward,
+        native=template.native,
     )
     if template.index_flops:
         # The scorer of sparse attention multiplies all heads on each device.

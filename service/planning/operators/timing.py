@@ -2,25 +2,21 @@
 
 A matrix multiplication is cut into tiles of the result, one a multiprocessor at a time. Tiles that the edge
 cuts and places that the last wave leaves idle take time as full ones do (tile and wave quantization: NVIDIA,
-Matrix Multiplication Background User's Guide, section 4); before a tile multiplies at its full rate its
-pipeline fills, as if it were some elements deeper; the smaller a tile, the more operands it loads for each
-multiplication. The kernel takes the tile that is fastest (as the heuristics of cuBLAS do):
+Matrix Multiplication Background User's Guide, section 4), and before a tile multiplies its pipeline fills,
+as if it were some elements deeper. What the power limit sustains is a second ceiling, not a factor: a kernel
+that leaves places idle draws less, so its clock does not fall.
 
     waves   = ceil(m / tm) ceil(n / tn) batch / SM
     rounds  = waves + tail (ceil(waves) - waves)
-    seconds = rounds SM 2 tm tn (k + fill) / (share peak) (1 + side (tm + tn) / (2 tm tn))
+    seconds = max(2 m n k batch / (share peak), rounds SM 2 tm tn (k + fill / width) / peak)
 
-with the share of the peak that the power limit sustains. Shares of 1 and all else at 0 leave the roofline.
+A tail, a fill and launches of 0 and shares of 1 leave the roofline.
 """
 
-from service.planning.figures import rounded_up, smaller
+from service.planning.figures import larger, rounded_up
 from service.planning.operators.kinds import Operator, OperatorKind, OperatorTime
 from service.planning.operators.machine import Machine
-from service.planning.precision import NumberFormat
-
-TILES = ((256.0, 128.0), (128.0, 128.0), (64.0, 64.0))
-"""Rows and columns of the tiles that libraries build their kernels from (CUTLASS: 256 x 128, 128 x 128 and
-64 x 64 are in the default set of every generation since Volta)."""
+from service.planning.precision import ELEMENT_BYTES, NumberFormat
 
 
 def wave_rounds(tiles: float, multiprocessors: float, tail: float = 1.0) -> float:
@@ -39,23 +35,19 @@ def matrix_seconds(
     number_format: NumberFormat,
 ) -> float:
     """Seconds in which the multipliers of ``machine`` work on ``batch`` equal multiplications."""
-    rates, units = machine.rates, machine.multiprocessors
-    share, fill = rates.matrix[number_format]
-    rate = machine.peak_flops_per_second[number_format] * share / units
-    tail, side = rates.wave_tail, rates.tile_side
-    best = 0.0
-    for number, (tile_rows, tile_columns) in enumerate(TILES):
-        tiles = rounded_up(rows / tile_rows) * rounded_up(columns / tile_columns) * batch
-        area = tile_rows * tile_columns
-        feeding = 1.0 + side * (tile_rows + tile_columns) / (2.0 * area)
-        seconds = wave_rounds(tiles, units, tail) * (2.0 * area * feeding)
-        best = smaller(best, seconds) if number else seconds
-    return best * (depth + fill) / rate
+    rates, facts = machine.rates, machine.facts
+    peak = machine.peak_flops_per_second[number_format]
+    tiles = rounded_up(rows / facts.tile_rows) * rounded_up(columns / facts.tile_columns) * batch
+    rounds = wave_rounds(tiles, facts.multiprocessors, rates.wave_tail)
+    places = 2.0 * facts.tile_rows * facts.tile_columns * facts.multiprocessors
+    filled = depth + rates.matrix_fill / ELEMENT_BYTES[number_format]
+    sustained = 2.0 * rows * columns * depth * batch / rates.matrix_peak[number_format]
+    return larger(sustained, rounds * places * filled) / peak
 
 
 def _attention_seconds(operator: Operator, machine: Machine) -> float:
     rates = machine.rates
-    share = rates.attention_peak
+    share = rates.attention_native_peak if operator.native else rates.attention_peak
     if operator.backward:
         share *= rates.attention_backward
     peak = machine.peak_flops_per_second[operator.number_format] * share

@@ -48,9 +48,13 @@ class Fusion(StrEnum):
 
 
 class Choice(NamedTuple):
-    """Which kernels a block is run with. ``trained`` is None where all matrices are."""
+    """Which kernels a block is run with. ``trained`` is None where all matrices are.
+
+    ``native`` says that fused attention is written for the generation of the device.
+    """
 
     flash: bool = True
+    native: bool = False
     fusion: Fusion = Fusion.FUSED
     rotary: bool = True
     trained: Trained | None = None
@@ -100,6 +104,7 @@ class Core(NamedTuple):
     window: float
     attended: float
     flash: bool
+    native: bool
     index_flops: float = 0.0
     fusion: Fusion = Fusion.FUSED
     dropout: bool = False
@@ -315,6 +320,7 @@ def _(layer: Attention, choice: Choice) -> Iterator[Template]:
         float(layer.window_tokens or "inf"),
         float("inf"),
         choice.flash,
+        choice.native,
         fusion=choice.fusion,
         dropout=layer.dropout,
         cross=cross,
@@ -348,6 +354,7 @@ def _(layer: LatentAttention, choice: Choice) -> Iterator[Template]:
         window=float(layer.window_tokens or "inf"),
         attended=float(layer.index_tokens or "inf"),
         flash=choice.flash,
+        native=choice.native,
         index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
         fusion=choice.fusion,
     )
