@@ -58,6 +58,7 @@ PLANNING_ORDER = (
     {"operators"},
     {"memory"},
     {"collectives"},
+    {"traffic", "compression"},
     {"training", "inference"},
     {"data_pipeline"},
     {"reliability"},
@@ -151,6 +152,22 @@ AWAITED = {
 }
 """Held against PyTorch or measured devices; no estimate uses them until the times of towers and steps do."""
 AWAITED |= {"bus_bandwidth", "fabric_of", "placement"}
+AWAITED |= {
+    "total_seconds",
+    "bucket_bytes",
+    "buckets",
+    "replica_messages",
+    "tied_embedding",
+    "exposed_buckets",
+}
+AWAITED |= {
+    "exposed_prefetch",
+    "tensor_messages",
+    "vocabulary_messages",
+    "context_messages",
+    "expert_messages",
+}
+AWAITED |= {"pipeline_messages"}
 """Held against formulas and measurements, until the time of a step is made of operators and collectives."""
 
 

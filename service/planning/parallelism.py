@@ -125,7 +125,8 @@ class Placement(NamedTuple):
     """The groups that a device belongs to.
 
     ``replicas`` hold the same shard of the weights, ``expert_replicas`` the same experts; ``shards`` spread
-    one copy of the training state under hybrid sharding, and ``shard_replicas`` hold the same part of it.
+    one copy of the training state (all replicas but under hybrid sharding), ``shard_replicas`` hold the same
+    part of it; ``expert_`` are those of experts.
     ``ends`` are the first and the last pipeline stage.
     """
 
@@ -136,6 +137,8 @@ class Placement(NamedTuple):
     expert_replicas: Group
     shards: Group
     shard_replicas: Group
+    expert_shards: Group
+    expert_shard_replicas: Group
     pipeline: Group
     ends: Group
 
@@ -156,6 +159,7 @@ def placement(layout: Parallelism, per_domain: float) -> Placement:
     stage = tensor * replicas
     experts = smaller(layout.expert, replicas)
     shards = smaller(layout.sharding_group_size or replicas, replicas)
+    spread = smaller(shards, replicas / experts)
 
     def group(devices: float, stride: float) -> Group:
         return _group(devices, stride, per_domain)
@@ -168,6 +172,8 @@ def placement(layout: Parallelism, per_domain: float) -> Placement:
         expert_replicas=group(replicas / experts, tensor * experts),
         shards=group(shards, tensor),
         shard_replicas=group(replicas / shards, tensor * shards),
+        expert_shards=group(spread, tensor * experts),
+        expert_shard_replicas=group(replicas / (experts * spread), tensor * experts * spread),
         pipeline=_pair(layout.pipeline, stage, per_domain),
         ends=_pair(layout.pipeline, stage * (layout.pipeline - 1.0), per_domain),
     )

@@ -61,6 +61,8 @@ def test_eight_by_eight():
         expert_replicas=Group(4, 1),
         shards=Group(4, 1),
         shard_replicas=Group(1, 1),
+        expert_shards=Group(4, 1),
+        expert_shard_replicas=Group(1, 1),
         pipeline=Group(2, 1),
         ends=Group(2, 1),
     )
@@ -71,6 +73,8 @@ def test_hybrid_shards_are_the_nearest_replicas():
     layout = Parallelism(data=32, sharding=Sharding.HYBRID, sharding_group_size=8)
     found = placement(layout, 8)
     assert (found.shards, found.shard_replicas) == (Group(8, 8), Group(4, 1))
+    experts = placement(layout._replace(expert=8), 8)
+    assert (experts.expert_shards, experts.expert_shard_replicas) == (Group(4, 1), Group(1, 1))
 
 
 def test_stages_of_a_small_layout_share_a_node():
