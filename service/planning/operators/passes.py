@@ -36,7 +36,7 @@ FUSION: Mapping[Framework, Fusion] = {
 Transformer Engine, PyTorch's own one kernel a step."""
 
 
-NATIVE_ATTENTION = frozenset({Framework.MEGATRON_LM})
+NATIVE_ATTENTION = frozenset({Framework.MEGATRON_CORE})
 """Frameworks whose fused attention is that of the device's generation (cuDNN by Transformer Engine)."""
 
 
