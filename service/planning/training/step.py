@@ -13,30 +13,26 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from service.planning.calibration.steps import StepRates
-from service.planning.figures import doublings, larger, rounded_up
+from service.planning.figures import doublings, larger
 from service.planning.memory.stages import blocks_within, stage_start
 from service.planning.memory.training import adapted_parameters, outer_parameters, stage_parameters
+from service.planning.operators import NO_WORK, BlockTimes, Machine, Work
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES
 from service.planning.profile import BlockProfile, Profile, StageParameters
+from service.planning.traffic import Exchanged, pipeline_messages, tied_embedding, vocabulary_messages
 from service.planning.training.communication import (
     NOTHING,
+    Both,
     Exposed,
     Links,
-    Sharded,
+    Replicas,
+    Sent,
+    block_seconds,
     block_traffic,
-    context_seconds,
-    expert_seconds,
     exposed,
-    gather_seconds,
-    pipeline_seconds,
-    reduce_seconds,
-    spread_seconds,
-    sum_seconds,
-    tensor_seconds,
-    tied_seconds,
+    replica_seconds,
 )
-from service.planning.operators import NO_WORK, Machine, Work
 from service.planning.training.compute import Compute, optimizer_work
 from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, TrainingWorkload
 
@@ -140,6 +136,11 @@ class _Context(NamedTuple):
         return ELEMENT_BYTES[self.workload.recipe.activations]
 
     @property
+    def hidden_bytes(self) -> float:
+        """Bytes of the hidden state of a micro-batch on one device."""
+        return self.profile.widest_elements * self.tokens * self.width
+
+    @property
     def gradient_width(self) -> float:
         """Bytes of a gradient that is sent."""
         return ELEMENT_BYTES[self.workload.recipe.gradients]
@@ -150,44 +151,6 @@ class _Context(NamedTuple):
         return self.layout.sharding in (Sharding.ZERO_3, Sharding.HYBRID)
 
 
-def _sharded(parameters: StageParameters, layout: Parallelism) -> Sharded:
-    dense = parameters.split / layout.tensor + parameters.whole
-    return Sharded(dense, parameters.expert / (layout.tensor * layout.expert))
-
-
-class _Sent(NamedTuple):
-    """Seconds of a block's collectives in one direction, before any overlap."""
-
-    tensor: float
-    context: float
-    expert: float
-
-
-def _sent(at: _Context, block: BlockProfile) -> _Sent:
-    traffic, links, layout = block_traffic(block.block), at.platform.links, at.layout
-    element_bytes = at.tokens * at.width
-    return _Sent(
-        tensor_seconds(
-            links,
-            layout,
-            collectives=traffic.tensor_collectives,
-            message_bytes=element_bytes * traffic.width,
-        ),
-        context_seconds(links, layout, element_bytes * traffic.key_value_elements)
-        if traffic.key_value_elements
-        else 0.0,
-        expert_seconds(
-            links,
-            layout,
-            element_bytes * traffic.expert_elements,
-            chosen=traffic.chosen_experts,
-            imbalance=at.platform.rates.expert_imbalance,
-        )
-        if traffic.expert_elements
-        else 0.0,
-    )
-
-
 def _moves_weights(at: _Context) -> float:
     """Whether weights travel for every micro-batch: those of a pipeline stay gathered through a step."""
     return at.gathers * (at.layout.pipeline == 1) * 1.0
@@ -196,6 +159,27 @@ def _moves_weights(at: _Context) -> float:
 def _trained(at: _Context) -> float:
     """1 where all parameters have gradients; small ones beside frozen weights send next to nothing."""
     return 1.0 * (at.workload.adaptation.kind is AdaptationKind.FULL)
+
+
+def _exchanged(at: _Context, parameters: StageParameters) -> Exchanged:
+    """What replicas exchange of ``parameters``, as one part."""
+    dense = parameters.split / at.layout.tensor + parameters.whole
+    expert = parameters.expert / (at.layout.tensor * at.layout.expert)
+    return Exchanged(dense, expert, at.width, at.gradient_width, 1.0)
+
+
+_NOT_MOVED = Replicas(0.0, 0.0, 0.0)
+
+
+def _moved(at: _Context, parameters: StageParameters) -> Replicas:
+    """Weights and gradients of a part that travel for every micro-batch: those of ZeRO 3."""
+    if not at.gathers:
+        return _NOT_MOVED
+    found = replica_seconds(at.platform.links, at.layout, _exchanged(at, parameters), 1.0)
+    moves, trained = _moves_weights(at), _trained(at)
+    return Replicas(
+        moves * found.gathered_forward, moves * found.gathered_backward, moves * trained * found.gradients
+    )
 
 
 class _Pass(NamedTuple):
@@ -237,51 +221,49 @@ def _again(of: MicroBatch) -> MicroBatch:
     )
 
 
-def _added(parts: Sequence[tuple[MicroBatch, float]]) -> MicroBatch:
+def _added(parts: Sequence[MicroBatch], counts: Sequence[float] | None = None) -> MicroBatch:
     sums = [0.0] * len(MicroBatch._fields)
-    for part, times in parts:
+    for part, times in zip(parts, counts or [1.0] * len(parts), strict=True):
         sums = [total + each * times for total, each in zip(sums, part, strict=True)]
     return MicroBatch(*sums)
 
 
 def _pass(
-    at: _Context, work: Work, sent: _Sent, *, times: float, weights_seconds: float
+    at: _Context, work: Work, sent: Sent, direction: str, *, times: float, weights: float
 ) -> MicroBatch:
     """One direction through a block whose collectives take place ``times`` times."""
-    rates = at.platform.rates
-    behind = work.seconds
+    rates, behind = at.platform.rates, work.seconds
+
+    def waits(both: Both, overlap: float) -> Exposed:
+        return exposed(getattr(both, direction) * times, overlap=overlap, behind=behind)
+
     return _Pass(
         work,
-        exposed(sent.tensor * times, overlap=rates.tensor_overlap, behind=behind),
-        exposed(sent.context * times, overlap=rates.context_overlap, behind=behind),
-        exposed(sent.expert * times, overlap=rates.expert_overlap, behind=behind),
-        exposed(weights_seconds, overlap=rates.gather_overlap, behind=behind),
+        waits(sent.tensor, rates.tensor_overlap),
+        waits(sent.context, rates.context_overlap),
+        waits(sent.expert, rates.expert_overlap),
+        exposed(weights, overlap=rates.gather_overlap, behind=behind),
     ).within(rates)
 
 
-def _block(at: _Context, index: int, block: BlockProfile) -> MicroBatch:
+def _block(at: _Context, times: BlockTimes, block: BlockProfile) -> MicroBatch:
     """One block of one micro-batch in both directions."""
     sizes = StageParameters(block.split_parameters, block.whole_parameters, block.expert_parameters)
-    sent, times = _sent(at, block), at.compute.blocks[index]
-    gathered = spread = 0.0
-    if at.gathers:
-        parameters, links = _sharded(sizes, at.layout), at.platform.links
-        moves = _moves_weights(at)
-        gathered = moves * gather_seconds(links, at.layout, parameters, at.width)
-        spread = moves * _trained(at) * spread_seconds(links, at.layout, parameters, at.gradient_width)
-    repeats = 1.0 if at.workload.recomputation in WHOLE_BLOCKS else 0.0
+    sent = block_seconds(
+        at.platform.links,
+        at.layout,
+        block_traffic(block.block),
+        at.tokens * at.width,
+        at.platform.rates.expert_imbalance,
+    )
+    moved = _moved(at, sizes)
+    again = 1.0 if at.workload.recomputation in WHOLE_BLOCKS else 0.0
+    behind = moved.gathered_backward + moved.gradients
     return _added(
         [
-            (_pass(at, times.forward, sent, times=1.0, weights_seconds=gathered), 1.0),
-            (
-                # Keys and values travel again, and their gradients with them.
-                _backward(
-                    _pass(at, times.backward, sent._replace(context=2.0 * sent.context), times=1.0,
-                          weights_seconds=gathered + spread)
-                ),
-                1.0,
-            ),
-            (_again(_pass(at, times.recomputed, sent, times=repeats, weights_seconds=0.0)), 1.0),
+            _pass(at, times.forward, sent, "forward", times=1.0, weights=moved.gathered_forward),
+            _backward(_pass(at, times.backward, sent, "backward", times=1.0, weights=behind)),
+            _again(_pass(at, times.recomputed, sent, "forward", times=again, weights=0.0)),
         ]
     )
 
@@ -289,32 +271,24 @@ def _block(at: _Context, index: int, block: BlockProfile) -> MicroBatch:
 def _ends(at: _Context, stage: float) -> MicroBatch:
     """Table, head and loss of one micro-batch, on the stages that hold them."""
     first, last = (stage == 0) * 1.0, (stage == at.layout.pipeline - 1) * 1.0
-    width = at.profile.widest_elements * at.tokens * at.width
-    rates, links = at.platform.rates, at.platform.links
-    summed = sum_seconds(links, at.layout, width)
-    compute = at.compute
-    outer = _sharded(outer_parameters(at.profile, at.layout, stage), at.layout)
-    gathered = spread = 0.0
-    if at.gathers:
-        moves = _moves_weights(at)
-        gathered = moves * gather_seconds(links, at.layout, outer, at.width)
-        spread = moves * _trained(at) * spread_seconds(links, at.layout, outer, at.gradient_width)
+    rates, links, compute = at.platform.rates, at.platform.links, at.compute
+    passes = vocabulary_messages(
+        at.hidden_bytes, at.tokens, links.placement, sequence=at.layout.sequence_parallel
+    )
+    held = first + last - first * last
+    moved = _moved(at, outer_parameters(at.profile, at.layout, stage))
 
     def one(work: Work, tensor: float, weights: float) -> MicroBatch:
-        return _Pass(
-            work,
-            Exposed(tensor, 0.0),
-            NOTHING,
-            NOTHING,
-            exposed(weights, overlap=rates.gather_overlap, behind=work.seconds),
-        ).within(rates)
+        hidden = exposed(weights, overlap=rates.gather_overlap, behind=work.seconds)
+        return _Pass(work, Exposed(tensor, 0.0), NOTHING, NOTHING, hidden).within(rates)
 
     forward = NO_WORK.plus(compute.table.forward, first).plus(compute.head.forward, last)
     backward = NO_WORK.plus(compute.table.backward, first).plus(compute.head.backward, last)
+    behind = moved.gathered_backward + moved.gradients
     return _added(
         [
-            (one(forward, first * summed, gathered), 1.0),
-            (_backward(one(backward, last * summed, gathered + spread)), 1.0),
+            one(forward, held * links.seconds(passes.forward), moved.gathered_forward),
+            _backward(one(backward, held * links.seconds(passes.backward), behind)),
         ]
     )
 
@@ -322,16 +296,12 @@ def _ends(at: _Context, stage: float) -> MicroBatch:
 def _stage(at: _Context, blocks: Sequence[MicroBatch], stage: float) -> MicroBatch:
     """One micro-batch on one stage."""
     start, end = stage_start(at.profile, at.layout, stage), stage_start(at.profile, at.layout, stage + 1)
-    parts = [
-        (each, blocks_within(block, start, end))
-        for block, each in zip(at.profile.blocks, blocks, strict=True)
-    ]
-    boundary = at.profile.widest_elements * at.tokens * at.width
-    sent = pipeline_seconds(at.platform.links, at.layout, boundary)
-    # One exchange in each direction and chunk, in the middle of a pipeline.
-    crossing = 2.0 * at.layout.virtual_stages * sent * (1.0 - at.platform.rates.pipeline_overlap)
-    several = (at.layout.pipeline > 1) * 1.0
-    return _added([*parts, (_ends(at, stage), 1.0), (MicroBatch(pipeline=crossing * several), 1.0)])
+    counts = [blocks_within(block, start, end) for block in at.profile.blocks]
+    links = at.platform.links
+    passes = pipeline_messages(at.hidden_bytes, at.layout, links.placement, 1.0 * at.layout.virtual_stages)
+    crossing = links.seconds(passes.forward) + links.seconds(passes.backward)
+    waited = MicroBatch(pipeline=crossing * (1.0 - at.platform.rates.pipeline_overlap))
+    return _added([*blocks, _ends(at, stage), waited], [*counts, 1.0, 1.0])
 
 
 _LEFT_OF_ZERO_BUBBLE = 1.0 / 3.0
@@ -348,31 +318,29 @@ def _bubble(layout: Parallelism, stages: Sequence[MicroBatch], slowest: float) -
 
 
 def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
-    """Exchange of gradients, and of the weights that were updated, that one step of a stage waits for."""
+    """Exchange of gradients, and of the weights that were updated, that one step of a stage waits for.
+
+    Sharded weights of a pipeline are gathered once a step, those of other layouts block by block.
+    """
     layout, links, rates = at.layout, at.platform.links, at.platform.rates
     if at.workload.adaptation.kind is AdaptationKind.FULL:
         parameters = stage_parameters(at.profile, layout, stage)
     else:
         parameters = adapted_parameters(at.profile, at.workload, layout, stage)
-    held, overlap = _sharded(parameters, layout), rates.gradient_overlap
-    behind = of.backward + of.recomputation
-    tied = at.profile.tied_parameters * at.gradient_width
-    ends = tied_seconds(links, layout, tied) if at.profile.tied_parameters else 0.0
-    match layout.sharding:
-        case Sharding.NONE:
-            sums = reduce_seconds(links, held, at.gradient_width)
-            return exposed(sums, overlap=overlap, behind=behind).seconds + ends
-        case Sharding.ZERO_1 | Sharding.ZERO_2:
-            sums = spread_seconds(links, layout, held, at.gradient_width)
-            weights = gather_seconds(links, layout, held, at.width)
-            waits = exposed(sums, overlap=overlap, behind=behind).seconds
-            return waits + exposed(weights, overlap=overlap, behind=of.forward).seconds + ends
-        case _:
-            once = (layout.pipeline > 1) * 1.0
-            sums = spread_seconds(links, layout, held, at.gradient_width)
-            weights = gather_seconds(links, layout, held, at.width)
-            waits = exposed(sums, overlap=rates.gather_overlap, behind=behind).seconds
-            return once * (waits + exposed(weights, overlap=rates.gather_overlap, behind=of.forward).seconds + ends)
+    times, overlap = 1.0, rates.gather_overlap if at.gathers else rates.gradient_overlap
+    if layout.sharding is Sharding.ZERO_2:
+        times = 1.0 * at.workload.micro_batches
+    found = replica_seconds(links, layout, _exchanged(at, parameters), times)
+    behind = (of.backward + of.recomputation) * times
+    waits = exposed(found.gradients, overlap=overlap, behind=behind).seconds
+    waits += exposed(found.gathered_forward, overlap=overlap, behind=of.forward).seconds
+    if at.gathers:
+        waits *= (layout.pipeline > 1) * 1.0
+    if at.profile.tied_parameters:
+        several = (layout.pipeline > 1) * 1.0
+        tied = at.profile.tied_parameters / layout.tensor
+        waits += several * links.seconds([tied_embedding(tied, at.gradient_width, links.placement)])
+    return waits
 
 
 def _optimizer(at: _Context, stage: float) -> float:
@@ -388,7 +356,7 @@ def step_seconds(
     ``compute`` is what the operators take on one device of ``layout``.
     """
     at = _Context(profile, workload, layout, compute, platform)
-    blocks = [_block(at, index, block) for index, block in enumerate(profile.blocks)]
+    blocks = [_block(at, *each) for each in zip(compute.blocks, profile.blocks, strict=True)]
     last = layout.pipeline - 1
     places = (0 * layout.pipeline, layout.pipeline // 2, last)
     stages = [_stage(at, blocks, stage) for stage in places]
