@@ -44,8 +44,8 @@ class Accelerator:
 
 
 ASSUMED_INTRA_LINK: Final = Link(LinkKind.PCIE, 31.5e9, basis=Basis.ASSUMED)
-ASSUMED_INTER_LINK: Final = Link(LinkKind.ETHERNET, 12.5e9 / 8.0, basis=Basis.ASSUMED)
-"""Where neither question nor catalog say: PCI Express 4, and 100 Gbit/s that eight devices share."""
+ASSUMED_INTER_LINK: Final = Link(LinkKind.ETHERNET, 12.5e9, basis=Basis.ASSUMED)
+"""Where neither question nor catalog say: PCI Express 4, and 100 Gbit/s of Ethernet."""
 
 
 class Cluster(NamedTuple):
