@@ -61,7 +61,7 @@ PLANNING_ORDER = (
     {"traffic", "compression"},
     {"training", "inference"},
     {"data_pipeline"},
-    {"reliability"},
+    {"reliability", "scaling"},
     {"power"},
     {"tariff"},
     {"carbon", "water"},

@@ -49,6 +49,8 @@ class Framework(NamedTuple):
     """Matrices that its recipes put low-rank ones beside."""
     loss: str | None = None
     """How its recipes make a loss of logits, where that is not the usual way."""
+    sharding: str | None = None
+    """How its recipes spread the training state where nothing else is said."""
 
 
 _FRAMEWORKS: Final[Mapping[str, Framework]] = {
@@ -64,9 +66,9 @@ _FRAMEWORKS: Final[Mapping[str, Framework]] = {
     "QLoRA": Framework("transformers"),
     "InternEvo": Framework("internevo"),
     "BigScience BLOOM": Framework("megatron_deepspeed", attention="standard"),
-    "MosaicML llm-foundry": Framework("fsdp"),
-    "NVIDIA Megatron-Bridge": Framework("megatron_lm"),
-    "NVIDIA NeMo": Framework("megatron_lm"),
+    "MosaicML llm-foundry": Framework("fsdp", loss="narrow"),
+    "NVIDIA Megatron-Bridge": Framework("megatron_core", sequence_parallel=True, sharding="zero_1"),
+    "NVIDIA NeMo": Framework("megatron_core"),
     "IBM fms-fsdp": Framework("fsdp"),
     "LLMQ": Framework("llmq", pure=True),
     "Megatron-LM": Framework("megatron_lm"),
@@ -140,3 +142,21 @@ def says(row: Row, *words: str) -> bool:
 def is_one_device_recipe(row: Row) -> bool:
     """Whether it is torchtune's recipe for all parameters on one device, with 8-bit optimizer states."""
     return row.source.startswith("torchtune") and row.adaptation == "full" and row.text["n_gpus"] == "1"
+
+
+class Variant(NamedTuple):
+    """A part of the catalog with another memory or power limit, as the notes of its rows describe it."""
+
+    part: str
+    capacity_bytes: int
+    bandwidth_bytes_per_second: float
+    power_limit_watts: float
+
+
+VARIANTS: Final[Mapping[str, Variant]] = {
+    "?h100-96gb-hbm2e-500w": Variant("h100-sxm", 96 * 2**30, 2.4e12, 500.0),
+}
+"""Accelerators outside the catalog whose rows state what they differ in."""
+
+EITHER: Final[Mapping[str, tuple[str, ...]]] = {"?a100-80gb": ("a100-sxm-80gb", "a100-pcie-80gb")}
+"""Names that leave the form factor open, the likeliest first."""

@@ -68,7 +68,8 @@ class ReferenceCurves:
     the spread over generations and formats, for one without measurements. The serving figures are
     fitted over ``serving_generations``; ``layer_seconds`` is launch and synchronisation of one layer of
     one iteration, ``collective_seconds`` what tensor parallelism adds to it. ``training_memory`` is what a
-    device holds beside tensors. ``serving_memory`` gives, by engine, each quantity of
+    device holds beside tensors. ``device_mtbf_hours`` counts a device with its share of node and network.
+    ``serving_memory`` gives, by engine, each quantity of
     :class:`EngineBuffers`.
     """
 
@@ -79,6 +80,9 @@ class ReferenceCurves:
     serving_bandwidth: Share
     serving_layer_seconds: Share
     serving_collective_seconds: Share
+    device_mtbf_hours: Share
+    restart_seconds: Share
+    silent_corruptions_per_device_hour: Share
     accelerator_power: Spread
     host_power: Share
     host_power_pooled: Share

@@ -43,6 +43,17 @@ def whole(figure: Figure) -> float:
     return float(figure // 1)
 
 
+def exponential_growth(exponent: Figure) -> float:
+    """E to the power of ``exponent``, less 1, exact for small exponents.
+
+    Raises :class:`OverflowError` for a number beyond the range of floats; an array has infinity there.
+    """
+    if isinstance(exponent, np.ndarray):
+        with np.errstate(over="ignore"):
+            return cast("float", np.expm1(exponent))
+    return math.expm1(exponent)
+
+
 def row(table: Sequence[Sequence[float]], index: int) -> Sequence[float]:
     """Row ``index`` of a table, or for an array of indices the columns of those rows."""
     if isinstance(index, np.ndarray):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from service.planning.engines import EngineBuffers, EngineRules
 from service.planning.frameworks import Framework
 from service.planning.precision import NumberFormat, Optimizer, TrainingRecipe
-from service.planning.profile import Profile
+from service.planning.profile import Fusion, Profile
 from service.planning.storage import PLAIN_FORMATS, BlockFormat, WeightFormat
 
 
@@ -131,6 +131,8 @@ class TrainingWorkload(NamedTuple):
     weight_average: bool = False
     optimizer_rank: int = 128
     steps_in_backward: bool = False
+    fusion: Fusion | None = None
+    """How operators without a multiplication become kernels; None for the framework's own way."""
 
     @property
     def measured_recomputation(self) -> Recomputation:

@@ -39,7 +39,7 @@ def _accelerator(reference: AcceleratorReference, catalog: Catalog, notes: Notes
     power, rates = given.power_limit_watts, given.peak_flops_per_second
     return Accelerator(
         id=given.name,
-        generation="",
+        generation="" if given.generation is MISSING else given.generation,
         capacity_bytes=None if memory is MISSING else assumed(float(memory)),
         bandwidth_bytes_per_second=None if bandwidth is MISSING else bandwidth,
         peak_flops_per_second={} if rates is MISSING else rates,

@@ -91,6 +91,26 @@ def _capacities(row: Row, catalog: Catalog) -> list[int]:
     return [round(end) for end in (capacity.value, capacity.low, capacity.high)]
 
 
+def _variants(row: Row, catalog: Catalog) -> list[Mapping[str, Any]]:
+    """What a row outside the catalog runs on: a part with other figures, or one of several parts."""
+    parts = facts.EITHER.get(row.accelerator_id, ())
+    if parts:
+        return [{"source": "catalog", "id": part} for part in parts]
+    variant = facts.VARIANTS.get(row.accelerator_id)
+    if variant is None:
+        raise Skipped(Skip.ACCELERATOR_UNKNOWN, row.accelerator_id)
+    known = catalog.accelerators[variant.part].accelerator
+    specification = {
+        "name": row.accelerator_id.removeprefix("?"),
+        "generation": known.generation,
+        "memory_bytes": variant.capacity_bytes,
+        "memory_bandwidth_bytes_per_second": variant.bandwidth_bytes_per_second,
+        "peak_flops_per_second": dict(known.peak_flops_per_second),
+        "power_limit_watts": variant.power_limit_watts,
+    }
+    return [{"source": "specification", "specification": specification}]
+
+
 def _clusters(
     row: Row, metric: Metric, layout: Mapping[str, Any], catalog: Catalog
 ) -> Sequence[Mapping[str, Any] | None]:
@@ -105,7 +125,8 @@ def _clusters(
         accelerator = {"source": "catalog", "id": row.accelerator_id}
         return [{"accelerator": accelerator, "accelerator_count": count}]
     if speed:
-        raise Skipped(Skip.ACCELERATOR_UNKNOWN, row.accelerator_id)
+        accelerators = _variants(row, catalog)
+        return [{"accelerator": each, "accelerator_count": count} for each in accelerators]
     capacities = _capacities(row, catalog)
     if "accelerator" not in metric.needs:
         capacities = capacities[:1]

@@ -161,7 +161,8 @@ class StageMemory(NamedTuple):
         return self.host_state + self.host_activations.at(self.sequence_length) * self.tokens
 
 
-def _stage_parameters(profile: Profile, layout: Parallelism, stage: int) -> StageParameters:
+def stage_parameters(profile: Profile, layout: Parallelism, stage: int) -> StageParameters:
+    """Parameters of a stage, before tensor parallelism and sharding."""
     if not profile.shapes_known:
         return StageParameters(profile.parameter_count / layout.pipeline, 0.0, 0.0)
     low = row(profile.prefixes, stage_start(profile, layout, stage))
@@ -176,9 +177,10 @@ def _stage_parameters(profile: Profile, layout: Parallelism, stage: int) -> Stag
     )
 
 
-def _adapted_parameters(
+def adapted_parameters(
     profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> StageParameters:
+    """Parameters that an adaptation trains on a stage."""
     start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
     split = whole = expert = 0.0
     for block in profile.blocks:
@@ -237,7 +239,7 @@ def _states(
     if workload.adaptation.kind is AdaptationKind.FULL:
         held = held_parameters(base, layout)
         return state_bytes(held, workload.recipe, _optimizer_states(profile, workload, layout, stage, held))
-    trained = held_parameters(_adapted_parameters(profile, workload, layout, stage), layout)
+    trained = held_parameters(adapted_parameters(profile, workload, layout, stage), layout)
     state = state_bytes(
         trained, workload.recipe, _optimizer_states(profile, workload, layout, stage, trained)
     )
@@ -253,12 +255,12 @@ def _frozen(
 ) -> float:
     """Weights that are not trained, on one device."""
     inside, outside = frozen_bytes(profile, workload.adaptation, workload.recipe)
-    outer = _outer(profile, layout, stage)
+    outer = outer_parameters(profile, layout, stage)
     blocks = StageParameters(base.split - outer.split, base.whole - outer.whole, base.expert)
     return held_parameters(blocks, layout).weights * inside + held_parameters(outer, layout).weights * outside
 
 
-def _outer(profile: Profile, layout: Parallelism, stage: int) -> StageParameters:
+def outer_parameters(profile: Profile, layout: Parallelism, stage: int) -> StageParameters:
     """Parameters of a stage outside blocks."""
     table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
     copied = head * (1.0 - table) * profile.tied_parameters
@@ -269,7 +271,7 @@ def _outer(profile: Profile, layout: Parallelism, stage: int) -> StageParameters
     )
 
 
-def _on_device(parameters: StageParameters, layout: Parallelism) -> float:
+def on_device(parameters: StageParameters, layout: Parallelism) -> float:
     """Parameters of one device without sharding."""
     dense = parameters.split / layout.tensor + parameters.whole
     return dense + parameters.expert / (layout.tensor * layout.expert)
@@ -278,7 +280,7 @@ def _on_device(parameters: StageParameters, layout: Parallelism) -> float:
 def _largest_block(profile: Profile, layout: Parallelism) -> float:
     largest = 0.0
     for split, whole, expert in profile.block_sizes:
-        largest = larger(largest, _on_device(StageParameters(split, whole, expert), layout))
+        largest = larger(largest, on_device(StageParameters(split, whole, expert), layout))
     return largest
 
 
@@ -306,9 +308,9 @@ def _transients(
     away = workload.offload.parameters is not Place.NONE
     sharded = 1.0 if away else (shards.weights > 1.0) * 1.0
     piped = (layout.pipeline > 1) * 1.0
-    stage_parameters = _on_device(base, layout)
+    stage_parameters = on_device(base, layout)
     largest = _largest_block(profile, layout)
-    outer = _on_device(_outer(profile, layout, stage), layout)
+    outer = on_device(outer_parameters(profile, layout, stage), layout)
     in_turn = smaller(2.0 * largest + outer, stage_parameters)
     adapted = workload.adaptation.kind is not AdaptationKind.FULL
     width = ELEMENT_BYTES[recipe.activations]
@@ -347,13 +349,13 @@ def _step_temporaries(
         each += traits.step_gradient_bytes
     if workload.offload.optimizer is not Place.NONE or not (each or traits.loads_whole):
         return 0.0
-    trained = _adapted_parameters(profile, workload, layout, stage) if adapted else base
+    trained = adapted_parameters(profile, workload, layout, stage) if adapted else base
     step = each * held_parameters(trained, layout).states
     if not (adapted and traits.loads_whole):
         return step
     sharded = (layout.shards(layout.replicas).weights > 1.0) * 1.0
     width = frozen_bytes(profile, workload.adaptation, recipe)[0]
-    return larger(step, sharded * _on_device(base, layout) * width)
+    return larger(step, sharded * on_device(base, layout) * width)
 
 
 def _weight_copies(
@@ -370,7 +372,7 @@ def _weight_copies(
         return 0.0
     share = profile.quantisable_parameters / max(profile.parameter_count, 1)
     unsharded = (layout.shards(layout.replicas).weights == 1.0) * 1.0
-    return unsharded * share * _on_device(base, layout) * each
+    return unsharded * share * on_device(base, layout) * each
 
 
 def _auxiliary_models(
@@ -438,7 +440,7 @@ def stage_memory(
 ) -> StageMemory:
     """Memory of the devices of pipeline stage ``stage`` (0 is the first)."""
     recipe, traits = workload.recipe, TRAITS[workload.framework]
-    base = _stage_parameters(profile, layout, stage)
+    base = stage_parameters(profile, layout, stage)
     state = _states(profile, workload, layout, stage, base)
     placed = _placed(state, workload, layout)
     transients = _transients(profile, workload, layout, stage, base)
@@ -479,12 +481,20 @@ def stage_memory(
     )
 
 
+def device_state(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
+) -> StateBytes:
+    """Weights, gradients and optimizer states that stay on one device of a stage."""
+    base = stage_parameters(profile, layout, stage)
+    return _placed(_states(profile, workload, layout, stage, base), workload, layout).device
+
+
 def unsharded_state(
     profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> StateBytes:
     """What the state of a stage would be without sharding."""
     alone = layout._replace(sharding=Sharding.NONE)
-    return _states(profile, workload, alone, stage, _stage_parameters(profile, alone, stage))
+    return _states(profile, workload, alone, stage, stage_parameters(profile, alone, stage))
 
 
 def training_memory(

@@ -21,7 +21,9 @@ from service.planning.workload import (
 FUSION: Mapping[Framework, Fusion] = {
     Framework.GENERIC: Fusion.FUSED,
     Framework.MEGATRON_LM: Fusion.FUSED,
+    Framework.MEGATRON_CORE: Fusion.FUSED,
     Framework.MEGATRON_DEEPSPEED: Fusion.FUSED,
+    Framework.INTERNEVO: Fusion.FUSED,
     Framework.DEEPSPEED: Fusion.EAGER,
     Framework.DDP: Fusion.EAGER,
     Framework.FSDP: Fusion.EAGER,
@@ -34,7 +36,7 @@ FUSION: Mapping[Framework, Fusion] = {
 Transformer Engine, PyTorch's own one kernel a step."""
 
 
-NATIVE_ATTENTION = frozenset({Framework.MEGATRON_LM})
+NATIVE_ATTENTION = frozenset({Framework.MEGATRON_CORE})
 """Frameworks whose fused attention is that of the device's generation (cuDNN by Transformer Engine)."""
 
 
@@ -89,7 +91,7 @@ def choice_of(profile: Profile, workload: TrainingWorkload, fusion: Fusion | Non
     return Choice(
         flash=workload.kernel is AttentionKernel.FLASH,
         native=workload.framework in NATIVE_ATTENTION,
-        fusion=fusion or FUSION[workload.framework],
+        fusion=fusion or workload.fusion or FUSION[workload.framework],
         rotary=not any(tensor.name == "positions" for tensor in profile.table_tensors),
         trained=trained,
     )

@@ -10,7 +10,7 @@ from service.planning.layout import inference_layout, training_layout
 from service.planning.parallelism import Parallelism
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.catalog import Catalog
-from service.questions.estimates import MemoryQuestion, ThroughputQuestion
+from service.questions.estimates import MemoryQuestion, RunQuestion
 from service.questions.hardware import usable_bytes
 from service.questions.notes import Notes
 from service.questions.resolve.layout import check_serving, check_shapes, given_layout
@@ -39,7 +39,7 @@ class Resolved(NamedTuple):
 
 
 def resolve(
-    question: MemoryQuestion | ThroughputQuestion,
+    question: MemoryQuestion | RunQuestion,
     cluster: Cluster | None,
     catalog: Catalog,
     notes: Notes,

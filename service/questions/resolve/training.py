@@ -73,14 +73,14 @@ def training_workload(
         weight_average=given.weight_average,
         optimizer_rank=given.optimizer_rank,
         steps_in_backward=given.optimizer_in_backward,
+        fusion=None if given.fusion is MISSING else given.fusion,
     )
 
 
 _FRAMEWORK_NAMES = {
     "megatron": Framework.MEGATRON_LM,
-    "megatron_core": Framework.MEGATRON_LM,
-    "megatron_bridge": Framework.MEGATRON_LM,
-    "nemo": Framework.MEGATRON_LM,
+    "megatron_bridge": Framework.MEGATRON_CORE,
+    "nemo": Framework.MEGATRON_CORE,
     "pytorch": Framework.FSDP,
     "pytorch_fsdp": Framework.FSDP,
     "llm_foundry": Framework.FSDP,
