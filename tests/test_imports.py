@@ -58,7 +58,8 @@ PLANNING_ORDER = (
     {"operators"},
     {"memory"},
     {"collectives"},
-    {"traffic", "compression"},
+    {"traffic"},
+    {"compression"},
     {"training", "inference"},
     {"data_pipeline"},
     {"reliability", "scaling"},
@@ -168,7 +169,7 @@ AWAITED |= {
     "context_messages",
     "expert_messages",
 }
-AWAITED |= {"pipeline_messages"}
+AWAITED |= {"pipeline_messages", "verdict"}
 """Held against formulas and measurements, until the time of a step is made of operators and collectives."""
 
 

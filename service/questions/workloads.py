@@ -12,6 +12,7 @@ from service.planning.workload import (
     AdaptationKind,
     AttentionKernel,
     BaseWeights,
+    CompressionKind,
     Loss,
     Objective,
     Place,
@@ -152,6 +153,19 @@ class ReliabilityInput(Input):
     that of published runs."""
 
 
+class GradientCompressionInput(Input):
+    """What replicas send in place of their gradients; for replicas that hold them whole (sharding none)."""
+
+    kind: CompressionKind
+    """fp16 and int8 narrow, one_bit sends signs, top_k and random_k a share, power_sgd two thin matrices."""
+    kept_share: Share | MISSING = MISSING
+    """Share of the elements that top_k and random_k send; 0.01 when left out."""
+    rank: Degree | MISSING = MISSING
+    """Columns of the thin matrices of power_sgd; 4 when left out."""
+    error_feedback: bool = True
+    """Whether what was not sent is kept in FP32 and added to the next gradient."""
+
+
 class LearningRateInput(Input):
     """A learning rate that is known to work, for hints at another batch size."""
 
@@ -210,6 +224,8 @@ class TrainingWorkloadInput(Input):
     """Nothing when left out."""
     data_pipeline: DataPipelineInput | MISSING = MISSING
     """Without it the devices never wait for data."""
+    gradient_compression: GradientCompressionInput | MISSING = MISSING
+    """Without it gradients are sent as they are kept."""
     checkpointing: CheckpointingInput | MISSING = MISSING
     """Without it no checkpoint is written."""
     reliability: ReliabilityInput | MISSING = MISSING

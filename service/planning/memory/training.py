@@ -330,6 +330,9 @@ def _transients(
     many = (layout.replicas > 1) * 1.0
     if traits.gradient_buckets and layout.sharding is Sharding.NONE:
         summed += many * stage_parameters * gradient_bytes
+    if workload.compression is not None and layout.sharding is Sharding.NONE:
+        # What error feedback keeps of each gradient until the next step.
+        summed += many * stage_parameters * _FP32_BYTES * workload.compression.error_feedback
     elements = smaller(traits.bucket_elements, stage_parameters) if traits.bucket_elements else 0.0
     return _Transient(gathered, summed + many * elements * ELEMENT_BYTES[recipe.activations], block)
 
@@ -481,9 +484,7 @@ def stage_memory(
     )
 
 
-def device_state(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
-) -> StateBytes:
+def device_state(profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int) -> StateBytes:
     """Weights, gradients and optimizer states that stay on one device of a stage."""
     base = stage_parameters(profile, layout, stage)
     return _placed(_states(profile, workload, layout, stage, base), workload, layout).device
