@@ -15,9 +15,11 @@ from service.planning.scaling import (
     LEAST_POINTS,
     Scale,
     amdahl_speedup,
+    crossover_devices,
     fit_empirical,
     gustafson_speedup,
     least_devices,
+    overhead_share,
     rule_of_thumb,
     serial_share,
     strong_efficiency,
@@ -52,6 +54,7 @@ class _Point(NamedTuple):
     step: Quantity
     tokens_per_second: Quantity
     fits: bool | None
+    communication_seconds: float
 
     def answer(self, first: "_Point", *, weak: bool) -> ScalingPoint:
         ratio, before = self.devices / first.devices, first.step.value
@@ -67,6 +70,9 @@ class _Point(NamedTuple):
             "speedup": efficiency * ratio,
             "efficiency": efficiency,
             "work_cost_factor": work_cost_factor(efficiency),
+            "communication_share": overhead_share(
+                self.step.value - self.communication_seconds, self.communication_seconds
+            ),
         }
         if self.fits is not None:
             answer["fits"] = self.fits
@@ -122,10 +128,8 @@ class _Asked(NamedTuple):
 
 
 def _given(layout: Parallelism) -> ParallelismInput:
-    degrees = layout._asdict()
-    if layout.sharding_group_size is None:
-        del degrees["sharding_group_size"]
-    return ParallelismInput(**degrees)
+    known = {name: value for name, value in layout._asdict().items() if value is not None}
+    return ParallelismInput(**{name: known[name] for name in ParallelismInput.model_fields if name in known})
 
 
 def _counts(asked: ScalingInput, layout: Parallelism) -> Sequence[int]:
@@ -162,10 +166,15 @@ def _points(asked: _Asked, counts: Sequence[int], *, weak: bool) -> Iterator[_Po
             reliability=MISSING,
         )
         if run and run.training and isinstance(run.resolved.workload, TrainingWorkload):
-            per_token = run.training.seconds_per_token
-            step = scaled(per_token, step_tokens(run.resolved, run.resolved.workload))
+            per_token, tokens = (
+                run.training.seconds_per_token,
+                step_tokens(run.resolved, run.resolved.workload),
+            )
+            step = scaled(per_token, tokens)
+            phases = (run.working or run.training).phases(tokens)
+            exposed = sum(phase.seconds.value for phase in phases if phase.bound.value == "communication")
             rate = combine(lambda seconds: 1.0 / seconds, inverted(per_token))
-            yield _Point(count, batch, step, rate, asked.fits(run))
+            yield _Point(count, batch, step, rate, asked.fits(run), exposed)
 
 
 def _curve(
@@ -186,6 +195,10 @@ def _curve(
         curve["serial_share"] = share
         for point, count in zip(points, counted, strict=True):
             point["law_speedup"] = law(count, share)
+    if found and not weak and found[-1].communication_seconds:
+        computing = found[0].step.value - found[0].communication_seconds
+        crossing = crossover_devices(computing * found[0].devices, found[-1].communication_seconds)
+        curve["crossover_accelerator_count"] = crossing
     if len(points) >= LEAST_POINTS:
         fitted = fit_empirical(counted, speedups)
         curve["empirical"] = {

@@ -289,6 +289,9 @@ def residuals(scored: Sequence[Scored]) -> list[Residual]:
         if one.figure is None or metric.unit == "bool" or not one.basis:
             continue
         measured, estimated = one.row.value, one.figure.value
+        if one.ways:
+            # What a row leaves open has its own room in the interval: the spread is what lies outside of it.
+            estimated = min(max(measured, one.ways[0]), one.ways[1])
         if metric.signed:
             found = measured - estimated
         elif measured > 0.0 < estimated:

@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 from service.planning.calibration.links import LinkCalibration
 from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
-from service.planning.figures import doublings, larger, power_of_two, root, rounded_up, smaller
+from service.planning.figures import doublings, larger, power_of_two, rounded_up, smaller, square_root
 from service.planning.links import MESHES, Link
 
 
@@ -144,7 +144,7 @@ def _seconds(path: _Path, group: _Group, intra: Rail | None = None) -> float:
     moving = larger(path.intra_bytes / intra.bytes_per_second, path.inter_bytes / inter.bytes_per_second)
     hops = path.intra_hops * intra.hop_seconds + path.inter_hops * inter.hop_seconds
     filling = path.intra_hops * intra.chunk_seconds + path.inter_hops * inter.chunk_seconds
-    return group.launch_seconds + hops + moving + 2.0 * root(filling * moving)
+    return group.launch_seconds + hops + moving + 2.0 * square_root(filling * moving)
 
 
 def _round(message_bytes: float, group: _Group, rounds: float) -> float:

@@ -117,7 +117,7 @@ class DataPipelineInput(Input):
     device_bytes_per_sample: Positive | MISSING = MISSING
     """Bytes of a sample as it is copied to the device; defaults to 8 for each token."""
     dataset_bytes: Positive | MISSING = MISSING
-    """Size of the dataset as it is stored."""
+    """Size of the dataset as it is stored; defaults to what the run reads, each sample once."""
 
 
 class CheckpointingInput(Input):

@@ -11,7 +11,8 @@ standard one multiplies the whole score matrix.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from service.planning.figures import larger, natural_log, smaller, root
+from service.planning.figures import larger, natural_log, smaller, square_root
+from service.planning.layers import Split
 from service.planning.operators.kinds import Operator, OperatorKind
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat, TrainingRecipe
@@ -30,6 +31,14 @@ from service.planning.profile.layer_operators import (
 )
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
+# Enumerations are slow to look up in a loop over operators.
+_NONE, _ROW = Split.NONE, Split.ROW
+_GEMM, _GROUPED, _MEMORY, _GATHER = (
+    OperatorKind.GEMM,
+    OperatorKind.GROUPED_GEMM,
+    OperatorKind.MEMORY,
+    OperatorKind.GATHER,
+)
 
 
 class Shard(NamedTuple):
@@ -146,16 +155,13 @@ def _shape(template: Matrix, shard: Shard) -> tuple[float, float, float]:
         rows = shard.tokens * shard.seen / shard.sequence_length
     elif template.rows_of == "sample":
         rows = shard.samples
-    match template.split.value:
-        case "none":
-            return rows / shard.shared, columns, depth
-        case "row":
-            return rows, columns, depth / shard.tensor
-        case _:
-            columns = columns / shard.tensor
-            if template.least:
-                columns = larger(columns, template.least)
-            return rows, columns, depth
+    split = template.split
+    if split is _NONE:
+        return rows / shard.shared, columns, depth
+    if split is _ROW:
+        return rows, columns, depth / shard.tensor
+    columns = columns / shard.tensor
+    return rows, larger(columns, template.least) if template.least else columns, depth
 
 
 def _expert_shape(template: Experts, shard: Shard) -> tuple[float, float, float, float]:
@@ -173,7 +179,7 @@ def busiest_deviations(experts: float, degree: float) -> float:
     The mean of experts / degree independent experts deviates by the root of their number less; the largest of
     n normal figures lies near sqrt(2 ln n) deviations above their mean.
     """
-    return root(2.0 * natural_log(degree) * degree / experts)
+    return square_root(2.0 * natural_log(degree) * degree / experts)
 
 
 class _Beside:
@@ -204,53 +210,37 @@ class _Beside:
             yield Operator("unpacked_weights", OperatorKind.MEMORY, wide, 0.0, self.unpacked, self.unpacks)
 
 
-class _Product(NamedTuple):
-    """A matrix on one device: rows, columns and depth of ``batch`` equal multiplications."""
-
-    rows: float
-    columns: float
-    depth: float
-    batch: float
-    kind: OperatorKind
-    deviations: float = 0.0
-
-
-def _product(template: Matrix | Experts, shard: Shard) -> _Product:
-    if isinstance(template, Matrix):
-        return _Product(*_shape(template, shard), template.copies, OperatorKind.GEMM)
-    deviations = busiest_deviations(template.experts, shard.expert)
-    return _Product(*_expert_shape(template, shard), OperatorKind.GROUPED_GEMM, deviations)
-
-
 def _matrix(
     template: Matrix | Experts, shard: Shard, of: Widths, beside: _Beside, *, backward: bool
 ) -> Iterator[Operator]:
-    rows, columns, depth, batch, kind, deviations = _product(template, shard)
-    weights = columns * depth * batch
-
-    def product(name: str, m: float, n: float, k: float, result: float) -> Operator:
-        return gemm(
-            name,
-            (m, n, k),
-            of.matrix,
-            operand=of.operand,
-            result=result,
-            batch=batch,
-            kernels=template.times,
-            kind=kind,
-            deviations=deviations,
-        )
-
+    kind, batch, deviations = _GEMM, 1.0, 0.0
+    if isinstance(template, Matrix):
+        rows, columns, depth = _shape(template, shard)
+        batch = template.copies
+    else:
+        rows, columns, depth, batch = _expert_shape(template, shard)
+        kind, deviations = _GROUPED, busiest_deviations(template.experts, shard.expert)
+    matrix, operand, times = of.matrix, of.operand, template.times
+    each = batch * times
+    flops = 2.0 * rows * columns * depth * each
+    inputs, outputs, weights = rows * depth, rows * columns, depth * columns
+    if of.cast or of.packed or of.master:
+        # Weights are unpacked in both passes; those that are trained were narrowed and cast before.
+        widened = 0.0 if backward and template.trained else weights * batch
+        beside.add(template, (outputs if backward else inputs) * batch, widened)
     if not backward:
-        beside.add(template, rows * batch * depth, weights)
-        yield product(template.name, rows, columns, depth, of.element)
+        moved = ((inputs + weights) * operand + outputs * of.element) * each
+        shape = (rows, columns, depth)
+        yield Operator(template.name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
         return
-    # The weights are unpacked again; those that are trained were narrowed and cast before.
-    beside.add(template, rows * batch * columns, 0.0 if template.trained else weights)
-    yield product(f"{template.name}_input_gradient", rows, depth, columns, of.element)
+    moved = ((outputs + weights) * operand + inputs * of.element) * each
+    name, shape = f"{template.name}_input_gradient", (rows, depth, columns)
+    yield Operator(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
     if template.trained:
         # Gradients of micro-batches are added to those that are there.
-        yield product(f"{template.name}_weight_gradient", depth, columns, rows, 2.0 * of.gradient)
+        moved = ((inputs + outputs) * operand + 2.0 * weights * of.gradient) * each
+        name, shape = f"{template.name}_weight_gradient", (depth, columns, rows)
+        yield Operator(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
 
 
 def _heads(template: Core, shard: Shard) -> tuple[float, float]:
@@ -444,7 +434,7 @@ def _streamed(template: Streamed, shard: Shard, of: Widths, *, backward: bool) -
     wide = whole * traffic.whole_wide + split * traffic.split_wide
     return Operator(
         f"{template.name}_gradient" if backward else template.name,
-        OperatorKind.GATHER if template.gathers else OperatorKind.MEMORY,
+        _GATHER if template.gathers else _MEMORY,
         of.wide,
         whole * traffic.flops,
         narrow * of.element + wide * _FP32_BYTES,
@@ -477,6 +467,7 @@ def operators(
             case Scan():
                 found.append(_scan(template, shard, widths, backward=backward))
             case _:
-                found.append(_streamed(template, shard, widths, backward=backward))
+                if any(template.backward if backward else template.forward):
+                    found.append(_streamed(template, shard, widths, backward=backward))
     found.extend(beside.operators())
     return found

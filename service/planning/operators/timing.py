@@ -56,33 +56,37 @@ def _attention_seconds(operator: Operator, machine: Machine) -> float:
     return operator.flops / peak * short * narrow
 
 
+_MATRICES = frozenset({OperatorKind.GEMM, OperatorKind.GROUPED_GEMM, OperatorKind.CONVOLUTION})
+# Enumerations are slow to look up in a loop over operators.
+_MEMORY, _GATHER, _GROUPED = OperatorKind.MEMORY, OperatorKind.GATHER, OperatorKind.GROUPED_GEMM
+_ATTENTION = OperatorKind.ATTENTION
+
+
 def operator_seconds(operator: Operator, machine: Machine) -> OperatorTime:
     """Seconds of ``operator`` on ``machine`` against compute and memory, and of its launches."""
-    rates = machine.rates
-    bandwidth = machine.bandwidth_bytes_per_second * rates.bandwidth
+    rates, kind = machine.rates, operator.kind
     launch = operator.kernels * rates.kernel_seconds
-    memory = operator.moved_bytes / bandwidth
-    match operator.kind:
-        case OperatorKind.GEMM | OperatorKind.GROUPED_GEMM | OperatorKind.CONVOLUTION:
-            compute = operator.kernels * matrix_seconds(
-                operator.rows,
-                operator.columns,
-                operator.depth,
-                operator.batch,
-                machine=machine,
-                number_format=operator.number_format,
-            )
-            if operator.kind is OperatorKind.GROUPED_GEMM:
-                busiest = 1.0 + rates.expert_variation * operator.deviations
-                compute, memory = compute * busiest, memory * busiest
-        case OperatorKind.ATTENTION:
-            compute = _attention_seconds(operator, machine)
-        case OperatorKind.SCAN:
-            peak = machine.peak_flops_per_second[operator.number_format]
-            compute = operator.flops / (peak * rates.scan_peak)
-        case OperatorKind.GATHER:
-            compute = 0.0 * memory
-            memory = memory * (1.0 + rates.gather_row / operator.row_bytes)
-        case _:
-            compute = 0.0 * memory
+    memory = operator.moved_bytes / (machine.bandwidth_bytes_per_second * rates.bandwidth)
+    if kind is _MEMORY:
+        return OperatorTime(0.0 * memory, memory, launch)
+    if kind is _GATHER:
+        scattered = memory * (1.0 + rates.gather_row / operator.row_bytes)
+        return OperatorTime(0.0 * memory, scattered, launch)
+    if kind in _MATRICES:
+        compute = operator.kernels * matrix_seconds(
+            operator.rows,
+            operator.columns,
+            operator.depth,
+            operator.batch,
+            machine=machine,
+            number_format=operator.number_format,
+        )
+        if kind is _GROUPED:
+            busiest = 1.0 + rates.expert_variation * operator.deviations
+            compute, memory = compute * busiest, memory * busiest
+    elif kind is _ATTENTION:
+        compute = _attention_seconds(operator, machine)
+    else:
+        peak = machine.peak_flops_per_second[operator.number_format]
+        compute = operator.flops / (peak * rates.scan_peak)
     return OperatorTime(compute, memory, launch)

@@ -26,7 +26,7 @@ from service.planning.profile.activations import (
     selected_activations,
 )
 from service.planning.profile.attention import AttentionWork, attention_work
-from service.planning.profile.iteration import live_elements
+from service.planning.profile.iteration import IterationElements, iteration_elements
 from service.planning.profile.layer_operators import OperatorBook
 from service.planning.profile.weights import WeightInventory, weight_inventory
 
@@ -122,8 +122,10 @@ class Profile(NamedTuple):
     weights: WeightInventory
     operators: OperatorBook
     """What the blocks multiply and move, in their order."""
-    iteration_elements: float = 0.0
-    """Largest intermediates per token under inference of any layer, divided by tensor parallelism."""
+    iteration_elements: IterationElements = IterationElements()
+    """Largest intermediates per token under inference."""
+    expert_blocks: int = 0
+    """Blocks with routed experts."""
     encodes: bool = False
     """Whether an encoder reads the input and a decoder only its own output, by cross-attention."""
     shapes_known: bool = True
@@ -296,8 +298,11 @@ def profile_of(architecture: Architecture) -> Profile:
         operators=OperatorBook(
             tuple(replace(block, count=1) for block in blocks_in_order), loose, architecture.heads
         ),
-        iteration_elements=max(
-            (live_elements(layer) for block in blocks for layer in block.layers), default=0.0
+        iteration_elements=iteration_elements(layer for block in blocks for layer in block.layers),
+        expert_blocks=sum(
+            block.count
+            for block in deep
+            if any(isinstance(layer, MixtureOfExperts) for layer in block.layers)
         ),
         encodes=any(item.kind == "source_tokens" for item in architecture.inputs),
     )

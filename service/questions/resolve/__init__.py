@@ -15,7 +15,7 @@ from service.questions.hardware import usable_bytes
 from service.questions.notes import Notes
 from service.questions.resolve.layout import check_serving, check_shapes, given_layout
 from service.questions.resolve.model import ResolvedModel, resolve_model
-from service.questions.resolve.serving import inference_workload
+from service.questions.resolve.serving import inference_workload, under_engine
 from service.questions.resolve.training import (
     check_adaptation,
     compressed_on,
@@ -99,7 +99,8 @@ def resolve(
         return Resolved(model, laid_out, chosen, layout is None, known, total)
     if layout is not None:
         check_serving(layout, notes)
-    inference = inference_workload(given, model, cluster, catalog, notes)
+    spread = layout.tensor * layout.pipeline if layout else 1
+    inference = inference_workload(given, model, cluster, catalog, notes, devices=spread)
     chosen = layout or inference_layout(
         model.profile,
         inference,
@@ -107,6 +108,8 @@ def resolve(
         per_node=per_node,
         usable_bytes=usable_bytes(cluster, inference),
     )
+    if layout is None and chosen.tensor * chosen.pipeline > 1:
+        inference = under_engine(inference, given, model, cluster, chosen.tensor * chosen.pipeline)
     _check_length(inference.input_tokens + inference.output_tokens, "/workload/input_tokens", model, notes)
     return Resolved(model, inference, chosen, layout is None, batch_known=True)
 
