@@ -7,7 +7,7 @@ lets failures strike checkpoints and restarts too. Times are in seconds and abov
 
 from typing import NamedTuple
 
-from service.planning.figures import exponential_growth, smaller, root
+from service.planning.figures import exponential_growth, root, smaller
 from service.planning.memory.adaptation import trained_parameters
 from service.planning.memory.training import unsharded_state
 from service.planning.parallelism import Parallelism
@@ -42,8 +42,8 @@ def daly_interval_seconds(stall_seconds: float, mtbf_seconds: float) -> float:
     sqrt(2 d M) (1 + x / 3 + x^2 / 9) - d with x = sqrt(d / 2 M), for d < 2 M; M from there on.
     """
     share = smaller(stall_seconds / (2.0 * mtbf_seconds), 1.0)
-    root = root(share)
-    series = young_interval_seconds(stall_seconds, mtbf_seconds) * (1.0 + root / 3.0 + share / 9.0)
+    ratio = root(share)
+    series = young_interval_seconds(stall_seconds, mtbf_seconds) * (1.0 + ratio / 3.0 + share / 9.0)
     below = (share < 1.0) * 1.0
     return below * (series - stall_seconds) + (1.0 - below) * mtbf_seconds
 

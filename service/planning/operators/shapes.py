@@ -11,7 +11,7 @@ standard one multiplies the whole score matrix.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from service.planning.figures import larger, natural_log, smaller, root
+from service.planning.figures import larger, natural_log, root, smaller
 from service.planning.operators.kinds import Operator, OperatorKind
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat, TrainingRecipe
@@ -78,7 +78,12 @@ class Widths(NamedTuple):
 
 
 def widths_of(
-    recipe: TrainingRecipe, compute: NumberFormat, *, packed: float = 0.0, casts: bool = False, weight_uses: float = 1.0
+    recipe: TrainingRecipe,
+    compute: NumberFormat,
+    *,
+    packed: float = 0.0,
+    casts: bool = False,
+    weight_uses: float = 1.0,
 ) -> Widths:
     """Widths under ``recipe`` on a device that multiplies in ``compute``.
 
