@@ -180,3 +180,39 @@ VARIANTS: Final[Mapping[str, Variant]] = {
 
 EITHER: Final[Mapping[str, tuple[str, ...]]] = {"?a100-80gb": ("a100-sxm-80gb", "a100-pcie-80gb")}
 """Names that leave the form factor open, the likeliest first."""
+
+
+class Network(NamedTuple):
+    """What joins the nodes of a cluster: kind, bytes per second of an interface, interfaces a node."""
+
+    kind: str
+    bytes_per_second: float
+    per_node: int
+
+
+_INTERFACES = re.compile(r"(\d+)x(\d+)Gb RoCE per node")
+_BETWEEN_NODES = re.compile(r"A100 sections: RoCE (\d+) Gbps node-node")
+_GIGABIT_BYTES = 1.25e8
+
+
+def network(row: Row) -> Network | None:
+    """What the notes say of the network; Jean Zay's nodes of eight A100 have four Omni-Path ports (IDRIS)."""
+    notes = row.text.get("notes", "")
+    if match := _INTERFACES.search(notes):
+        return Network("roce", float(match[2]) * _GIGABIT_BYTES, int(match[1]))
+    if (match := _BETWEEN_NODES.search(notes)) and "a100" in row.accelerator_id:
+        return Network("roce", float(match[1]) * _GIGABIT_BYTES, 1)
+    if "Jean Zay" in notes:
+        return Network("infiniband", 100.0 * _GIGABIT_BYTES, 4)
+    return None
+
+
+_MEAN_TOKENS: Final = {"Alpaca": 135}
+"""Tokens of a sample on average. Alpaca: 47,764,738 bytes of 52,002 examples (data set card), which hold each
+sample twice, once in a prompt of some 190 bytes: 550 bytes of text a sample, at 4.1 bytes a token."""
+
+
+def mean_tokens(row: Row) -> int | None:
+    """Tokens of a sample of the data set that the notes name, where samples are not packed."""
+    notes = row.text.get("notes", "")
+    return next((tokens for name, tokens in _MEAN_TOKENS.items() if notes.startswith(name)), None)

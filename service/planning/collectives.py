@@ -69,8 +69,8 @@ class Fabric(NamedTuple):
     """The levels of a cluster as collectives see them.
 
     ``domain`` devices are joined by ``intra``; ``in_network`` is the same link through switches that reduce,
-    None where they do not. A mesh joins ``mesh`` devices, each to each other one by a wire of its own, and the
-    rate is that of all wires of a device; 0 where switches join them.
+    None where they do not. A mesh joins ``mesh`` devices, each to each other one by a wire of its own, and
+    the rate is that of all wires of a device; 0 where switches join them.
     """
 
     intra: Rail

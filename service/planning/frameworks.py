@@ -75,9 +75,7 @@ TRAITS = {
     Framework.MEGATRON_LM: Traits(
         state=State.MEGATRON, fused_gates=True, recomputes_attention=True, logit_bytes=4.0
     ),
-    Framework.MEGATRON_CORE: Traits(
-        fused_gates=True, recomputes_attention=True, logit_bytes=4.0
-    ),
+    Framework.MEGATRON_CORE: Traits(fused_gates=True, recomputes_attention=True, logit_bytes=4.0),
     Framework.MEGATRON_DEEPSPEED: Traits(
         state=State.ACCUMULATED,
         fused_gates=True,

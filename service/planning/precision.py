@@ -57,7 +57,7 @@ dense unit in the current generations and is always widened.
 
 
 class LowPrecision(StrEnum):
-    """How a narrow recipe scales: per tensor from a history, or per block (OCP MX: 32 elements, NVFP4: 16)."""
+    """How a recipe scales: per tensor from a history, or per block (OCP MX: 32 elements, NVFP4: 16)."""
 
     DELAYED = "delayed"
     BLOCKWISE = "blockwise"
@@ -126,7 +126,8 @@ LOW_PRECISION_BYTES = {
     LowPrecision.NVFP4: 0.5 + 1.0 / 16,
 }
 """Bytes of an element with its share of the scales: FP32 per 128 elements of a row (DeepSeek-V3 2024,
-section 3.3.2), 8 bits per 32 (OCP MX 1.0) or per 16 (NVFP4: Abecassis et al. 2025, section 2). The history of a delayed recipe is of tensors, not elements."""
+section 3.3.2), 8 bits per 32 (OCP MX 1.0) or per 16 (NVFP4: Abecassis et al. 2025, section 2). The history of
+a delayed recipe is of tensors, not elements."""
 
 
 class Optimizer(StrEnum):

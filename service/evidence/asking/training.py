@@ -5,6 +5,7 @@ from typing import Any
 
 from service.evidence import facts
 from service.evidence.asking.skips import Skip, Skipped
+from service.evidence.metrics import METRICS, Operation
 from service.evidence.rows import Row
 
 
@@ -107,6 +108,9 @@ def _adaptation(row: Row) -> dict[str, Any]:
 def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The workloads of a row, the likeliest first."""
     length = row.length.get("sequence_length")
+    if METRICS[row.metric].operation is Operation.THROUGHPUT:
+        # Memory is that of the longest sample, time that of all.
+        length = facts.mean_tokens(row) or length
     if not length:
         raise Skipped(Skip.LENGTHS_UNKNOWN)
     micro, steps = _micro_batch(row, layout)

@@ -89,10 +89,6 @@ class StepCalibration:
             known = self._known[framework] = StepRates(**values)
         return known
 
-    def knows(self, framework: Framework) -> bool:
-        """Whether some constant is the framework's own."""
-        return any(key[1] is framework for key in self.constants)
-
     def without_software(self) -> "StepCalibration":
         """The set without the constants of named frameworks."""
         pooled = {key: share for key, share in self.constants.items() if key[1] is None}

@@ -95,7 +95,12 @@ class Widths(NamedTuple):
 
 
 def widths_of(
-    recipe: TrainingRecipe, compute: NumberFormat, *, packed: float = 0.0, casts: bool = False, weight_uses: float = 1.0
+    recipe: TrainingRecipe,
+    compute: NumberFormat,
+    *,
+    packed: float = 0.0,
+    casts: bool = False,
+    weight_uses: float = 1.0,
 ) -> Widths:
     """Widths under ``recipe`` on a device that multiplies in ``compute``.
 

@@ -1,6 +1,6 @@
 """The time of one optimizer step, in phases that add up to it.
 
-    step = m worst + bubble + gradients + optimizer + host + stragglers + data
+    step = m worst + bubble + gradients + optimizer + host + stragglers
 
 with m micro-batches, the seconds of one on the slowest pipeline stage (forward, backward, what is computed
 again, collectives that it waits for), and the wait of the stages for each other: the sum of all stages but
@@ -17,7 +17,7 @@ from service.planning.compression import compressed_exchange
 from service.planning.figures import doublings, larger
 from service.planning.memory.stages import blocks_within, stage_start
 from service.planning.memory.training import adapted_parameters, outer_parameters, stage_parameters
-from service.planning.operators import NO_WORK, BlockTimes, Machine, Work, work_of
+from service.planning.operators import NO_WORK, BlockTimes, Bound, Machine, Work, work_of
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES
 from service.planning.profile import BlockProfile, Profile, StageParameters
@@ -81,28 +81,26 @@ class StepSeconds(NamedTuple):
     optimizer: float
     host: float
     stragglers: float
-    data: float
 
     @property
     def total(self) -> float:
         """Seconds of the step."""
         return self.slowest.total * self.micro_batches + sum(self[2:], 0.0)
 
-    def phases(self) -> Iterator[tuple[str, float, str]]:
+    def phases(self) -> Iterator[tuple[str, float, Bound]]:
         """Name, seconds and bound of each part of the step, in the order of a step."""
         slowest, times = self.slowest, self.micro_batches
         for name in ("forward", "backward", "recomputation"):
             seconds, moving = getattr(slowest, name), getattr(slowest, f"{name}_memory")
-            yield name, seconds * times, "memory" if 2.0 * moving > seconds else "compute"
+            yield name, seconds * times, Bound.MEMORY if 2.0 * moving > seconds else Bound.COMPUTE
         for name in ("tensor", "context", "expert"):
-            yield f"{name}_communication", getattr(slowest, name) * times, "communication"
-        yield "data_communication", slowest.data * times + self.gradients, "communication"
-        yield "pipeline_communication", slowest.pipeline * times, "communication"
-        yield "bubble", self.bubble, "schedule"
-        yield "optimizer", self.optimizer, "memory"
-        yield "host", slowest.launch * times + self.host, "host"
-        yield "stragglers", self.stragglers, "stragglers"
-        yield "data", self.data, "data"
+            yield f"{name}_communication", getattr(slowest, name) * times, Bound.COMMUNICATION
+        yield "data_communication", slowest.data * times + self.gradients, Bound.COMMUNICATION
+        yield "pipeline_communication", slowest.pipeline * times, Bound.COMMUNICATION
+        yield "bubble", self.bubble, Bound.WAITING
+        yield "optimizer", self.optimizer, Bound.MEMORY
+        yield "host", slowest.launch * times + self.host, Bound.HOST
+        yield "stragglers", self.stragglers, Bound.WAITING
 
 
 class Platform(NamedTuple):
@@ -111,9 +109,7 @@ class Platform(NamedTuple):
     machine: Machine
     links: Links
     rates: StepRates
-    nodes: float = 1.0
-    supply_seconds: float = 0.0
-    """Seconds in which the data pipeline makes a step's samples ready, while the step before it runs."""
+    domains: float = 1.0
 
 
 class _Context(NamedTuple):
@@ -382,7 +378,7 @@ def step_seconds(
     rates, times = platform.rates, 1.0 * workload.micro_batches
     bubble = _bubble(layout, stages, slowest.total)
     made = slowest.total * times + bubble + gradients + optimizer + rates.step_seconds
-    lost = made * rates.stragglers * doublings(platform.nodes)
+    lost = made * rates.stragglers * doublings(platform.domains)
     return StepSeconds(
         slowest=slowest,
         micro_batches=times,
@@ -391,5 +387,4 @@ def step_seconds(
         optimizer=optimizer,
         host=rates.step_seconds,
         stragglers=lost,
-        data=larger(0.0, platform.supply_seconds - made - lost),
     )
