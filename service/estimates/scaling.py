@@ -128,10 +128,8 @@ class _Asked(NamedTuple):
 
 
 def _given(layout: Parallelism) -> ParallelismInput:
-    degrees = layout._asdict()
-    if layout.sharding_group_size is None:
-        del degrees["sharding_group_size"]
-    return ParallelismInput(**degrees)
+    known = {name: value for name, value in layout._asdict().items() if value is not None}
+    return ParallelismInput(**{name: known[name] for name in ParallelismInput.model_fields if name in known})
 
 
 def _counts(asked: ScalingInput, layout: Parallelism) -> Sequence[int]:

@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Field
 
 from service.planning.precision import Optimizer, TrainingPrecision
+from service.planning.profile import Fusion
 from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS
 from service.planning.workload import (
     AdaptationKind,
     AttentionKernel,
     BaseWeights,
+    CompressionKind,
     Loss,
     Objective,
     Place,
@@ -138,7 +140,7 @@ class DataPipelineInput(Input):
     device_bytes_per_sample: Positive | MISSING = MISSING
     """Bytes of a sample as it is copied to the device; defaults to 8 for each token."""
     dataset_bytes: Positive | MISSING = MISSING
-    """Size of the dataset as it is stored."""
+    """Size of the dataset as it is stored; defaults to what the run reads, each sample once."""
 
 
 class CheckpointingInput(Input):
@@ -172,6 +174,19 @@ class ReliabilityInput(Input):
     restart_seconds: NotNegative | MISSING = MISSING
     """From a failure until training starts to load its checkpoint: detection, replacement, start. Defaults to
     that of published runs."""
+
+
+class GradientCompressionInput(Input):
+    """What replicas send in place of their gradients; for replicas that hold them whole (sharding none)."""
+
+    kind: CompressionKind
+    """fp16 and int8 narrow, one_bit sends signs, top_k and random_k a share, power_sgd two thin matrices."""
+    kept_share: Share | MISSING = MISSING
+    """Share of the elements that top_k and random_k send; 0.01 when left out."""
+    rank: Degree | MISSING = MISSING
+    """Columns of the thin matrices of power_sgd; 4 when left out."""
+    error_feedback: bool = True
+    """Whether what was not sent is kept in FP32 and added to the next gradient."""
 
 
 class LearningRateInput(Input):
@@ -215,6 +230,9 @@ class TrainingWorkloadInput(Input):
     micro-batch."""
     attention: AttentionKernel = AttentionKernel.FLASH
     """Whether the attention kernel stores the score matrix (standard) or not (flash)."""
+    fusion: Fusion | MISSING = MISSING
+    """How operators without a multiplication become kernels: each its own (eager), chains by hand (fused), or
+    chains by a compiler such as torch.compile (compiled). Defaults to the framework's own way."""
     loss: Loss = Loss.FP32
     """How logits become a loss: whole in FP32, whole at the width of the activations (narrow), in eight parts
     (chunked), or without storing logits (fused)."""
@@ -232,6 +250,8 @@ class TrainingWorkloadInput(Input):
     """Nothing when left out."""
     data_pipeline: DataPipelineInput | MISSING = MISSING
     """Without it the devices never wait for data."""
+    gradient_compression: GradientCompressionInput | MISSING = MISSING
+    """Without it gradients are sent as they are kept."""
     checkpointing: CheckpointingInput | MISSING = MISSING
     """Without it no checkpoint is written."""
     reliability: ReliabilityInput | MISSING = MISSING

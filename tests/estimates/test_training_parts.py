@@ -89,6 +89,12 @@ class TestData:
         assert fed["data_pipeline"]["stream_seconds"]["value"] == pytest.approx(200e9 / 1e6)
         assert fed["data_pipeline"]["epochs"] == pytest.approx(1e11 / 4096 * 16_384 / 200e9)
 
+    def test_a_dataset_that_is_not_given_is_what_the_run_reads(self):
+        fed = answered(trained(data_pipeline=SLOW_STORAGE))["data_pipeline"]
+        assert fed["dataset_bytes"] == pytest.approx(1e11 / 4096 * 16_384)
+        assert fed["stream_seconds"]["value"] == pytest.approx(fed["dataset_bytes"] / 1e6)
+        assert "epochs" not in fed
+
     def test_cost_and_bill_pay_for_waiting(self):
         price = {"price_per_device_hour": {"amount": "2", "currency_code": "USD"}}
         asked = {**trained(data_pipeline=SLOW_STORAGE), "rental": price}
@@ -304,6 +310,17 @@ class TestScaling:
         pipeline = {"dataset_bytes": 20e12}
         decision = answered({**trained(data_pipeline=pipeline), "scaling": {}})["scaling_decision"]
         assert (decision["rule_of_thumb"], decision["streaming"]) == ("cluster", True)
+
+    def test_twice_the_devices_cost_twice_as_much_an_hour(self):
+        price = {"price_per_device_hour": {"amount": "2", "currency_code": "USD"}}
+
+        def hourly(count):
+            asked = {**trained(count), "rental": price}
+            answer = ask(shipped(), "cost", asked)
+            return float(answer["total"]["amount"]) / value(answer, "duration_seconds") * 3600
+
+        assert hourly(64) == pytest.approx(2 * 64, rel=1e-6)
+        assert hourly(128) == pytest.approx(2 * hourly(64), rel=1e-6)
 
     def test_serving_is_not_scaled(self):
         asked = question("llama-3.1-8b", "h100-sxm")

@@ -6,8 +6,8 @@ from service.evidence import facts
 from service.evidence.asking.questions import questions
 from service.evidence.asking.serving import serving_workloads
 from service.evidence.metrics import METRIC_UNITS
-from service.evidence.rows import read_rows
-from service.evidence.shapes import model_references, stated_count
+from service.evidence.rows import read_rows, stated_count
+from service.evidence.shapes import model_references
 from service.snapshot.service import shipped_snapshot
 from tests.evidence.measured import SERVED, write
 
