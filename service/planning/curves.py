@@ -43,6 +43,7 @@ class TrainingMemoryCurves(NamedTuple):
     """
 
     context: Share
+    eager_context: Share
     communicator: Share
     matrix_workspace: Share
     fragmentation: Share
@@ -56,6 +57,7 @@ class TrainingMemoryCurves(NamedTuple):
             self.communicator.value,
             self.matrix_workspace.value,
             self.fragmentation.value,
+            self.eager_context.value,
         )
 
 

@@ -45,6 +45,7 @@ class AdaptationKind(StrEnum):
     PROMPT = "prompt"
     PREFIX = "prefix"
     ADAPTER = "adapter"
+    SCALE = "scale"
 
 
 class BaseWeights(StrEnum):
@@ -111,7 +112,8 @@ class TrainingWorkload(NamedTuple):
 
     ``interval`` is the k of ``every_k``. ``teacher_parameters`` is the size of the frozen model of a
     distillation, None for one as large as the model. ``weight_average`` keeps a moving average in FP32.
-    ``steps_in_backward`` updates each block as soon as its gradients are there, which then go.
+    ``steps_in_backward`` updates each block as soon as its gradients are there, which then go. ``compiled``
+    blocks keep nothing that their backward pass does not read.
     """
 
     sequence_length: int
@@ -131,6 +133,7 @@ class TrainingWorkload(NamedTuple):
     weight_average: bool = False
     optimizer_rank: int = 128
     steps_in_backward: bool = False
+    compiled: bool = False
 
     @property
     def measured_recomputation(self) -> Recomputation:
