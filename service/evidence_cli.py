@@ -176,3 +176,33 @@ def fit(
     }
     out.write_text(fitted_document(problem, fitted, tried, provenance))
     split.write_text(json.dumps(dealt, indent=1) + "\n")
+
+
+@app.command()
+def devices(
+    files: Annotated[list[Path], typer.Argument(help="CSV files of measured rates of devices.")],
+    *,
+    out: Annotated[Path | None, typer.Option(help="Where the reference set is written.")] = None,
+) -> None:
+    """Fit the constants of operators to measured devices, and say how far off each group is held out."""
+    from service.evidence.devices import fit_devices, lines, probes  # noqa: PLC0415
+    from service.evidence.hardware import read_hardware  # noqa: PLC0415
+    from service.evidence.rows import RowsError  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    try:
+        rows = [row for path in files for row in read_hardware(path).rows]
+    except RowsError as error:
+        typer.echo(f"ironlaw: {error}", err=True)
+        raise typer.Exit(UNREADABLE) from None
+    document = shipped_document()
+    accelerators = {name: known.accelerator for name, known in _catalog().accelerators.items()}
+    fitted = fit_devices(document["calibration"]["operators"], probes(rows, accelerators))
+    for line in lines(fitted.tried):
+        typer.echo(
+            f"{line.kind:10} {line.group:52} {line.rows:4} rows: median error {line.fitted:5.1f}% fitted, "
+            f"{line.held_out:5.1f}% held out, at most {line.worst:5.1f}%"
+        )
+    if out:
+        document["calibration"]["operators"] = fitted.document
+        out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")

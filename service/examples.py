@@ -50,6 +50,28 @@ _TRAINED: Final[dict[str, Any]] = {
         "framework": {"name": "transformers"},
     },
 }
+_OPERATED: Final[dict[str, Any]] = {
+    "model": {"source": "catalog", "id": "llama-3.1-8b"},
+    "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 512},
+    "workload": {
+        "kind": "training",
+        "sequence_length": 8192,
+        "global_batch_size": 1024,
+        "total_tokens": 1_000_000_000_000,
+        "data_pipeline": {
+            "stored_bytes_per_sample": 32_768.0,
+            "storage_bandwidth_bytes_per_second": 5e9,
+            "access_factor": 0.1,
+            "preprocessing_seconds_per_sample": 0.02,
+            "host_to_device_bandwidth_bytes_per_second": 52e9,
+            "dataset_bytes": 4e12,
+        },
+        "checkpointing": {"storage_bandwidth_bytes_per_second": 20e9},
+        "reliability": {},
+        "learning_rate": {"base": 3e-4, "base_batch_size": 256},
+    },
+    "scaling": {"accelerator_counts": [128, 256, 512, 1024]},
+}
 _COST: Final[dict[str, Any]] = {key: value for key, value in REFERENCE_QUESTION.items() if key != "purchase"}
 _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
@@ -111,7 +133,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_memory": _SERVED,
     "estimate_memory_batch": {"requests": [_SERVED, _TRAINED]},
     "estimate_throughput": _SERVED,
-    "estimate_throughput_batch": {"requests": [_SERVED]},
+    "estimate_throughput_batch": {"requests": [_SERVED, _OPERATED]},
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST]},
     "estimate_utility_bill": _BILL,

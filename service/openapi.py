@@ -5,7 +5,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from types import ModuleType
 from typing import Any
 
@@ -40,7 +40,7 @@ from service.kit.problems import (
 )
 from service.kit.web import JsonRoute
 from service.questions import answers as answer_shapes
-from service.questions import base
+from service.questions import base, run_answers
 
 _DESCRIPTION = f"""Does it fit, how fast will it go, what will it cost, what will the utility bill be.
 
@@ -214,10 +214,13 @@ def _short(name: re.Match[str]) -> str:
     return f"Node{name[1]}" if name[0].startswith("service__protocol__") else name[1]
 
 
-def _member_docs(module: ModuleType) -> dict[str, dict[str, str]]:
-    """What stands behind the members of a module's classes; pydantic reads it of its own models only."""
+def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
+    """What stands behind the members of the classes of modules; pydantic reads it of its own models only.
+
+    A module comes behind those whose classes its own extend.
+    """
     documented: dict[str, dict[str, str]] = {}
-    for node in ast.parse(inspect.getsource(module)).body:
+    for node in chain.from_iterable(ast.parse(inspect.getsource(module)).body for module in modules):
         if isinstance(node, ast.ClassDef):
             docs = documented[node.name] = {}
             for parent in node.bases:
@@ -230,11 +233,10 @@ def _member_docs(module: ModuleType) -> dict[str, dict[str, str]]:
 
 
 def _describe(schemas: dict[str, Any]) -> None:
-    for module in (base, answer_shapes, models):
-        documented = _member_docs(module)
-        for name in documented.keys() & schemas.keys():
-            for member, text in documented[name].items():
-                schemas[name]["properties"][member]["description"] = text
+    documented = _member_docs(base, run_answers, answer_shapes, models)
+    for name in documented.keys() & schemas.keys():
+        for member, text in documented[name].items():
+            schemas[name]["properties"][member]["description"] = text
 
 
 def _complete_parameters(path: str, operation: dict[str, Any]) -> None:

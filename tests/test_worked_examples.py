@@ -41,6 +41,8 @@ from service.planning.storage import PLAIN_FORMATS
 from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_seconds, utilization_of
 from service.planning.units import GIBIBYTE_BYTES
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
+from tests import worked_runs
+from tests.shapes import catalog_architecture
 
 HERE = Path(__file__).parent
 EXAMPLES = {
@@ -50,7 +52,7 @@ with (HERE / "worked_examples.csv").open() as file:
     PLACED = {row["id"]: row for row in csv.DictReader(file)}
 
 Inputs = Mapping[str, Any]
-COMPUTED: dict[str, Callable[[Inputs], dict[str, Any]]] = {}
+COMPUTED: dict[str, Callable[[Inputs], dict[str, Any]]] = {**worked_runs.COMPUTED}
 
 DAY, HOUR, YEAR = 86_400, 3_600, 31_557_600
 FP32_ADAM = state_bytes_per_parameter(TRAINING_RECIPES[TrainingPrecision.FP32], Optimizer.ADAM)
@@ -100,14 +102,6 @@ def gpt2_head(i):
     attention = next(layer for block in blocks for layer in block.layers if layer.kind == "attention")
     assert (attention.hidden_size, attention.query_heads) == (i["hidden_dim"], i["heads"])
     return {"head_dim": attention.head_size}
-
-
-def catalog_architecture(model_id: str) -> Architecture:
-    from service.questions.architectures import Architecture as Shape  # noqa: PLC0415
-    from service.questions.architectures import to_planning  # noqa: PLC0415
-
-    row = next(row for row in shipped_documents()["models"] if row["id"] == model_id)
-    return to_planning(Shape.model_validate(row["architecture"]))
 
 
 @example("arith-intensity-eq")
@@ -498,6 +492,7 @@ def binary(_):
 
 RESTATED = {
     # Operations per parameter and the most that a source claims, which no function computes.
+    "mp-bubble": {"stated_min", "stated_max"},
     "optimizer-table": {"sgd_ops", "momentum_ops", "rmsprop_ops", "adam_ops"},
     "scn-ckpt-fn": {"max_memory_reduction"},
     # Restatements of an input, which no function computes.

@@ -44,7 +44,7 @@ ACCELERATORS = Noun(
     created=AcceleratorInput,
     patched=AcceleratorPatch,
     resource=Accelerator,
-    references={"intra_node_link_id": "links"},
+    references={"intra_node_link_id": "links", "inter_node_link_id": "links"},
 )
 MODELS = Noun(
     name="models",

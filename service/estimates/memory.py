@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
@@ -16,8 +16,9 @@ from service.planning.memory.serving import (
     cache_tokens,
     cache_waste,
     inference_memory,
+    inference_memory_ends,
+    largest_concurrency,
     longest_context,
-    requests_that_fit,
     usable_bytes_of,
 )
 from service.planning.memory.training import (
@@ -42,6 +43,9 @@ from service.questions.estimates import MemoryQuestion
 from service.questions.hardware import resolve_cluster, usable_bytes
 from service.questions.notes import Notes
 from service.questions.resolve import Resolved, resolve
+from service.questions.resolve.model import ResolvedModel
+from service.questions.resolve.serving import under_engine
+from service.questions.workloads import InferenceWorkloadInput, WorkloadInput
 
 
 def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
@@ -89,9 +93,8 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     _add_verdict(answer, cluster, usable, notes)
     if isinstance(workload, TrainingWorkload):
         _add_training(answer, stages[0], resolved, unknown, notes)
-    if cluster is not None and answer.get("fits") is False and usable is not None:
-        share = usable_bytes(cluster, workload) or usable
-        answer["advice"] = list(_advice(resolved, cluster, share, curves.overhead, unknown))
+    if cluster is not None and answer.get("fits") is False and not unknown:
+        answer["advice"] = list(_advice(resolved, cluster, question.workload, curves.overhead))
     return answer
 
 
@@ -224,11 +227,9 @@ def _serving_device(
     workload = resolved.workload
     assert isinstance(workload, InferenceWorkload)  # noqa: S101
     if workload.rules.name is not None:
-        low, high = (
-            inference_memory(resolved.model.profile, workload, resolved.layout, buffers).total_bytes
-            for buffers in (workload.least_buffers, workload.most_buffers)
-        )
-        total = Quantity(float(known), min(low, known), max(high, known), Basis.REFERENCE)
+        least, most = inference_memory_ends(resolved.model.profile, workload, resolved.layout)
+        low, high = min(least.total_bytes, known), max(most.total_bytes, known)
+        total = Quantity(float(known), low, high, Basis.REFERENCE)
     else:
         # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.
         cache = sum(part["bytes"] for part in parts if part["name"] in ("kv_cache", "state"))
@@ -261,7 +262,7 @@ def _serving_limits(
     layout, workload = resolved.layout, resolved.workload
     usable, limit = room
     assert isinstance(workload, InferenceWorkload)  # noqa: S101
-    most = requests_that_fit(resolved.model.profile, workload, layout, limit)
+    most = largest_concurrency(memory, workload, limit)
     limits: MemoryLimits = {"max_concurrency": most * layout.data}
     if not memory.sequence_cache_bytes:
         detail = "the model keeps a state of each request and no tokens"
@@ -337,15 +338,12 @@ def _warn_of_wide_gradients(
 
 
 def _advice(
-    resolved: Resolved,
-    cluster: Cluster,
-    usable: float,
-    overhead: DeviceOverhead,
-    unknown: frozenset[str],
+    resolved: Resolved, cluster: Cluster, given: WorkloadInput, overhead: DeviceOverhead
 ) -> Iterator[Advice]:
     """Changes that bring the fullest device below the limit."""
     profile, workload, layout = resolved.model.profile, resolved.workload, resolved.layout
-    if unknown:
+    usable = usable_bytes(cluster, workload)
+    if usable is None:
         return
     if isinstance(workload, TrainingWorkload):
         advised = cheapest_techniques(
@@ -359,7 +357,7 @@ def _advice(
             yield _advised(technique.code, technique.detail, technique.total_bytes, usable)
         return
     if not profile.unserved_kinds:
-        yield from _serving_advice(profile, workload, layout, cluster, usable)
+        yield from _serving_advice(resolved, cluster, given, usable / workload.memory_fraction)
 
 
 def _advised(code: str, change: str, total: float, usable: float) -> Advice:
@@ -369,78 +367,101 @@ def _advised(code: str, change: str, total: float, usable: float) -> Advice:
     return {"code": code, "detail": detail}
 
 
-_CHANGES = {
-    "fewer_sequences": "reserving room for the requests asked for only (max_num_seqs)",
-    "smaller_batches": "at most 2048 tokens in an iteration (max_batched_tokens)",
-    "fp8_kv_cache": "storing the KV cache in FP8",
-    "fp8_weights": "storing the weights in FP8",
-    "int4_weights": "storing the weights in 4 bit (AWQ, groups of 128)",
-    "more_tensor_parallelism": "more tensor parallelism on the same devices",
-    "concurrency_1": "one request at a time on each replica",
-}
-
+_SMALL_BATCH = 2048
 _LARGEST_SET = 3
 _MOST_SETS = 5
-_SMALL_BATCH = 2048
+
+
+class _Served(NamedTuple):
+    """A served model as it is asked for, or as it would be after a change."""
+
+    workload: InferenceWorkload
+    layout: Parallelism
+
+
+class _Change(NamedTuple):
+    """One thing that may be changed: its code, what it is in words, and how it is done."""
+
+    code: str
+    text: str
+    apply: Callable[[_Served], _Served]
 
 
 def _serving_advice(
-    profile: Profile, workload: InferenceWorkload, layout: Parallelism, cluster: Cluster | None, limit: float
+    resolved: Resolved, cluster: Cluster, given: WorkloadInput, capacity: float
 ) -> Iterator[Advice]:
     """Single changes that fit, else the sets of two or three, those that cost least first."""
-    changes = dict(_serving_changes(profile, workload, layout, cluster))
+    assert isinstance(given, InferenceWorkloadInput)  # noqa: S101
+    assert isinstance(resolved.workload, InferenceWorkload)  # noqa: S101
+    asked = _Served(resolved.workload, resolved.layout)
+    changes = list(_serving_changes(asked, resolved.model, cluster, given))
     for size in range(1, _LARGEST_SET + 1):
         found = 0
-        for names in combinations(changes, size):
-            changed, changed_layout = workload, layout
-            for name in names:
-                changed, changed_layout = changes[name](changed, changed_layout)
-            memory = inference_memory(profile, changed, changed_layout)
-            usable = usable_bytes_of(memory, changed, limit)
+        for together in combinations(changes, size):
+            changed = asked
+            for change in together:
+                changed = change.apply(changed)
+            memory = inference_memory(resolved.model.profile, *changed)
+            limit = changed.workload.memory_fraction * capacity
+            usable = usable_bytes_of(memory, changed.workload, limit)
             if memory.total_bytes <= usable and found < _MOST_SETS + len(changes):
                 found += 1
-                text = " with ".join(_CHANGES[name] for name in names)
-                yield _advised("_AND_".join(names).upper(), text, memory.total_bytes, usable)
+                text = " with ".join(change.text for change in together)
+                code = "_AND_".join(change.code for change in together)
+                yield _advised(code, text, memory.total_bytes, usable)
         if found:
             return
 
 
-_Served = tuple[InferenceWorkload, Parallelism]
-
-
 def _serving_changes(
-    profile: Profile, workload: InferenceWorkload, layout: Parallelism, cluster: Cluster | None
-) -> Iterator[tuple[str, Callable[[InferenceWorkload, Parallelism], _Served]]]:
+    asked: _Served, model: ResolvedModel, cluster: Cluster, given: InferenceWorkloadInput
+) -> Iterator[_Change]:
     """What may be changed, that which costs least first."""
+    workload, layout = asked
 
-    def to(**changed: Any) -> Callable[[InferenceWorkload, Parallelism], _Served]:  # noqa: ANN401
-        return lambda asked, laid_out: (asked._replace(**changed), laid_out)
+    def to(code: str, text: str, **changed: Any) -> _Change:  # noqa: ANN401
+        return _Change(
+            code, text, lambda served: served._replace(workload=served.workload._replace(**changed))
+        )
+
+    def wider(served: _Served) -> _Served:
+        """Settings that follow from the devices of a group change with it."""
+        assert wide is not None  # noqa: S101
+        again = under_engine(workload, given, model, cluster, wide.tensor * wide.pipeline)
+        return _Served(served.workload._replace(memory_fraction=again.memory_fraction), wide)
 
     needed = workload.requests_per_replica(layout.data)
     if workload.rules.samples_at_start and (workload.most_requests or 0) > needed:
-        yield "fewer_sequences", to(most_requests=needed)
+        text = f"reserving room for {needed} requests at a time only (max_num_seqs)"
+        yield to("FEWER_SEQUENCES", text, most_requests=needed)
     if workload.rules.name is not None and workload.batched_tokens > _SMALL_BATCH:
-        yield "smaller_batches", to(batched_tokens=_SMALL_BATCH)
+        text = f"at most {_SMALL_BATCH} tokens in an iteration (max_batched_tokens)"
+        yield to("SMALLER_BATCHES", text, batched_tokens=_SMALL_BATCH)
     if CACHE_FORMATS[workload.cache_format].element_bytes > 1.0:
-        yield "fp8_kv_cache", to(cache_format=NumberFormat.FP8)
+        yield to("FP8_KV_CACHE", "storing the KV cache in FP8", cache_format=NumberFormat.FP8)
     bits = workload.storage.mean_bits
-    for name, packed, width in (
-        ("fp8_weights", PLAIN_FORMATS[NumberFormat.FP8], 8.0),
-        ("int4_weights", NAMED_FORMATS["awq_int4_g128"], 5.0),
+    for code, text, packed, width in (
+        ("FP8_WEIGHTS", "storing the weights in FP8", PLAIN_FORMATS[NumberFormat.FP8], 8.0),
+        (
+            "INT4_WEIGHTS",
+            "storing the weights in 4 bit (AWQ, groups of 128)",
+            NAMED_FORMATS["awq_int4_g128"],
+            5.0,
+        ),
     ):
         if bits > width:
-            yield name, to(weight_format=packed.compute, stored=packed)
-    wider = _wider(profile, layout, cluster)
-    if wider is not None:
-        yield "more_tensor_parallelism", lambda asked, _: (asked, wider)
+            yield to(code, text, weight_format=packed.compute, stored=packed)
+    wide = _wider(model.profile, layout, cluster)
+    if wide is not None:
+        text = f"tensor parallelism of {wide.tensor} and {wide.data} replicas on the same devices"
+        yield _Change("MORE_TENSOR_PARALLELISM", text, wider)
     if workload.concurrency > layout.data:
-        yield "concurrency_1", to(concurrency=1)
+        yield to("CONCURRENCY_1", "one request at a time on each replica", concurrency=1)
 
 
-def _wider(profile: Profile, layout: Parallelism, cluster: Cluster | None) -> Parallelism | None:
+def _wider(profile: Profile, layout: Parallelism, cluster: Cluster) -> Parallelism | None:
     """The widest tensor parallelism that a node and the heads allow, replicas given up for it."""
-    most = cluster.accelerators_per_node if cluster else 1
-    for tensor in range(most, layout.tensor, -1):
+    for tensor in range(cluster.accelerators_per_node, layout.tensor, -1):
         devices = layout.tensor * layout.data
         divides = devices % tensor == 0 and (devices // tensor) % layout.expert == 0
         if divides and all(work.query_heads % tensor == 0 for work in profile.attention):

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from service.estimates.data_pipeline import DataTime, data_time
+from service.estimates.reliability import Interruptions, interruptions
 from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
 from service.planning.errors import PlanningError
@@ -25,11 +27,13 @@ from service.planning.workload import (
     TrainingWorkload,
 )
 from service.questions.catalog import Catalog
-from service.questions.estimates import ThroughputQuestion
+from service.questions.estimates import RunQuestion
 from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
 from service.questions.notes import Notes
 from service.questions.references import AssumedEfficiency
 from service.questions.resolve import Resolved, resolve
+from service.questions.resolve.operation import data_pipeline
+from service.questions.workloads import TrainingWorkloadInput
 
 
 class Run(NamedTuple):
@@ -45,9 +49,15 @@ class Run(NamedTuple):
     tokens: Quantity | None = None
     """Tokens trained on, or generated, over the whole run."""
     total_flops: float | None = None
+    working: TrainingTime | None = None
+    """``training`` without waiting for data."""
+    data: DataTime | None = None
+    """What the devices wait for data; ``training`` counts it."""
+    interruptions: Interruptions = Interruptions()
+    """Checkpoints and failures; ``duration_seconds`` counts them."""
 
 
-def plan_run(question: ThroughputQuestion, catalog: Catalog) -> Run:
+def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
     """Resolve a question and compute its rates."""
     notes = Notes()
     cluster = resolve_cluster(question.cluster, catalog, notes)
@@ -57,7 +67,9 @@ def plan_run(question: ThroughputQuestion, catalog: Catalog) -> Run:
     run = Run(resolved, cluster, notes, peak)
     if isinstance(resolved.workload, TrainingWorkload):
         is_assumed = isinstance(question.efficiency, AssumedEfficiency)
-        return _trained(run, resolved.workload, efficiency, catalog, is_assumed=is_assumed)
+        trained = _trained(run, resolved.workload, efficiency, catalog, is_assumed=is_assumed)
+        assert isinstance(question.workload, TrainingWorkloadInput)  # noqa: S101
+        return _operated(trained, question.workload, resolved.workload, catalog)
     if resolved.workload.draft is not None:
         detail = "the draft model takes memory here; what it saves or costs in time is not modelled"
         notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
@@ -112,6 +124,48 @@ def _trained(
         tokens=tokens,
         duration_seconds=tokens and scaled(time.seconds_per_token, tokens.value),
         total_flops=tokens and tokens.value * flops.hardware,
+    )
+
+
+def _operated(run: Run, given: TrainingWorkloadInput, workload: TrainingWorkload, catalog: Catalog) -> Run:
+    """The run with what it waits for data, saves and loses to failures."""
+    run = _fed(run, given, workload)
+    step = None
+    if run.training and run.resolved.batch_known:
+        step = scaled(run.training.seconds_per_token, step_tokens(run.resolved, workload))
+    found = interruptions(
+        given,
+        run.resolved.model.profile,
+        workload,
+        run.cluster,
+        step=step,
+        productive=run.duration_seconds,
+        curves=catalog.curves,
+        notes=run.notes,
+    )
+    return run._replace(interruptions=found, duration_seconds=found.duration)
+
+
+def _fed(run: Run, given: TrainingWorkloadInput, workload: TrainingWorkload) -> Run:
+    pipeline = data_pipeline(given, run.notes)
+    if pipeline is None or run.training is None:
+        return run
+    if not run.resolved.batch_known:
+        detail = "the sequences of a step do not follow from the question"
+        run.notes.gap("/data_pipeline", "BATCH_REQUIRED", detail)
+        return run
+    tokens = step_tokens(run.resolved, workload)
+    computing = scaled(run.training.seconds_per_token, tokens)
+    data = data_time(pipeline, computing, workload, run.resolved.layout, run.cluster)
+    time = run.training.slowed_to(
+        scaled(data.step, 1.0 / tokens),
+        peak_flops_per_second=run.peak_flops_per_second * run.cluster.accelerator_count,
+    )
+    return run._replace(
+        training=time,
+        working=run.training,
+        data=data,
+        duration_seconds=run.tokens and scaled(time.seconds_per_token, run.tokens.value),
     )
 
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from service.estimates.run import Run, plan_run, step_tokens
+from service.estimates.training_parts import add_data, add_training_parts
 from service.planning.inference import ServingTime
 from service.planning.operators import Bound, Phase
 from service.planning.precision import NumberFormat
@@ -29,6 +30,7 @@ def estimate_throughput(question: ThroughputQuestion, catalog: Catalog) -> Throu
     }
     if run.total_flops is not None:
         answer["total_flops"] = run.total_flops
+    add_training_parts(answer, question, run, catalog)
     workload = run.resolved.workload
     if run.training and isinstance(workload, TrainingWorkload):
         _add_training(answer, run, run.training, workload)
@@ -58,7 +60,8 @@ def _add_training(answer: ThroughputAnswer, run: Run, time: TrainingTime, worklo
     tokens = step_tokens(run.resolved, workload)
     step = scaled(time.seconds_per_token, tokens)
     answer["step_seconds"] = quantity(step)
-    answer["breakdown"] = [_phase(phase) for phase in time.phases(tokens)]
+    answer["breakdown"] = [_phase(phase) for phase in (run.working or time).phases(tokens)]
+    add_data(answer, run.data)
 
 
 def _add_serving(answer: ThroughputAnswer, run: Run, time: ServingTime, workload: InferenceWorkload) -> None:

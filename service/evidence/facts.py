@@ -21,9 +21,9 @@ def setting(row: Row, name: str) -> float | None:
 
 
 def device_bytes(row: Row) -> int | None:
-    """What the log says that the device has."""
+    """What the log says that the device has: engines print decimals, a whole number is the device's label."""
     printed = setting(row, "total_gpu_memory")
-    return round(printed * GIBIBYTE_BYTES) if printed else None
+    return None if printed is None or printed.is_integer() else round(printed * GIBIBYTE_BYTES)
 
 
 _LABEL = re.compile(r"(?<![\d.])(\d+)gb(?![a-z])")
@@ -155,14 +155,34 @@ _BEFORE_HYBRID_CACHES = "0.9"
 """The last version of vLLM that charges windowed layers at full length."""
 
 
-def engine_versions(row: Row) -> list[str]:
+_ONLY_V0 = frozenset({"non_torch_memory_per_gpu", "activation_peak_per_gpu"})
+"""Figures that the first engine of vLLM logs, and the second not before 0.9."""
+
+
+def engine_versions(row: Row, run: Mapping[str, Row] | None = None) -> list[str]:
     """Versions that the source states, or that its notes give away; a slash between two leaves both open."""
     text = row.text.get("engine_version", "").strip()
+    if re.fullmatch(r"0\.8\.\w+", text) and engine(row) == "vllm" and _ONLY_V0 & (run or {}).keys():
+        return [f"{text} V0"]
     if re.fullmatch(r"[\d.]+(/[\d.]+)+", text):
         return text.split("/")
+    changed = re.fullmatch(r"(\d+\.\d+)\.(\d+)\+PR", text)
+    if changed:
+        # A change under review is in the version that comes next.
+        return [f"{changed[1]}.{int(changed[2]) + 1}"]
     if not text and engine(row) == "vllm" and says(row, "at full length"):
         return [_BEFORE_HYBRID_CACHES]
     return [text] if text else []
+
+
+_ALLOCATED = ("Qwen3 speed benchmark",)
+"""Sources whose figures are no peaks: of 16-bit, FP8 and GPTQ weights they are weights, cache and 33 to
+48 MiB at every length."""
+
+
+def leaves_passing_out(row: Row) -> bool:
+    """Whether the source counts what stays allocated, without what a prompt takes while it passes."""
+    return row.source.startswith(_ALLOCATED)
 
 
 _LORA_RANK = re.compile(r"\br=(\d+)")

@@ -319,6 +319,9 @@ def _ratios(scored: Sequence[Scored]) -> dict[tuple[str, str], _Ratios]:
         if one.figure is None or metric.unit == "bool" or not one.basis:
             continue
         measured, estimated = one.row.value, one.figure.value
+        if one.ways:
+            # What a row leaves open has its own room in the interval: the spread is what lies outside of it.
+            estimated = min(max(measured, one.ways[0]), one.ways[1])
         if metric.signed:
             found = measured - estimated
         elif measured > 0.0 < estimated:

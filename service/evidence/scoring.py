@@ -65,6 +65,8 @@ class Scored:
     """The probability of fitting that the answer gives."""
     software: str = ""
     """The framework or engine that the question names."""
+    ways: tuple[float, float] | None = None
+    """Least and most value over the likely ways to ask, of a figure without an interval of its own."""
 
     @property
     def is_eligible(self) -> bool:
@@ -113,7 +115,7 @@ def ask(rows: Sequence[Row], catalog: Catalog) -> list[Asked]:
     for row in rows:
         run = runs[row.run_id]
         try:
-            shapes = tuple(_shape(question, METRICS[row.metric]) for question in questions(row, catalog))
+            shapes = tuple(_shape(question, METRICS[row.metric]) for question in questions(row, catalog, run))
             asked.append(Asked(row, run, shapes))
         except Skipped as skipped:
             asked.append(Asked(row, run, (), skipped.reason, skipped.detail))
@@ -213,6 +215,7 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
     figures = [one.figure for one in estimates]
     figure = _chance(figures) if metric.unit == "bool" else envelope(figures)
     basis = _basis(answer)
+    ways = (figure.low, figure.high) if metric.plain else None
     if metric.plain:
         figure = _widened(figure, metric, catalog.curves.residuals.get((row.metric, basis)))
     return Scored(
@@ -222,6 +225,7 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
         basis=basis,
         chance=answer.get("fit_probability"),
         software=software_of(asked.shapes[0].workload),
+        ways=ways,
     )
 
 

@@ -1,14 +1,25 @@
 """Measured rows beside the estimates, and the shipped reference set as planning reads it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from service.planning.calibration import (
+    Calibration,
+    MachineFacts,
+    OperatorCalibration,
+    OperatorQuantity,
+    StepCalibration,
+    StepQuantity,
+)
+from service.planning.calibration.links import LinkCalibration, LinkCurves, LinkShare
 from service.planning.curves import ReferenceCurves, Share, TrainingMemoryCurves
 from service.planning.engines import EngineName
+from service.planning.frameworks import Framework
+from service.planning.links import LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Spread
 
@@ -19,6 +30,28 @@ def _share(entry: dict[str, Any]) -> Share:
 
 def _figure(entry: dict[str, Any]) -> Any:  # noqa: ANN401
     return _share(entry) if "value" in entry else Spread(**entry)
+
+
+def _links(document: Mapping[str, Any]) -> LinkCurves:
+    rates, hops = document["rate"], document["hop_seconds"]
+
+    def at(share: str, seconds: str) -> LinkCalibration:
+        generations = {name: entry[share] for name, entry in document["in_network"].items()}
+        return LinkCalibration(
+            launch_seconds=document["launch_seconds"][seconds],
+            chunk_seconds=document["chunk_seconds"][seconds],
+            links={LinkKind(kind): LinkShare(rates[kind][share], hops[kind][seconds]) for kind in rates},
+            in_network_pooled=generations.pop("pooled"),
+            in_network=generations,
+        )
+
+    return LinkCurves(
+        slow=at("low", "high"),
+        value=at("value", "value"),
+        fast=at("high", "low"),
+        sources={LinkKind(kind): entry["source"] for kind, entry in rates.items()},
+        measured=frozenset(LinkKind(kind) for kind, entry in rates.items() if entry["runs"]),
+    )
 
 
 @cache
@@ -55,6 +88,7 @@ def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         EngineName(engine): {name: _share(entry) for name, entry in quantities.items()}
         for engine, quantities in document.pop("serving_memory").items()
     }
+    calibration = _calibration(document.pop("calibration"), document.pop("links"))
     single: dict[str, Any] = {name: _figure(entry) for name, entry in document.items()}
     return ReferenceCurves(
         training=training,
@@ -62,5 +96,43 @@ def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         training_memory=TrainingMemoryCurves(**memory),
         serving_generations=measured,
         serving_memory=engines,
+        calibration=calibration,
         **single,
     )
+
+
+def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calibration:
+    return Calibration(
+        operators=operator_calibration(document["operators"]),
+        links=_links(links),
+        steps=step_calibration(document["steps"]),
+    )
+
+
+def step_calibration(entries: Sequence[Mapping[str, Any]]) -> StepCalibration:
+    """Constants of steps as planning reads them."""
+    constants = {}
+    for entry in entries:
+        framework = entry.get("framework")
+        constants[StepQuantity(entry["quantity"]), Framework(framework) if framework else None] = _share(
+            dict(entry)
+        )
+    return StepCalibration(constants=constants)
+
+
+def operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:
+    """Constants of operators as planning reads them."""
+    constants = {}
+    for entry in document["constants"]:
+        number_format = entry.get("format")
+        key = (
+            OperatorQuantity(entry["quantity"]),
+            entry.get("generation"),
+            NumberFormat(number_format) if number_format else None,
+        )
+        constants[key] = _share(entry)
+    machines = {}
+    for entry in document["machines"]:
+        rows, columns = entry["tile"]
+        machines[entry["name"]] = MachineFacts(entry["multiprocessors"], rows, columns, entry["source"])
+    return OperatorCalibration(constants=constants, machines=machines)

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from service.planning.curves import ReferenceCurves, Share
 from service.planning.errors import PlanningError
+from service.planning.links import Link, LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity, exact
 from service.planning.units import GIBIBYTE_BYTES, GIGABYTE_BYTES
@@ -42,18 +43,33 @@ class Accelerator:
         return None
 
 
+ASSUMED_INTRA_LINK: Final = Link(LinkKind.PCIE, 31.5e9, basis=Basis.ASSUMED)
+ASSUMED_INTER_LINK: Final = Link(LinkKind.ETHERNET, 12.5e9, basis=Basis.ASSUMED)
+"""Where neither question nor catalog say: PCI Express 4, and 100 Gbit/s of Ethernet."""
+
+
 class Cluster(NamedTuple):
-    """Equal accelerators in equal nodes; ``host_power_watts`` of a node beside them, if it is given."""
+    """Equal accelerators in equal nodes; ``host_power_watts`` of a node beside them, if it is given.
+
+    ``intra_node_link`` joins the devices of a domain, ``inter_node_link`` the domains.
+    """
 
     accelerator: Accelerator
     accelerator_count: int
     accelerators_per_node: int
     host_power_watts: Quantity | None
+    intra_node_link: Link = ASSUMED_INTRA_LINK
+    inter_node_link: Link = ASSUMED_INTER_LINK
 
     @property
     def node_count(self) -> int:
         """Nodes, the last of which may be partly filled."""
         return math.ceil(self.accelerator_count / self.accelerators_per_node)
+
+    @property
+    def domain(self) -> int:
+        """Devices that the faster link joins: those of a node, or of several behind the same switches."""
+        return min(self.accelerator_count, max(self.accelerators_per_node, self.intra_node_link.joined))
 
 
 def memory_capacity(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from service.planning.calibration import Calibration, LinkCurves, Share
 from service.planning.engines import EngineBuffers, EngineName
 from service.planning.overhead import DeviceOverhead
 from service.planning.precision import NumberFormat
@@ -15,22 +16,7 @@ from service.planning.quantity import Basis, Quantity, Spread
 
 _OLDER = "older_"
 
-
-class Share(NamedTuple):
-    """An achieved share: 10th percentile, median and 90th percentile of ``runs`` measured runs.
-
-    Or the extremes and the middle of several fits, as its source says.
-    """
-
-    low: float
-    value: float
-    high: float
-    runs: int
-    source: str
-
-    def quantity(self, basis: Basis) -> Quantity:
-        """As a quantity with the given basis."""
-        return Quantity(self.value, self.low, self.high, basis)
+__all__ = ["Efficiency", "ReferenceCurves", "Share", "TrainingMemoryCurves", "assumed_efficiency"]
 
 
 class TrainingMemoryCurves(NamedTuple):
@@ -84,7 +70,8 @@ class ReferenceCurves:
     the spread over generations and formats, for one without measurements. The serving figures are
     fitted over ``serving_generations``; ``layer_seconds`` is launch and synchronisation of one layer of
     one iteration, ``collective_seconds`` what tensor parallelism adds to it. ``training_memory`` is what a
-    device holds beside tensors. ``serving_memory`` gives, by engine, each quantity of
+    device holds beside tensors. ``device_mtbf_hours`` counts a device with its share of node and network.
+    ``serving_memory`` gives, by engine, each quantity of
     :class:`EngineBuffers`.
     """
 
@@ -95,6 +82,9 @@ class ReferenceCurves:
     serving_bandwidth: Share
     serving_layer_seconds: Share
     serving_collective_seconds: Share
+    device_mtbf_hours: Share
+    restart_seconds: Share
+    silent_corruptions_per_device_hour: Share
     accelerator_power: Spread
     host_power: Share
     host_power_pooled: Share
@@ -103,9 +93,16 @@ class ReferenceCurves:
     inference_memory: Spread
     serving_memory: Mapping[EngineName, Mapping[str, Share]]
     inference_latency: Spread
+    calibration: Calibration
+    """Constants of operators, links and steps."""
     residuals: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
     """By kind of answer, with the software behind a slash where it is its own, and level of evidence: what
     was measured over what was estimated."""
+
+    @property
+    def links(self) -> LinkCurves:
+        """What collectives achieve."""
+        return self.calibration.links
 
     def training_efficiency(self, generation: str, compute: NumberFormat, recomputation: str) -> Efficiency:
         """Hardware FLOPs utilization of the nearest measured training runs."""

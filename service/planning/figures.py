@@ -4,6 +4,7 @@ Planning's arithmetic is written once: a formula that takes a float takes an arr
 for each layout, as long as it decides nothing by an ``if`` on a number.
 """
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias, cast
 
@@ -35,8 +36,52 @@ def rounded_up(figure: Figure) -> float:
     return float(-(-figure // 1))
 
 
+def whole(figure: Figure) -> float:
+    """The greatest whole number that is not above ``figure``."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.floor(figure))
+    return float(figure // 1)
+
+
+def square_root(figure: Figure) -> float:
+    """The square root, entry by entry."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.sqrt(figure))
+    return math.sqrt(figure)
+
+
+def exponential_growth(exponent: Figure) -> float:
+    """E to the power of ``exponent``, less 1, exact for small exponents.
+
+    Raises :class:`OverflowError` for a number beyond the range of floats; an array has infinity there.
+    """
+    if isinstance(exponent, np.ndarray):
+        with np.errstate(over="ignore"):
+            return cast("float", np.expm1(exponent))
+    return math.expm1(exponent)
+
+
 def row(table: Sequence[Sequence[float]], index: int) -> Sequence[float]:
     """Row ``index`` of a table, or for an array of indices the columns of those rows."""
     if isinstance(index, np.ndarray):
         return cast("Sequence[float]", np.asarray(table, dtype=np.float64)[index].T)
     return table[index]
+
+
+def natural_log(figure: Figure) -> float:
+    """The natural logarithm."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.log(figure))
+    return math.log(figure)
+
+
+def doublings(count: Figure) -> float:
+    """The least number of doublings that reach ``count`` from 1."""
+    if isinstance(count, np.ndarray):
+        return cast("float", np.ceil(np.log2(count)))
+    return float(math.ceil(math.log2(count)))
+
+
+def power_of_two(exponent: Figure) -> float:
+    """2 to a whole power."""
+    return cast("float", 2.0**exponent)

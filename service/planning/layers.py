@@ -401,7 +401,7 @@ class MixtureOfExperts:
             for tensor in shared.tensors():
                 yield tensor._replace(name=f"shared_{tensor.name}")
         if self.shared_gate:
-            yield matrix("shared_gate", self.hidden_size, 1)
+            yield matrix("shared_router", self.hidden_size, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

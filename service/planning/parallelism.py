@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.planning.errors import PlanningError
-from service.planning.figures import smaller
+from service.planning.figures import larger, smaller, whole
 
 
 class Sharding(StrEnum):
@@ -112,6 +112,77 @@ class Parallelism(NamedTuple):
         if self.pipeline_schedule is PipelineSchedule.ZERO_BUBBLE:
             waiting /= 3.0
         return waiting / (micro_batches * self.virtual_stages + waiting)
+
+
+class Group(NamedTuple):
+    """Devices that exchange with one another, and how many of them share a domain."""
+
+    devices: float
+    per_domain: float
+
+
+class Placement(NamedTuple):
+    """The groups that a device belongs to.
+
+    ``replicas`` hold the same shard of the weights, ``expert_replicas`` the same experts; ``shards`` spread
+    one copy of the training state (all replicas but under hybrid sharding), ``shard_replicas`` hold the same
+    part of it; ``expert_`` are those of experts.
+    ``ends`` are the first and the last pipeline stage.
+    """
+
+    tensor: Group
+    context: Group
+    expert: Group
+    replicas: Group
+    expert_replicas: Group
+    shards: Group
+    shard_replicas: Group
+    expert_shards: Group
+    expert_shard_replicas: Group
+    pipeline: Group
+    ends: Group
+
+
+def _group(devices: float, stride: float, per_domain: float) -> Group:
+    """A group of devices ``stride`` apart: those of them that fall into a domain."""
+    return Group(1.0 * devices, larger(1.0, smaller(1.0 * devices, whole(per_domain / stride))))
+
+
+def placement(layout: Parallelism, per_domain: float) -> Placement:
+    """Where the groups of a layout lie, on domains of ``per_domain`` devices.
+
+    Ranks are numbered as in Megatron-Core: tensor innermost, then context, data, and pipeline
+    outermost; experts take theirs from context and data, innermost first (order tp-cp-ep-dp-pp of its
+    rank generators, of which the experts' one has no context).
+    """
+    tensor, replicas = 1.0 * layout.tensor, 1.0 * layout.replicas
+    stage = tensor * replicas
+    experts = smaller(layout.expert, replicas)
+    shards = smaller(layout.sharding_group_size or replicas, replicas)
+    spread = smaller(shards, replicas / experts)
+
+    def group(devices: float, stride: float) -> Group:
+        return _group(devices, stride, per_domain)
+
+    return Placement(
+        tensor=group(tensor, 1.0),
+        context=group(layout.context, tensor),
+        expert=group(experts, tensor),
+        replicas=group(replicas, tensor),
+        expert_replicas=group(replicas / experts, tensor * experts),
+        shards=group(shards, tensor),
+        shard_replicas=group(replicas / shards, tensor * shards),
+        expert_shards=group(spread, tensor * experts),
+        expert_shard_replicas=group(replicas / (experts * spread), tensor * experts * spread),
+        pipeline=_pair(layout.pipeline, stage, per_domain),
+        ends=_pair(layout.pipeline, stage * (layout.pipeline - 1.0), per_domain),
+    )
+
+
+def _pair(stages: float, distance: float, per_domain: float) -> Group:
+    """Two devices ``distance`` apart; one where there is one stage."""
+    devices = smaller(1.0 * stages, 2.0)
+    return Group(devices, smaller(devices, 1.0 + (distance < per_domain)))
 
 
 def check(layout: Parallelism, *, device_count: int, pointer: str = "/parallelism") -> None:

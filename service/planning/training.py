@@ -77,6 +77,21 @@ class TrainingTime(NamedTuple):
     bound: Bound
     bubble_share: float
 
+    def slowed_to(self, seconds_per_token: Quantity, *, peak_flops_per_second: float) -> "TrainingTime":
+        """The same work in a longer time, on devices whose rates add up to ``peak_flops_per_second``."""
+
+        def utilization(flops: float) -> Quantity:
+            return combine(
+                lambda s: utilization_of(flops / s, peak_flops_per_second=peak_flops_per_second),
+                seconds_per_token,
+            )
+
+        return self._replace(
+            seconds_per_token=seconds_per_token,
+            model_flops_utilization=utilization(self.flops.model),
+            hardware_flops_utilization=utilization(self.flops.hardware),
+        )
+
     def phases(self, tokens: float) -> Iterator[Phase]:
         """Forward, backward and recomputation of a step in proportion to their FLOPs, and the bubble."""
         working = (1.0 - self.bubble_share) / self.flops.hardware

@@ -3,6 +3,7 @@
 from typing import Final
 
 GIGABYTE_BYTES: Final = 1e9
+MEBIBYTE_BYTES: Final = 2.0**20
 GIBIBYTE_BYTES: Final = 2.0**30
 BITS_PER_BYTE: Final = 8
 HOUR_SECONDS: Final = 3600.0

@@ -198,6 +198,10 @@ class InferenceWorkload(NamedTuple):
     most_buffers: EngineBuffers = EngineBuffers()
     """Ends of the interval of ``buffers``."""
     cuda_graphs: bool = True
+    graph_requests: int = 0
+    """Requests that captured graphs hold a buffer of FP32 logits for."""
+    position_tokens: int = 0
+    """Positions that the model knows, where the engine holds tables of them."""
     draft: Draft | None = None
     adapters: Adapters | None = None
     reserved_tokens: int = 0

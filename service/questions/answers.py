@@ -15,6 +15,7 @@ from service.questions.base import (
     MoneyQuantity,
     QuantityAnswer,
 )
+from service.questions.run_answers import TrainingParts
 
 
 class ParallelismAnswer(TypedDict):
@@ -174,18 +175,18 @@ class MemoryAnswer(Answer):
 class PhaseAnswer(TypedDict):
     """A part of the time and the limit that sets it."""
 
-    phase: Literal["forward", "backward", "recomputation", "bubble", "prefill", "decode"]
+    phase: Literal["forward", "backward", "recomputation", "bubble", "data", "prefill", "decode"]
     """Part of a step or of a request."""
     seconds: QuantityAnswer
     """Time that it takes."""
-    bound: Literal["compute", "memory"]
+    bound: Literal["compute", "memory", "data"]
     """The limit that sets the time."""
 
 
 class Bottleneck(TypedDict):
     """What limits the speed. `axis` is that of data, algorithm and machine."""
 
-    bound: Literal["compute", "memory"]
+    bound: Literal["compute", "memory", "data"]
     """The limit that sets most of the time."""
     axis: Literal["algorithm", "machine", "data"]
     """Where to look for a remedy."""
@@ -224,7 +225,7 @@ class Rates(TypedDict):
     """Requests completed by the whole cluster."""
 
 
-class ThroughputAnswer(Answer, Rates):
+class ThroughputAnswer(Answer, Rates, TrainingParts):
     """How fast will it go?"""
 
     breakdown: list[PhaseAnswer]

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from service.planning.cluster import Accelerator
 from service.planning.curves import ReferenceCurves
+from service.planning.links import Link
 from service.planning.profile import Profile, profile_of
 from service.questions.architectures import Architecture, to_planning
 from service.questions.base import Source
@@ -33,12 +34,17 @@ class KnownAccelerator:
 
     accelerator: Accelerator
     source: Source
+    intra_node_link_id: str | None = None
+    inter_node_link_id: str | None = None
+    network_interfaces_per_device: float = 1.0
+    pcie_generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KnownLink:
     """A link."""
 
+    link: Link
     source: Source
 
 

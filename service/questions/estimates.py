@@ -4,11 +4,14 @@ from typing import Annotated
 
 from pydantic import MISSING, Field
 
+from service.planning.scaling import TIME_LIMIT_SECONDS
 from service.questions.base import (
     CatalogName,
+    Degree,
     Input,
     MoneyInput,
     NotNegative,
+    Positive,
     Text,
 )
 from service.questions.references import (
@@ -79,8 +82,18 @@ class MemoryQuestion(Input):
     """Left out, a sensible layout is chosen and stated."""
 
 
-class ThroughputQuestion(Input):
-    """How fast will it go?"""
+class ScalingInput(Input):
+    """Asks for the same run on other numbers of accelerators. An empty object chooses them."""
+
+    accelerator_counts: Annotated[list[Degree], Field(min_length=1, max_length=16)] | MISSING = MISSING
+    """Numbers of accelerators; defaults to doublings of the smallest that the layout leaves, up to four times
+    that of the cluster."""
+    time_limit_seconds: Positive = TIME_LIMIT_SECONDS
+    """Longest run that is put up with before it is spread over more accelerators; two weeks when left out."""
+
+
+class RunQuestion(Input):
+    """What runs on what."""
 
     model: ModelReference
     """What runs."""
@@ -94,7 +107,14 @@ class ThroughputQuestion(Input):
     """From measured runs when left out."""
 
 
-class CostQuestion(ThroughputQuestion):
+class ThroughputQuestion(RunQuestion):
+    """How fast will it go?"""
+
+    scaling: ScalingInput | MISSING = MISSING
+    """Left out, only the run that is asked for is answered."""
+
+
+class CostQuestion(RunQuestion):
     """What will it cost?"""
 
     rental: Rental | MISSING = MISSING

@@ -1,21 +1,28 @@
 """Clusters, rates and efficiencies: the machine side of a question as planning values."""
 
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
 from pydantic import MISSING
 
-from service.planning.cluster import Accelerator, Cluster
+from service.planning.cluster import ASSUMED_INTER_LINK, ASSUMED_INTRA_LINK, Accelerator, Cluster
 from service.planning.curves import Efficiency, assumed_efficiency
 from service.planning.errors import PlanningError
+from service.planning.links import Link, LinkKind
 from service.planning.precision import COMPUTE_FORMATS, NumberFormat
-from service.planning.quantity import assumed
+from service.planning.quantity import Basis, assumed
 from service.planning.workload import InferenceWorkload, TrainingWorkload
-from service.questions.catalog import Catalog
+from service.questions.base import Source
+from service.questions.catalog import Catalog, KnownAccelerator, KnownLink
 from service.questions.notes import Notes, lookup
 from service.questions.references import (
     AcceleratorReference,
     AssumedEfficiency,
     CatalogAccelerator,
+    CatalogLink,
     ClusterInput,
     EfficiencyInput,
+    LinkReference,
 )
 
 ACCELERATORS_PER_NODE = 8
@@ -40,28 +47,116 @@ def _accelerator(reference: AcceleratorReference, catalog: Catalog, notes: Notes
     )
 
 
-def resolve_cluster(given: ClusterInput, catalog: Catalog, notes: Notes) -> Cluster:
-    """The cluster with the catalog's figures and defaults."""
+class _Links(NamedTuple):
+    """The two links of a cluster, each with the row that it comes from."""
+
+    intra: Link
+    inter: Link
+    sources: Mapping[str, Source]
+
+
+def _given_link(reference: LinkReference, catalog: Catalog, pointer: str) -> tuple[Link, Source | None]:
+    if isinstance(reference, CatalogLink):
+        known = lookup(catalog.links, reference.id, f"{pointer}/id")
+        return known.link, known.source
+    given = reference.specification
+    latency, joined = given.latency_seconds, given.joined_count
+    link = Link(
+        given.kind,
+        given.bandwidth_bytes_per_second,
+        None if latency is MISSING else latency,
+        joined=1 if joined is MISSING else joined,
+        in_network=given.in_network_reduction,
+    )
+    return link, None
+
+
+def _own_links(known: KnownAccelerator, catalog: Catalog, per_node: int) -> Iterator[KnownLink]:
+    """Links that join all devices of a node: the accelerator's own, else PCI Express."""
+    names = (known.intra_node_link_id, f"pcie-{known.pcie_generation}-x16")
+    for link in (catalog.links.get(name) for name in names if name):
+        if link and link.link.kind is not LinkKind.C2C and not 1 < link.link.joined < per_node:
+            yield link
+
+
+def _links(given: ClusterInput, catalog: Catalog, per_node: int) -> _Links:
+    """The links that the question names, else those of the catalog, else assumed ones.
+
+    A bridge between some cards of a node is no link of the node, nor is that of a superchip to its processor.
+    """
+    reference = given.accelerator
+    known = catalog.accelerators[reference.id] if isinstance(reference, CatalogAccelerator) else None
+    intra, inter, interfaces = ASSUMED_INTRA_LINK, ASSUMED_INTER_LINK, 1.0
+    sources: dict[str, Source | None] = {}
+    if given.intra_node_link is not MISSING:
+        pointer = "/cluster/intra_node_link"
+        intra, sources[pointer] = _given_link(given.intra_node_link, catalog, pointer)
+    elif known and (own := next(_own_links(known, catalog, per_node), None)):
+        intra, sources["/cluster/intra_node_link"] = own.link, own.source
+    if given.inter_node_link is not MISSING:
+        pointer = "/cluster/inter_node_link"
+        inter, sources[pointer] = _given_link(given.inter_node_link, catalog, pointer)
+    elif known and (network := catalog.links.get(known.inter_node_link_id or "")):
+        inter, sources["/cluster/inter_node_link"] = network.link, network.source
+        interfaces = known.network_interfaces_per_device
+    else:
+        interfaces = 1.0 / per_node
+    if given.network_interfaces_per_node is not MISSING:
+        interfaces = given.network_interfaces_per_node / per_node
+    inter = inter._replace(bytes_per_second=inter.bytes_per_second * interfaces)
+    return _Links(intra, inter, {at: source for at, source in sources.items() if source})
+
+
+def resolve_cluster(
+    given: ClusterInput, catalog: Catalog, notes: Notes, *, communicates: bool = False
+) -> Cluster:
+    """The cluster with the catalog's figures and defaults.
+
+    ``communicates`` says that the time of its links enters the answer, which then names where they come from.
+    """
     accelerator = _accelerator(given.accelerator, catalog, notes)
     server = accelerator.server
     per_node = given.accelerators_per_node
     if per_node is MISSING:
         per_node = server.accelerator_count if server else ACCELERATORS_PER_NODE
     per_node = min(per_node, given.accelerator_count)
-    for name, link in (
-        ("intra_node_link", given.intra_node_link),
-        ("inter_node_link", given.inter_node_link),
-    ):
-        if link is not MISSING:
-            lookup(catalog.links, link.id, f"/cluster/{name}/id")
-            notes.warn("NOT_USED", f"/cluster/{name}", "links do not enter this estimate yet")
+    links = _links(given, catalog, per_node)
     host_watts = given.host_power_watts
-    return Cluster(
+    cluster = Cluster(
         accelerator,
         given.accelerator_count,
         per_node,
         None if host_watts is MISSING else assumed(host_watts),
+        links.intra,
+        links.inter,
     )
+    if communicates:
+        _note_links(cluster, links, notes)
+    else:
+        _note_unused_links(given, notes)
+    return cluster
+
+
+def _note_links(cluster: Cluster, links: _Links, notes: Notes) -> None:
+    used = {
+        "/cluster/intra_node_link": cluster.domain > 1,
+        "/cluster/inter_node_link": cluster.domain < cluster.accelerator_count,
+    }
+    details = {
+        "/cluster/intra_node_link": "no link between the accelerators is known: PCI Express 4 is assumed",
+        "/cluster/inter_node_link": "no link between nodes is known: 100 Gbit/s a node is assumed",
+    }
+    for pointer, link in zip(used, (links.intra, links.inter), strict=True):
+        if used[pointer] and pointer in links.sources:
+            notes.cite(links.sources[pointer], pointer)
+        elif used[pointer] and link.basis is Basis.ASSUMED:
+            notes.warn("LINK_ASSUMED", pointer, details[pointer])
+
+
+def _note_unused_links(given: ClusterInput, notes: Notes) -> None:
+    for name in ("intra_node_link", "inter_node_link", "network_interfaces_per_node"):
+        if getattr(given, name) is not MISSING:
+            notes.warn("NOT_USED", f"/cluster/{name}", "links do not enter this estimate")
 
 
 def usable_bytes(cluster: Cluster | None, workload: TrainingWorkload | InferenceWorkload) -> float | None:

@@ -4,10 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import MISSING, Field, JsonValue
 
+from service.planning.links import LinkKind
 from service.planning.parallelism import PipelineSchedule, Sharding
 from service.planning.precision import NumberFormat
 from service.questions.architectures import Architecture
-from service.questions.base import CatalogName, Count, Degree, Input, Positive, Share, Text
+from service.questions.base import CatalogName, Count, Degree, Input, NotNegative, Positive, Share, Text
 
 
 class CatalogModel(Input):
@@ -92,6 +93,32 @@ class CatalogLink(Input):
     id: CatalogName
 
 
+class LinkSpecification(Input):
+    """A link that is not in the catalog."""
+
+    kind: LinkKind
+    """Technology: what software achieves on it."""
+    bandwidth_bytes_per_second: Positive
+    """One direction, for each device."""
+    latency_seconds: NotNegative | MISSING = MISSING
+    """One way; defaults to what such links are known to have."""
+    joined_count: Degree | MISSING = MISSING
+    """Accelerators that it joins; defaults to those of a node."""
+    in_network_reduction: bool = False
+    """Whether its switches reduce what passes through them."""
+
+
+class SpecifiedLink(Input):
+    """A link by its figures."""
+
+    source: Literal["specification"]
+    specification: LinkSpecification
+    """Its figures."""
+
+
+LinkReference = Annotated[CatalogLink | SpecifiedLink, Field(discriminator="source")]
+
+
 class ClusterInput(Input):
     """Equal accelerators in equal nodes."""
 
@@ -101,10 +128,13 @@ class ClusterInput(Input):
     """Devices of the whole cluster."""
     accelerators_per_node: Degree | MISSING = MISSING
     """Defaults to the vendor's reference server, else 8."""
-    intra_node_link: CatalogLink | MISSING = MISSING
-    """Defaults to the accelerator's own link in the catalog."""
-    inter_node_link: CatalogLink | MISSING = MISSING
-    """Defaults to the catalog's."""
+    intra_node_link: LinkReference | MISSING = MISSING
+    """Between the devices of a node; defaults to the accelerator's own link in the catalog."""
+    inter_node_link: LinkReference | MISSING = MISSING
+    """Between nodes; defaults to that of the accelerator's reference system in the catalog."""
+    network_interfaces_per_node: Degree | MISSING = MISSING
+    """Interfaces to other nodes that the devices of a node share; defaults to the reference system's, else to
+    one a device."""
     host_power_watts: Positive | MISSING = MISSING
     """Power of a node beside its accelerators; defaults to a share of the reference server's."""
 

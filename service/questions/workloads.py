@@ -16,7 +16,7 @@ from service.planning.workload import (
     Place,
     Recomputation,
 )
-from service.questions.base import Count, Degree, Input, Positive, Share, Size, Text
+from service.questions.base import Count, Degree, Input, NotNegative, Positive, Share, Size, Text
 from service.questions.references import ModelReference
 
 _INT64 = {"format": "int64"}
@@ -92,6 +92,75 @@ class OffloadInput(Input):
     """Saved activations but those of two blocks."""
 
 
+class DataPipelineInput(Input):
+    """How samples reach the devices. A stage that too little is given for is left out, and a gap says so."""
+
+    storage_bandwidth_bytes_per_second: Positive | MISSING = MISSING
+    """What the storage delivers to the whole cluster, read in sequence."""
+    node_bandwidth_bytes_per_second: Positive | MISSING = MISSING
+    """What one node reads at most: its network interface, or a drive of its own."""
+    access_factor: Share = 1.0
+    """Share of the bandwidth that the way of reading leaves: 1 in sequence, about 0.1 if shuffled."""
+    stored_bytes_per_sample: Positive | MISSING = MISSING
+    """Bytes of a sequence or sample as it is stored."""
+    preprocessing_seconds_per_sample: Positive | MISSING = MISSING
+    """Time that one worker takes to prepare a sample."""
+    worker_count: Degree = 4
+    """Worker processes of each data-parallel replica."""
+    prefetch: bool = True
+    """Whether batches are prepared while the devices compute; else each step waits for all stages."""
+    prefetch_factor: Degree = 2
+    """Batches that each worker holds ready."""
+    host_to_device_bandwidth_bytes_per_second: Positive | MISSING = MISSING
+    """What the host copies to one device."""
+    device_bytes_per_sample: Positive | MISSING = MISSING
+    """Bytes of a sample as it is copied to the device; defaults to 8 for each token."""
+    dataset_bytes: Positive | MISSING = MISSING
+    """Size of the dataset as it is stored."""
+
+
+class CheckpointingInput(Input):
+    """How often and how the training state is saved."""
+
+    mode: Literal["synchronous", "asynchronous"] = "synchronous"
+    """Whether training waits until the checkpoint is written, or only until it is copied to the host."""
+    interval_seconds: Positive | MISSING = MISSING
+    """Training from one checkpoint to the next. Without it and interval_steps, the time that loses least
+    (Daly 2006), for which reliability must be given."""
+    interval_steps: Count | MISSING = MISSING
+    """The same in optimizer steps."""
+    storage_bandwidth_bytes_per_second: Positive | MISSING = MISSING
+    """What the storage takes from all devices together."""
+    read_bandwidth_bytes_per_second: Positive | MISSING = MISSING
+    """What it delivers to all devices after a failure; defaults to what it takes."""
+    device_to_host_bandwidth_bytes_per_second: Positive | MISSING = MISSING
+    """What one device copies to its host; an asynchronous checkpoint needs it."""
+    sharded: bool = True
+    """Whether every device saves a share of the state; else one of them saves it all."""
+    stall_seconds: Positive | MISSING = MISSING
+    """Time that training stops for a checkpoint, where it was measured."""
+
+
+class ReliabilityInput(Input):
+    """How often devices fail and how long it takes to go on. An empty object takes published figures."""
+
+    device_mtbf_hours: Positive | MISSING = MISSING
+    """Mean time between failures of one device with its share of node and network, in hours; n devices fail n
+    times as often. Defaults to that of published runs."""
+    restart_seconds: NotNegative | MISSING = MISSING
+    """From a failure until training starts to load its checkpoint: detection, replacement, start. Defaults to
+    that of published runs."""
+
+
+class LearningRateInput(Input):
+    """A learning rate that is known to work, for hints at another batch size."""
+
+    base: Positive
+    """The learning rate."""
+    base_batch_size: Count
+    """Sequences per optimizer step that it worked at."""
+
+
 class TrainingWorkloadInput(Input):
     """A training run. One of the three totals sets its length."""
 
@@ -138,6 +207,14 @@ class TrainingWorkloadInput(Input):
     """Whether a moving average of the weights is kept in FP32."""
     offload: OffloadInput = OffloadInput()
     """Nothing when left out."""
+    data_pipeline: DataPipelineInput | MISSING = MISSING
+    """Without it the devices never wait for data."""
+    checkpointing: CheckpointingInput | MISSING = MISSING
+    """Without it no checkpoint is written."""
+    reliability: ReliabilityInput | MISSING = MISSING
+    """Without it nothing fails."""
+    learning_rate: LearningRateInput | MISSING = MISSING
+    """Without it hints scale the rate of one data-parallel replica."""
     total_tokens: Count | MISSING = MISSING
     """Tokens of the whole run."""
     total_steps: Count | MISSING = MISSING

@@ -18,6 +18,7 @@ from service.kit.problems import Unavailable
 from service.kit.subjects import SHIPPED_TENANT
 from service.planning.cluster import Accelerator, Server, memory_capacity
 from service.planning.curves import ReferenceCurves
+from service.planning.links import Link, LinkKind
 from service.planning.precision import NumberFormat
 from service.questions.base import Source
 from service.questions.catalog import (
@@ -102,11 +103,25 @@ def _accelerator(row: Document) -> KnownAccelerator:
         power_limit_watts=row.get("power_limit_watts"),
         server=Server(**server) if server else None,
     )
-    return KnownAccelerator(accelerator, _source("accelerator", row))
+    return KnownAccelerator(
+        accelerator,
+        _source("accelerator", row),
+        intra_node_link_id=row.get("intra_node_link_id"),
+        inter_node_link_id=row.get("inter_node_link_id"),
+        network_interfaces_per_device=row.get("network_interfaces_per_device", 1.0),
+        pcie_generation=row.get("pcie_generation"),
+    )
 
 
 def _link(row: Document) -> KnownLink:
-    return KnownLink(_source("link", row))
+    link = Link(
+        LinkKind(row["kind"]),
+        row["bandwidth_bytes_per_second"],
+        row.get("latency_seconds"),
+        joined=row.get("joined_count", 1),
+        in_network=row.get("in_network_reduction", False),
+    )
+    return KnownLink(link, _source("link", row))
 
 
 def _offer(row: Document) -> KnownOffer:

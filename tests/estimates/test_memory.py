@@ -1,9 +1,10 @@
 """Does it fit? Sums, verdict, limits and advice, each against asking again."""
 
 import math
+import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.planning.engines import EngineName
@@ -47,10 +48,22 @@ inference = st.fixed_dictionaries(
         "engine": st.builds(
             lambda name, version, changes: {"name": name, "version": version, **changes},
             st.sampled_from(["vllm", "TensorRT-LLM", "sglang", "llama.cpp", "transformers", "other"]),
-            st.sampled_from(["0.7.3", "0.11.0", "1.2"]),
+            st.sampled_from(["0.2.5", "0.7.3", "0.11.0", "1.2", "b3266"]),
             st.sampled_from([{}, {"max_num_seqs": 100}, {"max_batched_tokens": 4096, "cuda_graphs": False}]),
         ),
     },
+)
+# Replicas that each lie on one device: what more tensor parallelism is advised for.
+replicated = st.builds(
+    lambda model, device, data, workload: {
+        **question(model, device, 8),
+        "parallelism": {"data": data, "tensor": 8 // data},
+        "workload": workload,
+    },
+    st.sampled_from(["llama-2-7b", "mixtral-8x7b", "qwen3-14b", "qwen3-32b"]),
+    st.sampled_from(["a100-sxm-40gb", "l4", "h100-sxm", "rtx-4090"]),
+    st.sampled_from([8, 4, 2]),
+    inference,
 )
 questions = st.builds(
     lambda model, device, count, workload: {**question(model, device, count), "workload": workload},
@@ -81,7 +94,8 @@ def test_an_answer_agrees_with_itself(asked):
     assert bool(answer["advice"]) <= (not answer["fits"])
 
 
-@given(questions)
+@given(questions | replicated)
+@settings(max_examples=200)
 def test_limits_are_where_it_stops_fitting(asked):
     """The layout as chosen, asked again at each limit and one beyond it."""
     answer = ask(shipped(), "memory", asked)
@@ -99,7 +113,9 @@ def test_limits_are_where_it_stops_fitting(asked):
     if "max_concurrency" in limits:
         most = limits["max_concurrency"]
         engine = asked["workload"].get("engine", {})
-        default = {"vllm": 256, "TensorRT-LLM": 2048}.get(engine.get("name"), math.inf)
+        default = {"vllm": 1024, "TensorRT-LLM": 2048}.get(engine.get("name"), math.inf)
+        if most % layout["data"] == 0 and most // layout["data"] in (256, 1024):
+            default = most // layout["data"]
         assert most == 0 or fits(concurrency=most)
         # An engine with a bound on its requests lets the others wait.
         bound = engine.get("max_num_seqs", default) * layout["data"]
@@ -108,9 +124,22 @@ def test_limits_are_where_it_stops_fitting(asked):
         longest = limits["max_sequence_length"]
         assert longest == 0 or fits(sequence_length=longest)
         assert not fits(sequence_length=longest + 1)
+    if "max_sequence_length" in limits and asked["workload"]["kind"] == "inference":
+        inputs, block = asked["workload"].get("input_tokens", 1024), answer["kv_cache"]["block_tokens"]
+        longest = limits["max_sequence_length"]
+        if longest > inputs:
+            assert fits(output_tokens=longest - inputs)
+            assert not fits(output_tokens=longest - inputs + block)
 
 
-@given(questions)
+def widened(detail):
+    """The layout that advice names in words."""
+    found = re.search(r"tensor parallelism of (\d+) and (\d+) replicas", detail)
+    return {"tensor": int(found[1]), "data": int(found[2])} if found else {}
+
+
+@given(questions | replicated)
+@settings(max_examples=200)
 def test_advice_makes_it_fit(asked):
     answer = ask(shipped(), "memory", asked)
     layout = {name: value for name, value in answer["parallelism"].items() if name != "chosen"}
@@ -119,6 +148,7 @@ def test_advice_makes_it_fit(asked):
         "INT4_WEIGHTS": ({"weight_format": "awq_int4_g128"}, {}),
         "FP8_KV_CACHE": ({"kv_cache_precision": "fp8"}, {}),
         "CONCURRENCY_1": ({"concurrency": 1}, {}),
+        "MORE_TENSOR_PARALLELISM": ({}, {}),
     }
     engine = asked["workload"].get("engine", {})
     if engine:
@@ -127,9 +157,9 @@ def test_advice_makes_it_fit(asked):
         changes["FEWER_SEQUENCES"] = ({"engine": {"max_num_seqs": needed}}, {})
         changes["SMALLER_BATCHES"] = ({"engine": {"max_batched_tokens": 2048}}, {})
     for advice in answer["advice"]:
-        if asked["workload"]["kind"] == "training" or "MORE_TENSOR_PARALLELISM" in advice["code"]:
+        if asked["workload"]["kind"] == "training":
             continue
-        workload, parallelism = {}, {}
+        workload, parallelism = {}, widened(advice["detail"])
         for code in advice["code"].split("_AND_"):
             workload |= changes[code][0]
             if "engine" in workload:
@@ -140,6 +170,8 @@ def test_advice_makes_it_fit(asked):
         if "weight_format" in workload:
             changed.pop("weight_precision", None)
         again = {**asked, "workload": changed, "parallelism": {**layout, **parallelism}}
+        if "MORE_TENSOR_PARALLELISM" in advice["code"]:
+            assert parallelism["tensor"] > layout["tensor"]
         assert ask(shipped(), "memory", again)["fits"], advice["code"]
 
 

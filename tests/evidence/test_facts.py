@@ -79,7 +79,7 @@ def test_labels_of_devices(row, accelerator, label):
     ("version", "notes", "versions"),
     [
         ("0.7/0.8", "", ["0.7", "0.8"]),
-        ("0.2.4+PR", "", ["0.2.4+PR"]),
+        ("0.2.4+PR", "", ["0.2.5"]),
         ("", "all 36 layers at full length", ["0.9"]),
         ("", "", []),
     ],

@@ -199,7 +199,7 @@ class TestStates:
         assert memory.kv_cache == 0
         assert memory.state == 7 * state_bytes(profile, BF16)
         room = memory.fixed_bytes + 12.5 * memory.sequence_state_bytes
-        assert largest_concurrency(memory, room) == 12
+        assert largest_concurrency(memory, served(concurrency=7), room) == 12
 
     def test_a_gated_delta_layer(self):
         """Qwen3-Next: 32 value heads of 128 x 128 beside 16 key heads."""
@@ -324,7 +324,7 @@ class TestEngines:
             )
             memory = inference_memory(published(model), workload, Parallelism())
             assert memory.total_bytes > usable_bytes_of(memory, workload, 0.9 * 79.18 * GIB)
-            assert largest_concurrency(memory, usable_bytes_of(memory, workload, 0.9 * 79.18 * GIB)) == 0
+            assert largest_concurrency(memory, workload, 0.9 * 79.18 * GIB) == 0
 
     def test_tensorrt_llm_gives_the_cache_a_share_of_what_is_free(self):
         workload = served(EngineName.TENSORRT_LLM, "1.0")

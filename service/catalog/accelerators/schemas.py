@@ -54,6 +54,10 @@ class AcceleratorInput(RowInput):
     """The most that it draws."""
     intra_node_link_id: ResourceId | MISSING = MISSING
     """Link to the other accelerators of its node."""
+    inter_node_link_id: ResourceId | MISSING = MISSING
+    """Link between nodes of the vendor's reference."""
+    network_interfaces_per_device: Positive | MISSING = MISSING
+    """Interfaces of that link for each accelerator; below 1 where some share one."""
     pcie_generation: Annotated[int, Field(ge=1, le=20, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
     )

@@ -26,6 +26,8 @@ class AcceleratorRow(CatalogRow):
     peak_flops_per_second: Mapped[dict[str, Any] | None] = mapped_column(Json)
     power_limit_watts: Mapped[float | None] = mapped_column(Float)
     intra_node_link_id: Mapped[str | None] = mapped_column(String(100))
+    inter_node_link_id: Mapped[str | None] = mapped_column(String(100))
+    network_interfaces_per_device: Mapped[float | None] = mapped_column(Float)
     pcie_generation: Mapped[int | None] = mapped_column(Integer)
     device_count: Mapped[int | None] = mapped_column(Integer)
     server: Mapped[dict[str, Any] | None] = mapped_column(Json)

@@ -8,11 +8,22 @@ from typing_extensions import TypeAliasType, TypedDict
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import Bound, ListQuery, patch_of
 from service.kit.pages import NextPageToken
-from service.questions.base import Positive
+from service.questions.base import Degree, Positive
 
 LinkKind = TypeAliasType(
     "LinkKind",
-    Literal["nvlink", "pcie", "infiniband", "ethernet", "infinity_fabric", "ici", "neuronlink", "c2c"],
+    Literal[
+        "nvlink",
+        "pcie",
+        "infiniband",
+        "roce",
+        "efa",
+        "ethernet",
+        "infinity_fabric",
+        "ici",
+        "neuronlink",
+        "c2c",
+    ],
 )
 LinkScope = TypeAliasType("LinkScope", Literal["intra_node", "inter_node"])
 
@@ -30,6 +41,10 @@ class LinkInput(RowInput):
     """Both directions together, as vendors print it."""
     latency_seconds: Positive | MISSING = MISSING
     """One way."""
+    joined_count: Degree | MISSING = MISSING
+    """Accelerators that it joins, where that is not those of a node: cards of a bridge, GPUs of a rack."""
+    in_network_reduction: bool | MISSING = MISSING
+    """Whether its switches reduce what passes through them."""
 
 
 class Link(LinkInput, Versioned):

@@ -1,6 +1,6 @@
 """The table of links."""
 
-from sqlalchemy import Float, String
+from sqlalchemy import Boolean, Float, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.catalog.rows import CatalogRow
@@ -16,3 +16,5 @@ class LinkRow(CatalogRow):
     bandwidth_bytes_per_second: Mapped[float] = mapped_column(Float)
     bidirectional_bandwidth_bytes_per_second: Mapped[float | None] = mapped_column(Float)
     latency_seconds: Mapped[float | None] = mapped_column(Float)
+    joined_count: Mapped[int | None] = mapped_column(Integer)
+    in_network_reduction: Mapped[bool | None] = mapped_column(Boolean)

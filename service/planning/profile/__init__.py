@@ -7,6 +7,7 @@ from service.planning.profile.activations import (
     block_activations,
 )
 from service.planning.profile.attention import AttentionWork
+from service.planning.profile.layer_operators import Choice, Fusion, OperatorBook, OperatorKind
 from service.planning.profile.weights import StoredWeights, WeightInventory
 from service.planning.profile.whole import (
     BlockProfile,
@@ -20,6 +21,10 @@ __all__ = [
     "ActivationTerms",
     "AttentionWork",
     "BlockProfile",
+    "Choice",
+    "Fusion",
+    "OperatorBook",
+    "OperatorKind",
     "Profile",
     "StageParameters",
     "StoredWeights",

@@ -26,7 +26,8 @@ from service.planning.profile.activations import (
     selected_activations,
 )
 from service.planning.profile.attention import AttentionWork, attention_work
-from service.planning.profile.iteration import live_elements
+from service.planning.profile.iteration import IterationElements, iteration_elements
+from service.planning.profile.layer_operators import OperatorBook
 from service.planning.profile.weights import WeightInventory, weight_inventory
 
 MOST_BLOCKS = 10_000
@@ -119,8 +120,12 @@ class Profile(NamedTuple):
     unsaved_kinds: frozenset[str]
     """Kinds of layers whose saved activations are not known."""
     weights: WeightInventory
-    iteration_elements: float = 0.0
-    """Largest intermediates per token under inference of any layer, divided by tensor parallelism."""
+    operators: OperatorBook
+    """What the blocks multiply and move, in their order."""
+    iteration_elements: IterationElements = IterationElements()
+    """Largest intermediates per token under inference."""
+    expert_blocks: int = 0
+    """Blocks with routed experts."""
     encodes: bool = False
     """Whether an encoder reads the input and a decoder only its own output, by cross-attention."""
     shapes_known: bool = True
@@ -210,6 +215,7 @@ def profile_of(architecture: Architecture) -> Profile:
     starts = accumulate((block.count for block in deep), initial=0)
     profiles = _block_profiles(deep, starts)
     weights = weight_inventory(architecture, deep, loose)
+    blocks_in_order = deep
     blocks, deep, loose = _distinct(blocks), _distinct(deep), _distinct(loose)
     tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
     singles = [profile for profile in profiles for _ in range(profile.repeats)]
@@ -289,8 +295,14 @@ def profile_of(architecture: Architecture) -> Profile:
             layer.kind for block in blocks for layer in block.layers if layer.kind not in ACTIVATION_KINDS
         ),
         weights=weights,
-        iteration_elements=max(
-            (live_elements(layer) for block in blocks for layer in block.layers), default=0.0
+        operators=OperatorBook(
+            tuple(replace(block, count=1) for block in blocks_in_order), loose, architecture.heads
+        ),
+        iteration_elements=iteration_elements(layer for block in blocks for layer in block.layers),
+        expert_blocks=sum(
+            block.count
+            for block in deep
+            if any(isinstance(layer, MixtureOfExperts) for layer in block.layers)
         ),
         encodes=any(item.kind == "source_tokens" for item in architecture.inputs),
     )
@@ -351,6 +363,7 @@ _SHAPELESS = Profile(
     unserved_kinds=frozenset(),
     unsaved_kinds=frozenset(),
     weights=WeightInventory(),
+    operators=OperatorBook(),
     shapes_known=False,
 )
 

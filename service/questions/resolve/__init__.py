@@ -10,12 +10,12 @@ from service.planning.layout import inference_layout, training_layout
 from service.planning.parallelism import Parallelism
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.catalog import Catalog
-from service.questions.estimates import MemoryQuestion, ThroughputQuestion
+from service.questions.estimates import MemoryQuestion, RunQuestion
 from service.questions.hardware import usable_bytes
 from service.questions.notes import Notes
 from service.questions.resolve.layout import check_serving, check_shapes, given_layout
 from service.questions.resolve.model import ResolvedModel, resolve_model
-from service.questions.resolve.serving import inference_workload
+from service.questions.resolve.serving import inference_workload, under_engine
 from service.questions.resolve.training import (
     check_adaptation,
     laid_out_on,
@@ -39,7 +39,7 @@ class Resolved(NamedTuple):
 
 
 def resolve(
-    question: MemoryQuestion | ThroughputQuestion,
+    question: MemoryQuestion | RunQuestion,
     cluster: Cluster | None,
     catalog: Catalog,
     notes: Notes,
@@ -97,7 +97,8 @@ def resolve(
         return Resolved(model, laid_out, chosen, layout is None, known, total)
     if layout is not None:
         check_serving(layout, notes)
-    inference = inference_workload(given, model, cluster, catalog, notes)
+    spread = layout.tensor * layout.pipeline if layout else 1
+    inference = inference_workload(given, model, cluster, catalog, notes, devices=spread)
     chosen = layout or inference_layout(
         model.profile,
         inference,
@@ -105,6 +106,8 @@ def resolve(
         per_node=per_node,
         usable_bytes=usable_bytes(cluster, inference),
     )
+    if layout is None and chosen.tensor * chosen.pipeline > 1:
+        inference = under_engine(inference, given, model, cluster, chosen.tensor * chosen.pipeline)
     _check_length(inference.input_tokens + inference.output_tokens, "/workload/input_tokens", model, notes)
     return Resolved(model, inference, chosen, layout is None, batch_known=True)
 

@@ -1,69 +1,13 @@
-"""FLOPs counted from operators, and the roofline that bounds them.
+"""FLOPs counted from operators.
 
 A multiplication and an addition are two FLOPs. The backward pass costs twice the forward pass
 (gradients of inputs and of weights), so a training step costs three forward passes: 6 N D for N
-weights and D tokens, plus attention. Roofline: Williams, Waterman and Patterson 2009.
+weights and D tokens, plus attention.
 """
 
-from enum import StrEnum
 from typing import NamedTuple
 
 from service.planning.profile import AttentionWork, Profile
-from service.planning.quantity import Quantity
-
-
-class Bound(StrEnum):
-    """The limit that sets a time."""
-
-    COMPUTE = "compute"
-    MEMORY = "memory"
-
-
-class Phase(NamedTuple):
-    """A part of a step or of a request, and the limit that sets its time."""
-
-    name: str
-    seconds: Quantity
-    bound: Bound
-
-
-class Roofline(NamedTuple):
-    """Time at the peak rate, time at the peak bandwidth, in seconds, and which of them counts."""
-
-    compute_seconds: float
-    memory_seconds: float
-    bound: Bound
-
-    @property
-    def seconds(self) -> float:
-        """The longer of the two."""
-        return max(self.compute_seconds, self.memory_seconds)
-
-
-def arithmetic_intensity(flops: float, moved_bytes: float) -> float:
-    """FLOP per byte moved."""
-    return flops / moved_bytes
-
-
-def ridge_point(peak_flops_per_second: float, bandwidth_bytes_per_second: float) -> float:
-    """Intensity in FLOP/byte above which a kernel is bound by compute."""
-    return peak_flops_per_second / bandwidth_bytes_per_second
-
-
-def roofline(
-    flops: float,
-    moved_bytes: float,
-    *,
-    peak_flops_per_second: float,
-    bandwidth_bytes_per_second: float,
-) -> Roofline:
-    """Times of one piece of work against both limits of a device; below the ridge memory binds."""
-    ridge = ridge_point(peak_flops_per_second, bandwidth_bytes_per_second)
-    return Roofline(
-        compute_seconds=flops / peak_flops_per_second,
-        memory_seconds=moved_bytes / bandwidth_bytes_per_second,
-        bound=Bound.MEMORY if arithmetic_intensity(flops, moved_bytes) < ridge else Bound.COMPUTE,
-    )
 
 
 def mean_context_tokens(work: AttentionWork, sequence_length: float, *, skips_masked: bool) -> float:

@@ -1,0 +1,126 @@
+"""How the data keeps up with the devices of a training run."""
+
+from typing import NamedTuple
+
+from service.planning.cluster import Cluster
+from service.planning.data_pipeline import (
+    DataPipeline,
+    StageSeconds,
+    buffer_bytes,
+    device_utilization,
+    exposed_seconds,
+    prefetched_batches,
+    read_seconds,
+    step_seconds,
+    workers_needed,
+)
+from service.planning.parallelism import Parallelism
+from service.planning.quantity import Quantity, assumed, combine, inverted
+from service.planning.workload import TrainingWorkload
+from service.questions.answer import quantity, whole
+from service.questions.base import Advice
+from service.questions.run_answers import DataPipelineAnswer, DataStage
+
+
+class DataTime(NamedTuple):
+    """A step with its data: ``computing`` without, ``step`` with, ``exposed`` the difference."""
+
+    pipeline: DataPipeline
+    stages: StageSeconds
+    computing: Quantity
+    step: Quantity
+    exposed: Quantity
+    nodes: float
+    samples_per_replica: float
+
+    @property
+    def bound(self) -> bool:
+        """Whether the data, not the devices, sets the time of a step."""
+        needed = self.stages.slowest if self.pipeline.prefetched else self.stages.total
+        return needed > self.computing.value
+
+
+def data_time(
+    pipeline: DataPipeline,
+    computing: Quantity,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    cluster: Cluster,
+) -> DataTime:
+    """What a step that computes for ``computing`` seconds waits for data."""
+    held = float(workload.micro_batch_size * workload.micro_batches)
+    nodes = float(cluster.node_count)
+    stages = pipeline.stages(held * layout.data, replicas=float(layout.data), nodes=nodes)
+    prefetched = pipeline.prefetched
+    step = combine(lambda c: step_seconds(c, stages, prefetched=prefetched), computing)
+    exposed = combine(lambda c: exposed_seconds(c, stages, prefetched=prefetched), inverted(computing))
+    return DataTime(pipeline, stages, computing, step, exposed, nodes, held)
+
+
+def data_answer(time: DataTime, total_samples: float | None) -> DataPipelineAnswer:
+    """The data pipeline of an answer."""
+    pipeline, stages = time.pipeline, time.stages
+    times = {
+        "storage": stages.storage,
+        "preprocessing": stages.preprocessing,
+        "transfer": stages.transfer,
+    }
+    known: list[DataStage] = [
+        {"name": name, "seconds": quantity(assumed(seconds))}  # type: ignore[typeddict-item]
+        for name, seconds in times.items()
+        if seconds
+    ]
+    known.append({"name": "compute", "seconds": quantity(time.computing)})
+    slowest = max(known, key=lambda stage: stage["seconds"]["value"])
+    busy = combine(
+        lambda c: device_utilization(c, step_seconds(c, stages, prefetched=pipeline.prefetched)),
+        time.computing,
+    )
+    ready = prefetched_batches(pipeline.workers, pipeline.prefetch_factor) if pipeline.prefetched else 0.0
+    held = buffer_bytes(pipeline.device_bytes * time.samples_per_replica, prefetched=ready)
+    answer: DataPipelineAnswer = {
+        "stages": known,
+        "slowest": slowest["name"],
+        "exposed_seconds": quantity(time.exposed),
+        "device_utilization": quantity(busy),
+        "buffer_bytes": whole(held),
+    }
+    if pipeline.worker_seconds is not None:
+        batch = time.samples_per_replica * pipeline.worker_seconds
+        answer["workers_needed"] = whole(max(workers_needed(batch, time.computing.value), 1.0))
+    _add_dataset(answer, time, total_samples)
+    return answer
+
+
+def _add_dataset(answer: DataPipelineAnswer, time: DataTime, total_samples: float | None) -> None:
+    pipeline = time.pipeline
+    size, rate = pipeline.dataset_bytes, pipeline.read_rate(time.nodes)
+    if size is None:
+        return
+    answer["dataset_bytes"] = whole(size)
+    if rate is not None:
+        answer["stream_seconds"] = quantity(assumed(read_seconds(size, rate)))
+    if pipeline.stored_bytes is not None and total_samples is not None:
+        answer["epochs"] = total_samples * pipeline.stored_bytes / size
+
+
+def data_advice(time: DataTime) -> list[Advice]:
+    """What would bring the data up to the devices, with the gain of doing so."""
+    pipeline, stages, computing = time.pipeline, time.stages, time.computing.value
+    moves = "moves the Iron Law by: utilization up"
+    advice: list[Advice] = []
+    if not pipeline.prefetched:
+        shorter = step_seconds(computing, stages, prefetched=True)
+        gain = f"a step of {shorter:.3g} s in place of {time.step.value:.3g} s"
+        advice.append({"code": "PREFETCH", "detail": f"preparing batches during compute: {gain}; {moves}"})
+    if stages.preprocessing > computing and pipeline.worker_seconds is not None:
+        needed = workers_needed(time.samples_per_replica * pipeline.worker_seconds, computing)
+        detail = f"{needed:.0f} workers for each replica prepare samples in time; {moves}"
+        advice.append({"code": "MORE_WORKERS", "detail": detail})
+    if stages.storage > computing:
+        detail = f"storage {stages.storage / computing:.3g} times as fast, or reading in sequence; {moves}"
+        advice.append({"code": "FASTER_STORAGE", "detail": detail})
+    if stages.transfer > computing:
+        detail = f"copying {stages.transfer / computing:.3g} times fewer bytes to the device; {moves}"
+        advice.append({"code": "FEWER_DEVICE_BYTES", "detail": detail})
+    return advice

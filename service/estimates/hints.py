@@ -1,0 +1,66 @@
+"""Hints for the recipe of a training run: learning rate, warm-up, and where small work stops scaling."""
+
+from pydantic import MISSING
+
+from service.planning.precision import Optimizer
+from service.planning.scaling import (
+    LAYERWISE_BATCH,
+    SMALL_DEVICE_BATCH,
+    SMALL_MODEL_PARAMETERS,
+    linear_learning_rate,
+    square_root_learning_rate,
+)
+from service.planning.workload import TrainingWorkload
+from service.questions.resolve import Resolved
+from service.questions.run_answers import HintAnswer
+from service.questions.workloads import TrainingWorkloadInput
+
+_PLAIN = frozenset({Optimizer.SGD, Optimizer.MOMENTUM})
+"""Optimizers that do not divide by the size of the gradient."""
+
+_LAYERWISE = frozenset({Optimizer.LARS, Optimizer.LAMB})
+
+
+def hints(
+    given: TrainingWorkloadInput, workload: TrainingWorkload, resolved: Resolved, devices: int
+) -> list[HintAnswer]:
+    """What a batch of this size asks of the recipe; the estimate does not depend on it."""
+    held = workload.micro_batch_size * workload.micro_batches
+    batch = held * resolved.layout.data
+    known = given.learning_rate
+    factor = batch / (held if known is MISSING else known.base_batch_size)
+    found = _learning_rates(given, workload, factor)
+    if factor > 1.0:
+        detail = "raise the learning rate from near 0 over the first steps, 5 to 10 epochs of small datasets"
+        found.append({"code": "WARM_UP", "detail": detail})
+    if batch > LAYERWISE_BATCH and workload.optimizer not in _LAYERWISE:
+        detail = f"{batch} sequences of a step exceed {LAYERWISE_BATCH}: LARS or LAMB, with warm-up"
+        found.append({"code": "LAYERWISE_LEARNING_RATES", "detail": detail})
+    if devices > 1 and resolved.model.profile.parameter_count < SMALL_MODEL_PARAMETERS:
+        detail = "models below 100 million parameters scale poorly: their steps are short"
+        found.append({"code": "SMALL_MODEL", "detail": detail})
+    if devices > 1 and batch / devices < SMALL_DEVICE_BATCH:
+        detail = f"{batch / devices:.3g} sequences of a step on a device: more devices speed it up little"
+        found.append({"code": "SMALL_DEVICE_BATCH", "detail": detail})
+    return found
+
+
+def _learning_rates(
+    given: TrainingWorkloadInput, workload: TrainingWorkload, factor: float
+) -> list[HintAnswer]:
+    if factor == 1.0:
+        return []
+    linear: HintAnswer = {
+        "code": "LINEAR_LEARNING_RATE",
+        "detail": "the learning rate in proportion to the batch, the rule for SGD",
+        "factor": linear_learning_rate(1.0, factor),
+    }
+    root: HintAnswer = {
+        "code": "SQUARE_ROOT_LEARNING_RATE",
+        "detail": "the learning rate with the square root of the batch, the rule for adaptive optimizers",
+        "factor": square_root_learning_rate(1.0, factor),
+    }
+    if given.learning_rate is not MISSING:
+        linear["learning_rate"] = linear_learning_rate(given.learning_rate.base, factor)
+        root["learning_rate"] = square_root_learning_rate(given.learning_rate.base, factor)
+    return [linear, root] if workload.optimizer in _PLAIN else [root, linear]

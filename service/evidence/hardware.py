@@ -1,0 +1,192 @@
+"""Measured rates of devices and links: one figure a row, read once, here.
+
+The file has the columns of the other measured rows as far as they apply: shapes and sizes stand in one free
+column, whose readings are here too.
+"""
+
+import csv
+import hashlib
+import io
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from service.evidence.rows import RowsError
+from service.planning.precision import NumberFormat
+
+HARDWARE_COLUMNS: Final = frozenset(
+    {
+        *("id", "source", "kind", "gpu", "n_gpus", "n_nodes", "op", "dtype", "shape_or_size", "metric"),
+        *("value", "notes", "accelerator_id", "value_si", "unit_si"),
+    }
+)
+HARDWARE_UNITS: Final[Mapping[str, str]] = {
+    "achieved_tflops": "FLOP/s",
+    "bandwidth": "bytes/s",
+    "busbw": "bytes/s",
+    "latency": "s",
+}
+"""Units of the known metrics; rows of others are kept with a warning."""
+
+_FORMATS: Final[Mapping[str, NumberFormat]] = {
+    **{number_format.value: number_format for number_format in NumberFormat},
+    "fp16/bf16": NumberFormat.BF16,
+}
+_SHAPE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*x\s*(\d+)\b")
+_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B\b")
+_SETTING = re.compile(r"\b(batch|seq|head_dim|heads)\s*[= ]\s*(\d+)")
+_PREFIXES: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_NEAR = 0.08
+"""How far a size that is printed in decimal may lie from the power of two that was run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardwareRow:
+    """One measured rate; ``text`` holds the columns as the source has them."""
+
+    id: str
+    source: str
+    kind: str
+    metric: str
+    accelerator_id: str
+    devices: int
+    nodes: int
+    operation: str
+    number_format: NumberFormat | None
+    value: float
+    unit: str
+    text: Mapping[str, str]
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """What is fitted or held out together: one source's rows of one device."""
+        return self.source, self.accelerator_id
+
+    @property
+    def shape(self) -> tuple[int, int, int] | None:
+        """Rows, columns and depth of a multiplication."""
+        match = _SHAPE.match(self.text["shape_or_size"])
+        return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+    @property
+    def message_bytes(self) -> float | None:
+        """The size of a message.
+
+        Benchmarks double it from run to run; a size near a power of two that is printed in decimal is that.
+        """
+        match = _SIZE.match(self.text["shape_or_size"])
+        if match is None:
+            return None
+        number, power = float(match[1]), _PREFIXES[match[2]]
+        if match[3]:
+            return number * 1024.0**power
+        for base in (1000.0, 1024.0):
+            size = number * base**power
+            nearest = 2.0 ** round(math.log2(size)) if size > 0.0 else 0.0
+            if nearest and abs(size / nearest - 1.0) <= _NEAR:
+                return nearest
+        return number * 1000.0**power
+
+    @property
+    def settings(self) -> Mapping[str, int]:
+        """Named settings of an attention: batch, seq, head_dim, heads."""
+        return {name: int(number) for name, number in _SETTING.findall(self.text["shape_or_size"])}
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareFile:
+    """Rows of one file, in its order, with what is odd about it but does not stop its reading."""
+
+    path: Path
+    sha256: str
+    rows: tuple[HardwareRow, ...]
+    warnings: tuple[str, ...]
+
+
+def by_metric(rows: Iterable[HardwareRow]) -> Mapping[str, tuple[HardwareRow, ...]]:
+    """The rows of each metric."""
+    found: dict[str, list[HardwareRow]] = {}
+    for row in rows:
+        found.setdefault(row.metric, []).append(row)
+    return {metric: tuple(of) for metric, of in found.items()}
+
+
+def read_hardware(path: Path) -> HardwareFile:
+    """The rows of one file; raises :class:`RowsError` at the first that cannot be read."""
+    try:
+        data = path.read_bytes()
+        text = data.decode()
+    except OSError as error:
+        raise RowsError(path, 0, "all", error.strerror or "cannot be read") from None
+    except UnicodeDecodeError:
+        raise RowsError(path, 0, "all", "is not UTF-8") from None
+    rows: list[HardwareRow] = []
+    warnings: list[str] = []
+    seen: set[str] = set()
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = next(reader, [])
+        missing = sorted(HARDWARE_COLUMNS - set(header))
+        if missing:
+            raise RowsError(path, 1, missing[0], f"the header lacks: {', '.join(missing)}")
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                detail = f"the line has {len(cells)} cells, the header {len(header)}"
+                raise RowsError(path, reader.line_num, header[min(len(cells), len(header) - 1)], detail)
+            row = _row(path, reader.line_num, dict(zip(header, cells, strict=True)))
+            if row.id in seen:
+                raise RowsError(path, reader.line_num, "id", f"{row.id[:40]!r} stands twice")
+            seen.add(row.id)
+            rows.append(row)
+            if row.metric not in HARDWARE_UNITS:
+                warnings.append(f"{path}: line {reader.line_num}: metric {row.metric[:40]!r} is not known")
+    except csv.Error as error:
+        raise RowsError(path, reader.line_num, "all", f"is not CSV: {error}") from None
+    return HardwareFile(path, hashlib.sha256(data).hexdigest(), tuple(rows), tuple(warnings))
+
+
+def _row(path: Path, line: int, cells: Mapping[str, str]) -> HardwareRow:
+    def error(column: str, detail: str) -> RowsError:
+        return RowsError(path, line, column, detail)
+
+    def required(column: str) -> str:
+        text = cells[column].strip()
+        if not text:
+            raise error(column, "is empty")
+        return text
+
+    def positive(column: str) -> float:
+        try:
+            number = float(required(column))
+        except ValueError:
+            raise error(column, f"{cells[column][:40]!r} is not a number") from None
+        if not (math.isfinite(number) and number > 0.0):
+            raise error(column, "is not a number above 0")
+        return number
+
+    metric, unit = required("metric"), required("unit_si")
+    if unit != HARDWARE_UNITS.get(metric, unit):
+        raise error("unit_si", f"{unit[:40]!r} is not the unit of {metric}, {HARDWARE_UNITS[metric]}")
+    written = cells["dtype"].strip()
+    if written and written not in _FORMATS:
+        raise error("dtype", f"{written[:40]!r} is none of: {', '.join(sorted(_FORMATS))}")
+    return HardwareRow(
+        id=required("id"),
+        source=required("source"),
+        kind=required("kind"),
+        metric=metric,
+        accelerator_id=required("accelerator_id"),
+        devices=int(positive("n_gpus")),
+        nodes=int(positive("n_nodes")),
+        operation=cells["op"].strip(),
+        number_format=_FORMATS[written] if written else None,
+        value=positive("value_si"),
+        unit=unit,
+        text=MappingProxyType(dict(cells)),
+    )

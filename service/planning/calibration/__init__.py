@@ -1,0 +1,36 @@
+"""Measured constants of operators, links and steps: frozen, fitted elsewhere, read by the estimates."""
+
+from dataclasses import dataclass
+
+from service.planning.calibration.links import LinkCalibration, LinkCurves
+from service.planning.calibration.operators import (
+    MachineFacts,
+    OperatorCalibration,
+    OperatorQuantity,
+    OperatorRates,
+)
+from service.planning.calibration.shares import Share
+from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates
+
+__all__ = [
+    "Calibration",
+    "LinkCalibration",
+    "LinkCurves",
+    "MachineFacts",
+    "OperatorCalibration",
+    "OperatorQuantity",
+    "OperatorRates",
+    "Share",
+    "StepCalibration",
+    "StepQuantity",
+    "StepRates",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """One immutable set of constants."""
+
+    operators: OperatorCalibration
+    links: LinkCurves
+    steps: StepCalibration

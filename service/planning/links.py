@@ -1,0 +1,43 @@
+"""Links between devices: what they are and what one device may send over them."""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from service.planning.quantity import Basis
+
+
+class LinkKind(StrEnum):
+    """The technology of a link. ``ethernet`` is TCP over it, ``roce`` and ``efa`` remote memory access."""
+
+    NVLINK = "nvlink"
+    PCIE = "pcie"
+    INFINIBAND = "infiniband"
+    ROCE = "roce"
+    EFA = "efa"
+    ETHERNET = "ethernet"
+    INFINITY_FABRIC = "infinity_fabric"
+    ICI = "ici"
+    NEURONLINK = "neuronlink"
+    C2C = "c2c"
+
+
+MESHES: Final = frozenset({LinkKind.INFINITY_FABRIC})
+"""Links without a switch: a device reaches each other one over a wire of its own, so that a group of fewer
+devices than are joined has only the wires between its members."""
+
+
+class Link(NamedTuple):
+    """A link as sold.
+
+    ``bytes_per_second`` is what one device sends at most in one direction, its share of the interfaces of
+    its node where those are shared. ``latency_seconds`` is one way, None where nobody states it.
+    ``joined`` is the number of devices that it joins; ``in_network`` says that its switches reduce what
+    passes through them (NVLink SHARP).
+    """
+
+    kind: LinkKind
+    bytes_per_second: float
+    latency_seconds: float | None = None
+    joined: int = 1
+    in_network: bool = False
+    basis: Basis = Basis.DATASHEET

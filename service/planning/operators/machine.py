@@ -1,0 +1,34 @@
+"""One device as its operators see it: rates, multiprocessors and what kernels reach of them."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from service.planning.calibration import MachineFacts, OperatorCalibration, OperatorRates
+from service.planning.cluster import Accelerator
+from service.planning.precision import NumberFormat
+
+
+class Machine(NamedTuple):
+    """Rates per second of one device, facts of it, and the constants of its generation."""
+
+    peak_flops_per_second: Mapping[NumberFormat, float]
+    bandwidth_bytes_per_second: float
+    facts: MachineFacts
+    rates: OperatorRates
+
+
+def machine_of(
+    accelerator: Accelerator, calibration: OperatorCalibration, end: str = "value"
+) -> Machine | None:
+    """The device under the constants of its generation, at their ``low``, ``value`` or ``high``.
+
+    None where the bandwidth of the device is not known.
+    """
+    if accelerator.bandwidth_bytes_per_second is None:
+        return None
+    return Machine(
+        accelerator.peak_flops_per_second,
+        accelerator.bandwidth_bytes_per_second,
+        calibration.machine(accelerator.id, accelerator.generation),
+        calibration.rates(accelerator.generation, end),
+    )

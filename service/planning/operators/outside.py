@@ -1,0 +1,124 @@
+"""Operators outside the blocks: token table, head and loss, and the optimizer's step."""
+
+from collections.abc import Iterator
+
+from service.planning.frameworks import Framework
+from service.planning.operators.kinds import Operator, OperatorKind
+from service.planning.operators.shapes import Shard, Widths, gemm, operators
+from service.planning.precision import ELEMENT_BYTES, NumberFormat
+from service.planning.profile import Choice, Fusion, Profile
+from service.planning.workload import Loss
+
+_FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
+
+LOSS_PASSES = {
+    Fusion.EAGER: (6.0, 5.0, 8.0),
+    Fusion.FUSED: (7.0, 5.0, 8.0),
+    Fusion.COMPILED: (2.0, 2.0, 3.0),
+}
+"""FP32 passes over the logits forward and backward, and kernels of each pass.
+
+Eager: the logits are widened, their log-probabilities taken and picked from; backward the gradient is spread,
+taken back through the softmax and narrowed. Fused is Megatron's loss over a divided vocabulary, which takes
+the largest, subtracts it, exponentiates, sums and divides in kernels of its own.
+"""
+
+CHUNKS = 8.0
+"""Parts in which a chunked loss takes the logits."""
+
+
+def embedding_operators(
+    profile: Profile, shard: Shard, widths: Widths, *, backward: bool = False
+) -> Iterator[Operator]:
+    """Rows of the token table for each position, and backward their gradients added to it."""
+    if not profile.table_tensors:
+        return
+    size = float(profile.table_tensors[0].shape[-1])
+    tokens = shard.tokens / shard.shared
+    moved = tokens * size * (widths.element + (2.0 * widths.gradient if backward else widths.element))
+    yield Operator(
+        "embedding_gradient" if backward else "embedding",
+        OperatorKind.GATHER,
+        widths.wide,
+        0.0,
+        moved,
+        2.0 if backward else 1.0,
+        row_bytes=size * widths.element,
+        backward=backward,
+    )
+
+
+def head_operators(
+    profile: Profile,
+    shard: Shard,
+    widths: Widths,
+    choice: Choice,
+    *,
+    loss: Loss,
+    backward: bool = False,
+) -> Iterator[Operator]:
+    """What stands behind the blocks, the logits of every position and the loss.
+
+    Tensor parallelism divides the vocabulary. The head is multiplied in the format of the activations.
+    """
+    wide = widths._replace(matrix=widths.wide, operand=widths.element, cast=0.0, packed=0.0, master=0.0)
+    yield from operators(profile.operators.outside(choice), shard, wide, backward=backward)
+    if not profile.vocabulary_size:
+        return
+    vocabulary = profile.vocabulary_size / shard.tensor
+    inputs = profile.head_flops_per_token / (2.0 * profile.vocabulary_size)
+    rows, kernels = shard.tokens, 1.0
+    if loss in (Loss.CHUNKED, Loss.FUSED):
+        rows, kernels = rows / CHUNKS, CHUNKS
+    format_of, element = widths.wide, widths.element
+
+    def product(name: str, shape: tuple[float, float, float], result: float) -> Operator:
+        return gemm(name, shape, format_of, operand=element, result=result, kernels=kernels)
+
+    if not backward:
+        yield product("head", (rows, vocabulary, inputs), element)
+    else:
+        yield product("head_input_gradient", (rows, inputs, vocabulary), element)
+    if backward and choice.trained is None:
+        yield product("head_weight_gradient", (inputs, vocabulary, rows), 2.0 * widths.gradient)
+    logits = shard.tokens * vocabulary
+    forward_passes, backward_passes, launches = LOSS_PASSES[
+        Fusion.COMPILED if loss is Loss.FUSED else choice.fusion
+    ]
+    passes = backward_passes if backward else forward_passes
+    each = _FP32_BYTES if loss is not Loss.NARROW else element
+    yield Operator(
+        "loss_gradient" if backward else "loss",
+        OperatorKind.MEMORY,
+        format_of,
+        5.0 * logits,
+        logits * (passes * each + element),
+        launches * kernels,
+        backward=backward,
+    )
+
+
+_FUSED_STEP = frozenset(
+    {Framework.MEGATRON_LM, Framework.MEGATRON_DEEPSPEED, Framework.DEEPSPEED, Framework.TORCHTUNE}
+)
+STEP_PASSES = 3.0
+"""How often PyTorch's step by lists of tensors passes over what a fused one passes over once."""
+
+
+def optimizer_operators(
+    *,
+    gradient_bytes: float,
+    master_bytes: float,
+    weight_bytes: float,
+    state_bytes: float,
+    framework: Framework,
+) -> Iterator[Operator]:
+    """The norm of the gradients and the update of what one device holds, given in bytes.
+
+    The update reads gradients, master weights (or weights where there are none) and states, and writes
+    masters, weights and states.
+    """
+    yield Operator("gradient_norm", OperatorKind.MEMORY, NumberFormat.FP32, 0.0, 3.0 * gradient_bytes, 4.0)
+    updated = gradient_bytes + 2.0 * state_bytes + 2.0 * master_bytes + weight_bytes
+    passes = 1.0 if framework in _FUSED_STEP else STEP_PASSES
+    yield Operator("optimizer", OperatorKind.MEMORY, NumberFormat.FP32, 0.0, passes * updated, 4.0 * passes)

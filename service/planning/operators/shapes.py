@@ -1,0 +1,470 @@
+"""Templates of operators with the shapes that a layout leaves of them on one device.
+
+Tensor parallelism cuts columns or depth of matrices and the heads of attention (Shoeybi et al. 2019),
+sequence parallelism what stands between them (Korthikanti et al. 2022), context parallelism the positions of
+a sequence (each device meets all keys in turn, the causal half spread evenly), expert parallelism the experts
+(each device meets the tokens of its whole group). A fused attention kernel executes 2 products forward and 5
+backward, as it computes the scores again (Dao 2023, section 3.2), and skips what a causal mask hides; the
+standard one multiplies the whole score matrix.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from service.planning.figures import larger, natural_log, smaller, square_root
+from service.planning.layers import Split
+from service.planning.operators.kinds import Operator, OperatorKind
+from service.planning.parallelism import Parallelism
+from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat, TrainingRecipe
+from service.planning.profile.layer_operators import (
+    Core,
+    Experts,
+    Filter,
+    Fusion,
+    Lookups,
+    Matrix,
+    Pairs,
+    Scan,
+    Streamed,
+    Template,
+    Traffic,
+)
+
+_FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
+# Enumerations are slow to look up in a loop over operators.
+_NONE, _ROW = Split.NONE, Split.ROW
+_GEMM, _GROUPED, _MEMORY, _GATHER = (
+    OperatorKind.GEMM,
+    OperatorKind.GROUPED_GEMM,
+    OperatorKind.MEMORY,
+    OperatorKind.GATHER,
+)
+
+
+class Shard(NamedTuple):
+    """What one device has of a micro-batch: its positions, and how the layout cuts the layers.
+
+    ``tokens`` are positions on the device, ``sequence_length`` those of a whole sequence, ``seen`` those that
+    an attention reads: its own, or those of another sequence too. ``leaving`` is positions behind a layer
+    over those in front, ``samples`` how many sequences the device has. ``shared`` is the tensor-parallel
+    degree under sequence parallelism, else 1.
+    """
+
+    tokens: float
+    sequence_length: float
+    seen: float
+    samples: float
+    tensor: float = 1.0
+    context: float = 1.0
+    expert: float = 1.0
+    shared: float = 1.0
+    leaving: float = 1.0
+
+
+def shard_of(micro_batch_size: float, sequence_length: float, layout: Parallelism) -> Shard:
+    """The positions of ``micro_batch_size`` sequences on a device of ``layout``."""
+    return Shard(
+        tokens=micro_batch_size * sequence_length / layout.context,
+        sequence_length=sequence_length,
+        seen=sequence_length,
+        samples=micro_batch_size,
+        tensor=layout.tensor,
+        context=layout.context,
+        expert=layout.expert,
+        shared=layout.tensor if layout.sequence_parallel else 1.0,
+    )
+
+
+class Widths(NamedTuple):
+    """Formats of a pass: how matrices and attention are multiplied, and bytes of an element of each."""
+
+    matrix: NumberFormat
+    wide: NumberFormat
+    """Of attention and of the head, which no FP8 recipe narrows."""
+    element: float
+    operand: float
+    gradient: float
+    cast: float = 0.0
+    """Bytes moved to scale and store an element of an operand in FP8, as it is and transposed."""
+    packed: float = 0.0
+    """Bytes of a frozen weight that is unpacked before it is multiplied, else 0."""
+    master: float = 0.0
+    """Bytes of a weight that is cast before it is multiplied, else 0."""
+
+
+def widths_of(
+    recipe: TrainingRecipe, compute: NumberFormat, *, packed: float = 0.0, casts: bool = False
+) -> Widths:
+    """Widths under ``recipe`` on a device that multiplies in ``compute``.
+
+    ``packed`` is the width of a quantised base; ``casts`` says that each device narrows whole weights.
+    """
+    element = ELEMENT_BYTES[recipe.activations]
+    low = recipe.low if compute is NumberFormat.FP8 else None
+    operand = LOW_PRECISION_BYTES[low] if low else element
+    return Widths(
+        matrix=compute,
+        wide=recipe.activations if low else compute,
+        element=element,
+        operand=operand,
+        gradient=ELEMENT_BYTES[recipe.main_gradients or recipe.accumulated_gradients or recipe.gradients],
+        cast=element + 2.0 * operand if low else 0.0,
+        packed=packed,
+        master=ELEMENT_BYTES[recipe.weights] if casts else 0.0,
+    )
+
+
+def gemm(
+    name: str,
+    shape: tuple[float, float, float],
+    number_format: NumberFormat,
+    *,
+    operand: float,
+    result: float,
+    batch: float = 1.0,
+    kernels: float = 1.0,
+    kind: OperatorKind = OperatorKind.GEMM,
+    deviations: float = 0.0,
+) -> Operator:
+    """``kernels`` launches of ``batch`` multiplications of rows, columns and depth, all moved once."""
+    rows, columns, depth = shape
+    each = batch * kernels
+    area = rows * columns
+    return Operator(
+        name,
+        kind,
+        number_format,
+        2.0 * area * depth * each,
+        ((rows + columns) * depth * operand + area * result) * each,
+        kernels,
+        rows,
+        columns,
+        depth,
+        batch,
+        deviations=deviations,
+    )
+
+
+def _shape(template: Matrix, shard: Shard) -> tuple[float, float, float]:
+    """Rows, columns and depth of a matrix on one device."""
+    rows, columns, depth = shard.tokens, template.columns, template.depth
+    if template.rows_of == "context":
+        rows = shard.tokens * shard.seen / shard.sequence_length
+    elif template.rows_of == "sample":
+        rows = shard.samples
+    split = template.split
+    if split is _NONE:
+        return rows / shard.shared, columns, depth
+    if split is _ROW:
+        return rows, columns, depth / shard.tensor
+    columns = columns / shard.tensor
+    return rows, larger(columns, template.least) if template.least else columns, depth
+
+
+def _expert_shape(template: Experts, shard: Shard) -> tuple[float, float, float, float]:
+    """Rows of one expert, columns and depth, and the experts of one device."""
+    rows = shard.tokens * shard.expert * template.chosen / template.experts
+    batch = template.experts / shard.expert
+    if template.inward:
+        return rows, template.columns, template.depth / shard.tensor, batch
+    return rows, template.columns / shard.tensor, template.depth, batch
+
+
+def busiest_deviations(experts: float, degree: float) -> float:
+    """How far the busiest of ``degree`` devices lies above the mean, in standard deviations of one expert.
+
+    The mean of experts / degree independent experts deviates by the root of their number less; the largest of
+    n normal figures lies near sqrt(2 ln n) deviations above their mean.
+    """
+    return square_root(2.0 * natural_log(degree) * degree / experts)
+
+
+class _Beside:
+    """What the matrices of a pass move beside multiplying: casts to FP8, unpacked and narrowed weights."""
+
+    def __init__(self, widths: Widths) -> None:
+        self.widths = widths
+        self.cast = self.unpacked = 0.0
+        self.casts = self.unpacks = 0.0
+
+    def add(self, template: Matrix | Experts, inputs: float, weights: float) -> None:
+        """A matrix of ``weights`` elements that multiplies ``inputs`` elements."""
+        of, times = self.widths, template.times
+        if of.cast and template.trained:
+            self.cast += (inputs + weights) * of.cast * times
+            self.casts += 2.0 * times
+        stored = of.master if template.trained else of.packed
+        if stored and weights:
+            self.unpacked += weights * (stored + of.element) * times
+            self.unpacks += times
+
+    def operators(self) -> Iterator[Operator]:
+        """Both as one operator each."""
+        wide = self.widths.wide
+        if self.casts:
+            yield Operator("casts", OperatorKind.MEMORY, wide, 0.0, self.cast, self.casts)
+        if self.unpacks:
+            yield Operator("unpacked_weights", OperatorKind.MEMORY, wide, 0.0, self.unpacked, self.unpacks)
+
+
+def _matrix(
+    template: Matrix | Experts, shard: Shard, of: Widths, beside: _Beside, *, backward: bool
+) -> Iterator[Operator]:
+    kind, batch, deviations = _GEMM, 1.0, 0.0
+    if isinstance(template, Matrix):
+        rows, columns, depth = _shape(template, shard)
+        batch = template.copies
+    else:
+        rows, columns, depth, batch = _expert_shape(template, shard)
+        kind, deviations = _GROUPED, busiest_deviations(template.experts, shard.expert)
+    matrix, operand, times = of.matrix, of.operand, template.times
+    each = batch * times
+    flops = 2.0 * rows * columns * depth * each
+    inputs, outputs, weights = rows * depth, rows * columns, depth * columns
+    if of.cast or of.packed or of.master:
+        # Weights are unpacked in both passes; those that are trained were narrowed and cast before.
+        widened = 0.0 if backward and template.trained else weights * batch
+        beside.add(template, (outputs if backward else inputs) * batch, widened)
+    if not backward:
+        moved = ((inputs + weights) * operand + outputs * of.element) * each
+        shape = (rows, columns, depth)
+        yield Operator(template.name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
+        return
+    moved = ((outputs + weights) * operand + inputs * of.element) * each
+    name, shape = f"{template.name}_input_gradient", (rows, depth, columns)
+    yield Operator(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
+    if template.trained:
+        # Gradients of micro-batches are added to those that are there.
+        moved = ((inputs + outputs) * operand + 2.0 * weights * of.gradient) * each
+        name, shape = f"{template.name}_weight_gradient", (depth, columns, rows)
+        yield Operator(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
+
+
+def _heads(template: Core, shard: Shard) -> tuple[float, float]:
+    """Heads of queries and of keys and values on one device."""
+    query = template.query_heads / shard.tensor
+    return query, larger(template.key_value_heads / shard.tensor, 1.0)
+
+
+def _contexts(template: Core, shard: Shard) -> tuple[float, float]:
+    """Tokens that a query may see, and those that a kernel multiplies on average."""
+    length = shard.seen
+    window = smaller(length, template.window)
+    if not (template.causal and template.flash):
+        return length, length if not template.flash else window
+    return length, window - window * window / (2.0 * length)
+
+
+_FORWARD_PRODUCTS, _BACKWARD_PRODUCTS = (1.0, 1.0), (3.0, 2.0)
+
+
+def _flash(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
+    query, key_value = _heads(template, shard)
+    length, context = _contexts(template, shard)
+    scored = smaller(context, template.attended)
+    keys, values = _BACKWARD_PRODUCTS if backward else _FORWARD_PRODUCTS
+    sizes = template.key_size + template.value_size
+    each = 2.0 * query * (keys * template.key_size + values * template.value_size)
+    flops = shard.tokens * each * scored * template.times
+    sources = shard.tokens * shard.context * length / shard.sequence_length
+    passes = 2.0 if backward else 1.0
+    moved = (
+        passes * (shard.tokens * query * sizes + sources * key_value * sizes) * of.element * template.times
+    )
+    yield Operator(
+        "attention_gradient" if backward else template.name,
+        OperatorKind.ATTENTION,
+        of.wide,
+        flops,
+        moved,
+        kernels=(3.0 if backward else 1.0) * template.times,
+        columns=sizes / 2.0,
+        context=scored,
+        backward=backward,
+        native=template.native,
+    )
+    if template.index_flops:
+        # The scorer of sparse attention multiplies all heads on each device.
+        scale = (2.0 if backward else 1.0) * template.times
+        yield Operator(
+            "index_scores",
+            OperatorKind.ATTENTION,
+            of.wide,
+            shard.tokens * template.index_flops * context * scale / shard.shared,
+            shard.tokens * context * of.element * scale / shard.shared,
+            kernels=2.0 * template.times,
+            columns=128.0,
+            context=context,
+            backward=backward,
+        )
+
+
+_SCORE_TRAFFIC = {
+    Fusion.EAGER: (
+        Traffic(split=6.0, split_wide=4.0, kernels=5.0),
+        Traffic(split=4.0, split_wide=5.0, kernels=4.0),
+    ),
+    Fusion.FUSED: (Traffic(split=2.0, kernels=1.0), Traffic(split=3.0, kernels=1.0)),
+    Fusion.COMPILED: (Traffic(split=2.0, kernels=1.0), Traffic(split=3.0, kernels=1.0)),
+}
+"""Scale, mask and softmax of stored scores: elements read and written for each. Eager ones widen to FP32."""
+
+
+def _standard(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
+    query, _ = _heads(template, shard)
+    _, context = _contexts(template, shard)
+    positions = shard.sequence_length / shard.context
+    batch = query * shard.tokens / positions
+    key, value = template.key_size, template.value_size
+    shapes = (
+        [
+            ("value_gradient", context, value, positions),
+            ("score_gradient", positions, context, value),
+            ("query_gradient", positions, key, context),
+            ("key_gradient", context, key, positions),
+        ]
+        if backward
+        else [("scores", positions, context, key), ("weighted_sum", positions, value, context)]
+    )
+    for name, rows, columns, depth in shapes:
+        yield gemm(
+            name,
+            (rows, columns, depth),
+            of.wide,
+            operand=of.element,
+            result=of.element,
+            batch=batch,
+            kernels=template.times,
+        )
+    scores = positions * context * batch * template.times
+    traffic = _SCORE_TRAFFIC[template.fusion][backward]
+    elements, kernels = traffic.split, traffic.kernels
+    if template.dropout:
+        elements, kernels = elements + 2.5, kernels + 1.0
+    yield Operator(
+        "softmax_gradient" if backward else "softmax",
+        OperatorKind.MEMORY,
+        of.wide,
+        5.0 * scores,
+        scores * (elements * of.element + traffic.split_wide * _FP32_BYTES),
+        kernels * template.times,
+    )
+
+
+def _scan(template: Scan, shard: Shard, of: Widths, *, backward: bool) -> Operator:
+    times = template.times * (2.0 if backward else 1.0)
+    tokens = shard.tokens / shard.tensor
+    return Operator(
+        f"{template.name}_gradient" if backward else template.name,
+        OperatorKind.SCAN,
+        of.wide,
+        tokens * template.flops * times,
+        tokens * template.elements * of.element * times,
+        4.0 * times,
+        backward=backward,
+    )
+
+
+def _convolution(template: Filter, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
+    """An implicit multiplication: positions by channels, as deep as the kernel (Chetlur et al. 2014).
+
+    The input is read once, not once for each place of the kernel.
+    """
+    behind = shard.tokens * shard.leaving
+    inputs, outputs = shard.tokens * template.input_channels, behind * template.output_channels
+    shape = (behind, template.output_channels, template.depth)
+    shapes = [("", shape, outputs * of.element)]
+    if backward:
+        weights = template.output_channels * template.depth
+        shapes = [
+            ("_input_gradient", (behind, template.depth, template.output_channels), inputs * of.element)
+        ]
+        if template.trained:
+            place = (template.depth, template.output_channels, behind)
+            shapes.append(("_weight_gradient", place, 2.0 * weights * of.gradient))
+    for suffix, (rows, columns, depth), written in shapes:
+        read = (outputs if suffix else inputs) + (inputs if suffix == "_weight_gradient" else 0.0)
+        yield Operator(
+            template.name + suffix,
+            OperatorKind.CONVOLUTION,
+            of.matrix,
+            2.0 * rows * columns * depth * template.times,
+            (read * of.element + written) * template.times,
+            template.times,
+            rows,
+            columns,
+            depth,
+        )
+
+
+def _pairs(template: Pairs, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
+    """All pairs of the vectors of a sample; backward the gradient of both sides at once."""
+    features, size = template.features, template.size
+    shape = (features, size, features) if backward else (features, features, size)
+    name = f"{template.name}_gradient" if backward else template.name
+    kernels = 2.0 * template.times if backward else template.times
+    yield gemm(
+        name, shape, of.wide, operand=of.element, result=of.element, batch=shard.samples, kernels=kernels
+    )
+
+
+def _lookups(template: Lookups, shard: Shard, of: Widths, *, backward: bool) -> Operator:
+    """Rows of a table: read and summed; backward their gradients read, added and written."""
+    rows = shard.samples * template.lookups * template.times
+    passes = 3.0 if backward else 1.0
+    return Operator(
+        f"{template.name}_gradient" if backward else template.name,
+        OperatorKind.GATHER,
+        of.wide,
+        0.0,
+        (rows * passes + shard.samples * template.times) * template.size * _FP32_BYTES,
+        (2.0 if backward else 1.0) * template.times,
+        row_bytes=template.size * _FP32_BYTES,
+        backward=backward,
+    )
+
+
+def _streamed(template: Streamed, shard: Shard, of: Widths, *, backward: bool) -> Operator:
+    traffic = template.backward if backward else template.forward
+    whole, split = shard.tokens / shard.shared, shard.tokens / shard.tensor
+    narrow = whole * traffic.whole + split * traffic.split
+    wide = whole * traffic.whole_wide + split * traffic.split_wide
+    return Operator(
+        f"{template.name}_gradient" if backward else template.name,
+        _GATHER if template.gathers else _MEMORY,
+        of.wide,
+        whole * traffic.flops,
+        narrow * of.element + wide * _FP32_BYTES,
+        traffic.kernels,
+        row_bytes=template.gathers * of.element,
+        backward=backward,
+    )
+
+
+def operators(
+    templates: Iterable[Template], shard: Shard, widths: Widths, *, backward: bool = False
+) -> list[Operator]:
+    """The operators of one pass over one micro-batch on one device."""
+    beside = _Beside(widths)
+    found: list[Operator] = []
+    for template in templates:
+        match template:
+            case Matrix() | Experts():
+                found.extend(_matrix(template, shard, widths, beside, backward=backward))
+            case Core(flash=True):
+                found.extend(_flash(template, shard, widths, backward=backward))
+            case Core():
+                found.extend(_standard(template, shard, widths, backward=backward))
+            case Filter():
+                found.extend(_convolution(template, shard, widths, backward=backward))
+            case Pairs():
+                found.extend(_pairs(template, shard, widths, backward=backward))
+            case Lookups():
+                found.append(_lookups(template, shard, widths, backward=backward))
+            case Scan():
+                found.append(_scan(template, shard, widths, backward=backward))
+            case _:
+                if any(template.backward if backward else template.forward):
+                    found.append(_streamed(template, shard, widths, backward=backward))
+    found.extend(beside.operators())
+    return found

@@ -1,0 +1,92 @@
+"""Seconds of an operator on a device: the longer of compute and memory, and its launches.
+
+A matrix multiplication is cut into tiles of the result, one a multiprocessor at a time. Tiles that the edge
+cuts and places that the last wave leaves idle take time as full ones do (tile and wave quantization: NVIDIA,
+Matrix Multiplication Background User's Guide, section 4), and before a tile multiplies its pipeline fills,
+as if it were some elements deeper. What the power limit sustains is a second ceiling, not a factor: a kernel
+that leaves places idle draws less, so its clock does not fall.
+
+    waves   = ceil(m / tm) ceil(n / tn) batch / SM
+    rounds  = waves + tail (ceil(waves) - waves)
+    seconds = max(2 m n k batch / (share peak), rounds SM 2 tm tn (k + fill / width) / peak)
+
+A tail, a fill and launches of 0 and shares of 1 leave the roofline.
+"""
+
+from service.planning.figures import larger, rounded_up
+from service.planning.operators.kinds import Operator, OperatorKind, OperatorTime
+from service.planning.operators.machine import Machine
+from service.planning.precision import ELEMENT_BYTES, NumberFormat
+
+
+def wave_rounds(tiles: float, multiprocessors: float, tail: float = 1.0) -> float:
+    """Rounds in which ``multiprocessors`` work off ``tiles``; idle places of the last count by ``tail``."""
+    waves = tiles / multiprocessors
+    return waves + tail * (rounded_up(waves) - waves)
+
+
+def matrix_seconds(
+    rows: float,
+    columns: float,
+    depth: float,
+    batch: float,
+    *,
+    machine: Machine,
+    number_format: NumberFormat,
+) -> float:
+    """Seconds in which the multipliers of ``machine`` work on ``batch`` equal multiplications."""
+    rates, facts = machine.rates, machine.facts
+    peak = machine.peak_flops_per_second[number_format]
+    tiles = rounded_up(rows / facts.tile_rows) * rounded_up(columns / facts.tile_columns) * batch
+    rounds = wave_rounds(tiles, facts.multiprocessors, rates.wave_tail)
+    places = 2.0 * facts.tile_rows * facts.tile_columns * facts.multiprocessors
+    filled = depth + rates.matrix_fill / ELEMENT_BYTES[number_format]
+    sustained = 2.0 * rows * columns * depth * batch / rates.matrix_peak[number_format]
+    return larger(sustained, rounds * places * filled) / peak
+
+
+def _attention_seconds(operator: Operator, machine: Machine) -> float:
+    rates = machine.rates
+    share = rates.attention_native_peak if operator.native else rates.attention_peak
+    if operator.backward:
+        share *= rates.attention_backward
+    peak = machine.peak_flops_per_second[operator.number_format] * share
+    short = 1.0 + rates.attention_context / operator.context
+    narrow = 1.0 + rates.attention_head / operator.columns
+    return operator.flops / peak * short * narrow
+
+
+_MATRICES = frozenset({OperatorKind.GEMM, OperatorKind.GROUPED_GEMM, OperatorKind.CONVOLUTION})
+# Enumerations are slow to look up in a loop over operators.
+_MEMORY, _GATHER, _GROUPED = OperatorKind.MEMORY, OperatorKind.GATHER, OperatorKind.GROUPED_GEMM
+_ATTENTION = OperatorKind.ATTENTION
+
+
+def operator_seconds(operator: Operator, machine: Machine) -> OperatorTime:
+    """Seconds of ``operator`` on ``machine`` against compute and memory, and of its launches."""
+    rates, kind = machine.rates, operator.kind
+    launch = operator.kernels * rates.kernel_seconds
+    memory = operator.moved_bytes / (machine.bandwidth_bytes_per_second * rates.bandwidth)
+    if kind is _MEMORY:
+        return OperatorTime(0.0 * memory, memory, launch)
+    if kind is _GATHER:
+        scattered = memory * (1.0 + rates.gather_row / operator.row_bytes)
+        return OperatorTime(0.0 * memory, scattered, launch)
+    if kind in _MATRICES:
+        compute = operator.kernels * matrix_seconds(
+            operator.rows,
+            operator.columns,
+            operator.depth,
+            operator.batch,
+            machine=machine,
+            number_format=operator.number_format,
+        )
+        if kind is _GROUPED:
+            busiest = 1.0 + rates.expert_variation * operator.deviations
+            compute, memory = compute * busiest, memory * busiest
+    elif kind is _ATTENTION:
+        compute = _attention_seconds(operator, machine)
+    else:
+        peak = machine.peak_flops_per_second[operator.number_format]
+        compute = operator.flops / (peak * rates.scan_peak)
+    return OperatorTime(compute, memory, launch)

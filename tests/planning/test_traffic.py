@@ -1,0 +1,253 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.planning.collectives import Collective, Fabric, Rail
+from service.planning.frameworks import Framework
+from service.planning.parallelism import Group, Parallelism, Sharding, placement
+from service.planning.traffic import (
+    ContextExchange,
+    Exchanged,
+    bucket_bytes,
+    buckets,
+    context_messages,
+    expert_messages,
+    exposed_buckets,
+    exposed_prefetch,
+    pipeline_messages,
+    replica_messages,
+    seconds,
+    tensor_messages,
+    tied_embedding,
+    total_seconds,
+    vocabulary_messages,
+)
+
+GB = 1e9
+FABRIC = Fabric(Rail(400 * GB, 0.0), Rail(40 * GB, 0.0), 8)
+SEVEN_BILLION = Exchanged(dense=7e9, expert=0.0, weight_bytes=2.0, gradient_bytes=2.0, units=1.0)
+SENT = {Collective.ALL_REDUCE: 2.0, Collective.ALL_GATHER: 1.0, Collective.REDUCE_SCATTER: 1.0}
+
+
+def sent_bytes(messages):
+    """What one device sends in rings of many devices."""
+    return sum(SENT[message.kind] * message.message_bytes * message.times for message in messages)
+
+
+def replicas(sharding, micro_batches=1.0, exchanged=SEVEN_BILLION, group=None, data=1024):
+    layout = Parallelism(data=data, sharding=sharding, sharding_group_size=group)
+    return list(replica_messages(exchanged, layout, placement(layout, 8), micro_batches))
+
+
+# --- weights and gradients --------------------------------------------------------------------------------
+
+
+def test_seven_billion_parameters_are_28_gigabytes_a_step():
+    """Claim C01."""
+    assert sent_bytes(replicas(Sharding.NONE)) == 28 * GB
+
+
+@pytest.mark.parametrize(
+    ("sharding", "ratio"),
+    [(Sharding.ZERO_1, 1.0), (Sharding.ZERO_2, 1.0), (Sharding.ZERO_3, 1.5)],
+)
+def test_bytes_of_sharding_over_those_of_plain_replicas(sharding, ratio):
+    """Claim M09 and Rajbhandari et al. 2020, section 7: 1, 1 and 1.5."""
+    assert sent_bytes(replicas(sharding)) == ratio * sent_bytes(replicas(Sharding.NONE))
+
+
+def test_accumulation_reduces_gradients_once():
+    """Claim C22: K micro-batches, one reduction; stages 2 and 3 hold a shard and cannot wait."""
+    assert replicas(Sharding.NONE, 8.0) == replicas(Sharding.NONE)
+    assert replicas(Sharding.ZERO_1, 8.0) == replicas(Sharding.ZERO_1)
+    assert sent_bytes(replicas(Sharding.ZERO_2, 8.0)) == (8 + 1) * 14 * GB
+    assert sent_bytes(replicas(Sharding.ZERO_3, 8.0)) == 8 * sent_bytes(replicas(Sharding.ZERO_3))
+
+
+def test_hybrid_sharding_sends_an_eighth_between_nodes():
+    messages = replicas(Sharding.HYBRID, group=8, data=64)
+    groups = [message.group for message in messages]
+    assert groups == [Group(8, 8), Group(8, 8), Group(8, 8), Group(8, 1)]
+    assert messages[-1].message_bytes == 14 * GB / 8
+
+
+def test_one_hybrid_group_of_all_is_full_sharding():
+    whole = [seconds(one, FABRIC) for one in replicas(Sharding.HYBRID, group=64, data=64)]
+    assert whole[-1] == 0.0
+    assert whole[:-1] == [seconds(one, FABRIC) for one in replicas(Sharding.ZERO_3, data=64)]
+
+
+def test_experts_are_reduced_over_their_own_replicas():
+    exchanged = SEVEN_BILLION._replace(expert=1e9)
+    layout = Parallelism(data=32, expert=8)
+    dense, expert = replica_messages(exchanged, layout, placement(layout, 8), 1.0)
+    assert (dense.group, expert.group) == (Group(32, 8), Group(4, 1))
+    assert expert.message_bytes == 2 * GB
+
+
+def test_units_split_a_message_and_not_its_bytes():
+    units = SEVEN_BILLION._replace(units=32.0)
+    assert sent_bytes(replicas(Sharding.ZERO_3, exchanged=units)) == pytest.approx(42 * GB)
+    assert total_seconds(replicas(Sharding.ZERO_3, exchanged=units), FABRIC) == pytest.approx(
+        total_seconds(replicas(Sharding.ZERO_3), FABRIC)
+    )
+
+
+def test_buckets():
+    """Claims C14 and C15."""
+    assert buckets(7e9, 2.0, bucket_bytes(Framework.DDP, 2.0)) == 535
+    assert bucket_bytes(Framework.DDP, 4.0) == 25 * 2**20
+    assert bucket_bytes(Framework.DEEPSPEED, 2.0) == 1e9
+    assert buckets(10.0, 2.0, 1e6) == 1
+
+
+def test_a_tied_table_is_reduced_between_the_ends():
+    layout = Parallelism(tensor=4, pipeline=4, data=2)
+    message = tied_embedding(1e8, 4.0, placement(layout, 8))
+    assert (message.group, message.message_bytes) == (Group(2, 1), 4e8)
+    assert seconds(tied_embedding(1e8, 4.0, placement(Parallelism(data=8), 8)), FABRIC) == 0.0
+
+
+# --- what is hidden ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bucket", "count", "backward", "overlap", "expected"),
+    [
+        (1.0, 10, 100.0, 1.0, 1.0),  # all but the last behind the pass
+        (10.0, 10, 50.0, 1.0, 55.0),  # 100 s of which 45 s are hidden
+        (10.0, 10, 50.0, 0.0, 100.0),
+        (10.0, 1, 50.0, 1.0, 10.0),  # one bucket is full at the end
+    ],
+)
+def test_buckets_hide_behind_the_backward_pass(bucket, count, backward, overlap, expected):
+    assert exposed_buckets(bucket, count, backward, overlap) == pytest.approx(expected)
+
+
+@given(
+    bucket=st.floats(1e-6, 10.0),
+    count=st.integers(1, 50),
+    backward=st.floats(0.0, 100.0),
+)
+def test_exposed_buckets_are_what_a_queue_leaves(bucket, count, backward):
+    """Bucket k is full at k/count of the pass and is reduced when the one before it is."""
+    free = 0.0
+    for full in range(1, count + 1):
+        free = max(free, full / count * backward) + bucket
+    assert exposed_buckets(bucket, count, backward) == pytest.approx(free - backward, abs=1e-9)
+
+
+@given(gather=st.floats(1e-6, 10.0), work=st.floats(0.0, 10.0), units=st.integers(1, 50))
+def test_exposed_gathers_are_what_a_queue_leaves(gather, work, units):
+    """A unit's gather starts with the work of the unit before it."""
+    clock = gather
+    for _ in range(units - 1):
+        clock += max(work, gather)
+    assert exposed_prefetch(gather, units, work) == pytest.approx(
+        clock + work - units * work, rel=1e-9, abs=1e-9
+    )
+
+
+# --- activations ------------------------------------------------------------------------------------------
+
+
+def test_sequence_parallelism_moves_as_much_and_gathers_once_more():
+    placed = placement(Parallelism(tensor=8), 8)
+    plain = tensor_messages(1e8, 2.0, placed, sequence=False)
+    cut = tensor_messages(1e8, 2.0, placed, sequence=True)
+    assert sent_bytes(plain.forward) == sent_bytes(cut.forward) == 4e8
+    assert sent_bytes(plain.backward) == 4e8
+    assert sent_bytes(cut.backward) == 6e8
+
+
+def test_one_tensor_device_sends_nothing():
+    placed = placement(Parallelism(data=8), 8)
+    passes = (
+        tensor_messages(1e8, 2.0, placed, sequence=True),
+        vocabulary_messages(1e8, 4096, placed, sequence=False),
+        context_messages(ContextExchange.RING, 1e7, 1e8, placed),
+        pipeline_messages(1e8, Parallelism(data=8), placed, 1.0),
+    )
+    for each in passes:
+        assert total_seconds((*each.forward, *each.backward), FABRIC) == 0.0
+
+
+def test_the_head_gathers_where_sequences_are_cut():
+    placed = placement(Parallelism(tensor=8), 8)
+    plain = vocabulary_messages(1e8, 4096, placed, sequence=False)
+    cut = vocabulary_messages(1e8, 4096, placed, sequence=True)
+    assert sent_bytes(plain.forward) == sent_bytes(cut.forward) == 2e8 + 2 * 3 * 4 * 4096
+    assert sent_bytes(plain.backward) == sent_bytes(cut.backward) == 2e8
+
+
+def test_ways_to_share_a_sequence():
+    """Four devices, 1 of keys and values and 8 of queries each."""
+    layout = Parallelism(context=4)
+    placed = placement(layout, 8)
+    ring = context_messages(ContextExchange.RING, 1e9, 8e9, placed)
+    gather = context_messages(ContextExchange.GATHER, 1e9, 8e9, placed)
+    ulysses = context_messages(ContextExchange.ULYSSES, 1e9, 8e9, placed)
+    times = [[total_seconds(messages, FABRIC) for messages in passes] for passes in (ring, gather, ulysses)]
+    assert times[0] == pytest.approx([3 / 400, 6 / 400])
+    assert times[1] == pytest.approx([3 / 400, 6 / 400])
+    assert times[2] == pytest.approx([(9 + 8) * 3 / 4 / 400] * 2)
+
+
+@pytest.mark.parametrize(("layout", "shared"), [((1, 8), 2), ((1, 16), 1), ((8, 2), 1)])
+def test_a_ring_over_two_nodes_keeps_the_pace_of_what_passes_between_them(layout, shared):
+    tensor, context = layout
+    placed = placement(Parallelism(tensor=tensor, context=context), 8)
+    ring = context_messages(ContextExchange.RING, 1e9, 8e9, placed)
+    assert ring.forward[0].group == Group(2, shared)
+
+
+def test_experts_are_reached_and_left_in_both_passes():
+    placed = placement(Parallelism(data=16, expert=16), 8)
+    passes = expert_messages(1e9, 2e9, placed, imbalance=1.5)
+    assert [message.message_bytes for message in passes.forward] == [1.5e9, 3e9]
+    assert [message.message_bytes for message in passes.backward] == [3e9, 3e9]
+    assert {message.group for message in passes.forward} == {Group(16, 8)}
+
+
+def test_tokens_that_go_to_few_nodes_cross_less():
+    """64 devices in 8 nodes, 8 experts a token in 4 nodes at most: half of the copies leave a node."""
+    placed = placement(Parallelism(data=64, expert=64), 8)
+    free = expert_messages(8e9, 8e9, placed)
+    bound = expert_messages(8e9, 8e9, placed, nodes_per_token=(4.0, 8.0))
+    between, within, *_ = bound.forward
+    assert between.message_bytes == 4e9
+    assert within.message_bytes == 8e9
+    assert total_seconds(bound.forward, FABRIC) < total_seconds(free.forward, FABRIC)
+
+
+def test_stages_send_the_parts_of_their_devices():
+    layout = Parallelism(tensor=8, pipeline=4, sequence_parallel=True)
+    sent = pipeline_messages(8e8, layout, placement(layout, 8), 2.0)
+    assert total_seconds(sent.forward, FABRIC) == pytest.approx(2 * 1e8 / 40e9)
+    plain = layout._replace(sequence_parallel=False)
+    gathered = pipeline_messages(8e8, plain, placement(plain, 8), 2.0)
+    assert total_seconds(gathered.forward, FABRIC) == pytest.approx(2 * 1e8 / 40e9 + 2 * 7e8 / 400e9)
+
+
+@given(
+    degrees=st.lists(st.tuples(*[st.sampled_from([1, 2, 4, 8])] * 3), min_size=1, max_size=6),
+    sharding=st.sampled_from([Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_2, Sharding.ZERO_3]),
+)
+def test_arrays_give_what_numbers_give(degrees, sharding):
+    def found(tensor, data, expert):
+        layout = Parallelism(tensor=tensor, data=data * expert, expert=expert, sharding=sharding)
+        placed = placement(layout, 8)
+        exchanged = Exchanged(7e9 / tensor, 1e9 / (tensor * expert), 2.0, 4.0, 32.0)
+        passes = tensor_messages(1e8 / tensor, 2.0, placed, sequence=True)
+        messages = [*replica_messages(exchanged, layout, placed, 4.0), *passes.forward, *passes.backward]
+        return total_seconds(messages, FABRIC)
+
+    assert found(*np.array(degrees, dtype=float).T) == pytest.approx([found(*one) for one in degrees])
+
+
+def test_fast_links_leave_nothing():
+    fabric = Fabric(Rail(math.inf, 0.0), Rail(math.inf, 0.0), 8)
+    assert total_seconds(replicas(Sharding.ZERO_3), fabric) == 0.0
