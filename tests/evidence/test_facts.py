@@ -154,6 +154,14 @@ def test_a_sweep_of_shapes_takes_the_row_s_own(row):
     assert found[0]["source"] == "architecture"
 
 
+def test_a_published_vocabulary_stands_in_for_one_that_the_row_leaves_out(row):
+    cells = {"model_id": "internlm-20b", "layers": "60", "hidden": "5120", "heads": "40", "kv_heads": "40"}
+    cells |= {"ffn": "", "vocab": "", "parameter_count": "20000000000", "source": "InternEvo"}
+    architecture = model_references(row(**cells), {})[0]["architecture"]
+    assert architecture["embeddings"]["vocabulary_size"] == 103168
+    assert architecture["layers"][0]["layers"][3]["inner_size"] == 13824
+
+
 @pytest.mark.parametrize(
     ("source", "seen"),
     [
