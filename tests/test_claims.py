@@ -1,4 +1,4 @@
-"""Claims of the notes on memory, scaling and data: those that no other test holds, and the table of all."""
+"""Claims of the notes: those that no other test holds, and the table of all."""
 
 import ast
 import re
@@ -24,13 +24,14 @@ from tests.shapes import catalog_architecture
 
 ROOT = Path(__file__).parents[1]
 CLAIMS = {
+    *(f"C{n:02}" for n in range(1, 38)),
     *(f"M{n:02}" for n in range(1, 19)),
     *(f"S{n:02}" for n in range(1, 31) if n not in (14, 15, 16)),
     *(f"D{n:02}" for n in range(1, 23)),
     *(f"T{n:03}" for n in range(30, 64)),
 }
 TABLE = (ROOT / "docs/methods/claims.md").read_text(encoding="utf-8")
-ROWS = re.findall(r"^\| ([MSDT]\d+) \| .+ \| (.+) \|$", TABLE, flags=re.MULTILINE)
+ROWS = re.findall(r"^\| ([CMSDT]\d+) \| .+ \| (.+) \|$", TABLE, flags=re.MULTILINE)
 
 
 def test_m17_a_chip_of_900_mb_holds_450_million_parameters():

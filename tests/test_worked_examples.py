@@ -44,7 +44,7 @@ from service.planning.storage import PLAIN_FORMATS
 from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_seconds, utilization_of
 from service.planning.units import GIBIBYTE_BYTES
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
-from tests import worked_runs
+from tests import worked_communication, worked_runs
 from tests.shapes import catalog_architecture
 
 HERE = Path(__file__).parent
@@ -55,7 +55,10 @@ with (HERE / "worked_examples.csv").open() as file:
     PLACED = {row["id"]: row for row in csv.DictReader(file)}
 
 Inputs = Mapping[str, Any]
-COMPUTED: dict[str, Callable[[Inputs], dict[str, Any]]] = {**worked_runs.COMPUTED}
+COMPUTED: dict[str, Callable[[Inputs], dict[str, Any]]] = {
+    **worked_runs.COMPUTED,
+    **worked_communication.COMPUTED,
+}
 
 DAY, HOUR, YEAR = 86_400, 3_600, 31_557_600
 FP32_ADAM = state_bytes_per_parameter(TRAINING_RECIPES[TrainingPrecision.FP32], Optimizer.ADAM)
