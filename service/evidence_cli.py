@@ -12,7 +12,8 @@ from service.evidence.folds import committed_split
 
 if TYPE_CHECKING:
     from service.evidence.report import Provenance, Table
-    from service.evidence.rows import RowsFile
+    from service.evidence.rows import Row, RowsFile
+    from service.evidence.scoring import Scored
     from service.snapshot.service import Snapshot
 
 app = typer.Typer(no_args_is_help=True, help="Measured rows beside the estimates.")
@@ -59,6 +60,13 @@ def _catalogs_by_fold(catalog: "Snapshot") -> "list[Snapshot]":
 
     document = shipped_document()
     return [replace(catalog, curves=curves_of(held_out(document, fold))) for fold in range(FOLDS)]
+
+
+def _without_software(catalog: "Snapshot") -> "Snapshot":
+    """The catalog without the constants of steps that are a framework's own."""
+    curves = catalog.curves
+    steps = curves.calibration.steps.without_software()
+    return replace(catalog, curves=replace(curves, calibration=replace(curves.calibration, steps=steps)))
 
 
 def _estimators() -> Any:  # noqa: ANN401
@@ -114,19 +122,26 @@ def accuracy(
         typer.echo(f"ironlaw: {warning}", err=True)
     rows = [row for one in read for row in one.rows]
     catalog, estimators = _catalog(), _estimators()
-    if held_out:
-        scored = score_held_out(rows, _catalogs_by_fold(catalog), committed_split(), estimators)
-    else:
-        scored = score(rows, catalog, estimators)
+
+    def scored_under(catalogs: "list[Snapshot]", some: "list[Row]") -> "list[Scored]":
+        if held_out:
+            return score_held_out(some, catalogs, committed_split(), estimators)
+        return score(some, catalogs[0], estimators)
+
+    catalogs = _catalogs_by_fold(catalog) if held_out else [catalog]
+    scored = scored_under(catalogs, rows)
     for table in report.tables(scored):
         typer.echo(table.text())
     if why:
         typer.echo(report.details(scored).text())
     if json_file:
         json_file.write_text(json.dumps(report.document(scored), indent=1, allow_nan=False) + "\n")
-    beside = _beside(anchors, catalog) if anchors else None
-    if beside:
-        typer.echo(beside.text())
+    training = [row for row in rows if row.kind == "training"]
+    pooled = scored_under([_without_software(one) for one in catalogs], training)
+    found = [report.step_table(scored, pooled), _beside(anchors, catalog) if anchors else None]
+    beside = [table for table in found if table]
+    for table in beside:
+        typer.echo(table.text())
     if doc:
         doc.write_text(report.page(scored, _provenance(read, held_out=held_out), beside))
     short = report.shortfalls(scored)

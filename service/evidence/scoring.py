@@ -65,6 +65,8 @@ class Scored:
     """The probability of fitting that the answer gives."""
     software: str = ""
     """The framework or engine that the question names."""
+    utilization: float | None = None
+    """Hardware FLOPs utilization of the estimate of a training run."""
 
     @property
     def is_eligible(self) -> bool:
@@ -268,6 +270,7 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
         error_of(metric, figure.value, row.value, _scale(row, answer)),
         basis=basis,
         chance=answer.get("fit_probability"),
+        utilization=answer.get("hardware_flops_utilization", {}).get("value"),
         software=software_of(asked.shapes[0].workload),
     )
 

@@ -187,11 +187,14 @@ class _Pass(NamedTuple):
     expert: Exposed
     data: Exposed
 
-    def within(self, rates: StepRates) -> MicroBatch:
-        """As seconds: gaps between kernels, work slowed by what hides behind it, waits for the host."""
+    def within(self, rates: StepRates, lost: float) -> MicroBatch:
+        """As seconds: gaps between kernels, work slowed by what hides behind it, waits for the host.
+
+        ``lost`` is what passes beside operators, over their time.
+        """
         waits = (self.tensor, self.context, self.expert, self.data)
         behind = sum((wait.hidden for wait in waits), 0.0)
-        seconds = self.work.seconds * (1.0 + rates.lost_share) + rates.contention * behind
+        seconds = self.work.seconds * (1.0 + lost) + rates.contention * behind
         waited = sum((wait.seconds for wait in waits), 0.0)
         host = larger(0.0, self.work.kernels * rates.launch_seconds - seconds - waited)
         return MicroBatch(
@@ -225,7 +228,7 @@ def _added(parts: Sequence[MicroBatch], counts: Sequence[float] | None = None) -
 
 
 def _pass(
-    at: _Context, work: Work, sent: Sent, direction: str, *, times: float, weights: float
+    at: _Context, work: Work, sent: Sent, direction: str, *, times: float, weights: float, lost: float
 ) -> MicroBatch:
     """One direction through a block whose collectives take place ``times`` times."""
     rates, behind = at.platform.rates, work.seconds
@@ -239,27 +242,23 @@ def _pass(
         waits(sent.context, rates.context_overlap),
         waits(sent.expert, rates.expert_overlap),
         exposed(weights, overlap=rates.gather_overlap, behind=behind),
-    ).within(rates)
+    ).within(rates, lost)
 
 
 def _block(at: _Context, times: BlockTimes, block: BlockProfile) -> MicroBatch:
     """One block of one micro-batch in both directions."""
     sizes = StageParameters(block.split_parameters, block.whole_parameters, block.expert_parameters)
-    sent = block_seconds(
-        at.platform.links,
-        at.layout,
-        block_traffic(block.block),
-        at.tokens * at.width,
-        at.platform.rates.expert_imbalance,
-    )
+    rates, traffic = at.platform.rates, block_traffic(block.block)
+    sent = block_seconds(at.platform.links, at.layout, traffic, at.tokens * at.width, rates.expert_imbalance)
+    lost = rates.lost_share + rates.routing_share * (traffic.expert_elements > 0.0)
     moved = _moved(at, sizes)
     again = 1.0 if at.workload.recomputation in WHOLE_BLOCKS else 0.0
     behind = moved.gathered_backward + moved.gradients
     return _added(
         [
-            _pass(at, times.forward, sent, "forward", times=1.0, weights=moved.gathered_forward),
-            _backward(_pass(at, times.backward, sent, "backward", times=1.0, weights=behind)),
-            _again(_pass(at, times.recomputed, sent, "forward", times=again, weights=0.0)),
+            _pass(at, times.forward, sent, "forward", times=1.0, weights=moved.gathered_forward, lost=lost),
+            _backward(_pass(at, times.backward, sent, "backward", times=1.0, weights=behind, lost=lost)),
+            _again(_pass(at, times.recomputed, sent, "forward", times=again, weights=0.0, lost=lost)),
         ]
     )
 
@@ -276,7 +275,7 @@ def _ends(at: _Context, stage: float) -> MicroBatch:
 
     def one(work: Work, tensor: float, weights: float) -> MicroBatch:
         hidden = exposed(weights, overlap=rates.gather_overlap, behind=work.seconds)
-        return _Pass(work, Exposed(tensor, 0.0), NOTHING, NOTHING, hidden).within(rates)
+        return _Pass(work, Exposed(tensor, 0.0), NOTHING, NOTHING, hidden).within(rates, rates.lost_share)
 
     forward = NO_WORK.plus(compute.table.forward, first).plus(compute.head.forward, last)
     backward = NO_WORK.plus(compute.table.backward, first).plus(compute.head.backward, last)
