@@ -52,7 +52,8 @@ class TestData:
         plain, fed = answered(trained()), answered(trained(data_pipeline=fast))
         assert value(fed, "step_seconds") == pytest.approx(value(plain, "step_seconds"))
         assert fed["data_pipeline"]["slowest"] == "compute"
-        assert [phase["phase"] for phase in fed["breakdown"]] == ["forward", "backward"]
+        phases = [[phase["phase"] for phase in answer["breakdown"]] for answer in (fed, plain)]
+        assert phases[0] == phases[1]
         assert fed["bottleneck"]["bound"] == "compute"
 
     def test_without_prefetching_all_stages_add_up(self):
@@ -142,7 +143,7 @@ class TestFailures:
         )
         share = value(answered(trained(**failing)), "goodput")
         assert float(lossy["total"]["amount"]) * share == pytest.approx(
-            float(plain["total"]["amount"]), rel=1e-6
+            float(plain["total"]["amount"]), abs=0.01
         )
 
     def test_checkpoint_of_eight_billion_parameters(self):
