@@ -59,7 +59,7 @@ _OPERATED: Final[dict[str, Any]] = {
         "global_batch_size": 1024,
         "total_tokens": 1_000_000_000_000,
         "data_pipeline": {
-            "stored_bytes_per_sample": 32_768,
+            "stored_bytes_per_sample": 32_768.0,
             "storage_bandwidth_bytes_per_second": 5e9,
             "access_factor": 0.1,
             "preprocessing_seconds_per_sample": 0.02,

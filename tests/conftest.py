@@ -27,12 +27,24 @@ from tests.faults.harness import LONG
 settings.register_profile("checks", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("checks")
 
-_SERVER_DIRECTORY = "IRONLAW_TEST_POSTGRESQL"
+_DIRECTORY = "IRONLAW_TEST_DATABASES"
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108
+_ROOM_BYTES = 4 * 10**9
+
+
+def _room() -> str | None:
+    """Where databases of tests live: in memory, where nothing waits for a disk, if there is room.
+
+    Where the power is lost in a test (`make faults`), they live on the disk.
+    """
+    if LONG or not os.access(_IN_MEMORY, os.W_OK) or shutil.disk_usage(_IN_MEMORY).free < _ROOM_BYTES:
+        return None
+    return str(_IN_MEMORY)
 
 
 def _start_server() -> Any:
     # The package looks for a private runtime directory when it is imported and warns without one.
-    directory = Path(os.environ[_SERVER_DIRECTORY])
+    directory = Path(os.environ[_DIRECTORY])
     runtime = directory / "runtime"
     runtime.mkdir(mode=0o700, exist_ok=True)
     os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
@@ -54,12 +66,12 @@ def _stop_server(directory: Path) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     quiet_logs()
     if not hasattr(config, "workerinput"):
-        os.environ[_SERVER_DIRECTORY] = tempfile.mkdtemp(prefix="ironlaw-")
+        os.environ[_DIRECTORY] = tempfile.mkdtemp(prefix="ironlaw-", dir=_room())
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        directory = Path(os.environ[_SERVER_DIRECTORY])
+        directory = Path(os.environ[_DIRECTORY])
         _stop_server(directory)
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -70,16 +82,26 @@ def postgresql() -> str:
     uri: str = _start_server().get_uri("postgres").replace("postgresql://", "postgresql+psycopg://")
     if not LONG:
         # No test of `make test` takes the power from the server; `make faults` leaves it as it comes.
-        _execute(uri, "ALTER SYSTEM SET fsync = off")
-        _execute(uri, "SELECT pg_reload_conf()")
+        server = Server(uri)
+        server.execute("ALTER SYSTEM SET fsync = off")
+        server.execute("SELECT pg_reload_conf()")
+        server.close()
     return uri
 
 
-def _execute(uri: str, statement: str) -> None:
-    server = Database(uri)
-    with server.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text(statement))
-    server.dispose()
+class Server:
+    """One connection to a PostgreSQL server, for statements outside transactions."""
+
+    def __init__(self, uri: str) -> None:
+        self._database = Database(uri)
+        self._connection = self._database.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+
+    def execute(self, statement: str) -> None:
+        self._connection.execute(text(statement))
+
+    def close(self) -> None:
+        self._connection.close()
+        self._database.dispose()
 
 
 def _named(uri: str, name: str) -> str:
@@ -94,6 +116,7 @@ class Databases:
         self.kind = kind
         self._directory = directory
         self._uri = uri
+        self._server = Server(uri) if uri else None
         self._prefix = f"test_{worker}"
         self._count = 0
         self._template: str | None = None
@@ -102,10 +125,10 @@ class Databases:
 
     def empty(self) -> Database:
         self._count += 1
-        if self.kind == "sqlite":
+        if self._server is None:
             return self._keep(f"sqlite:///{self._directory / f'{self._count}.db'}")
         name = f"{self._prefix}_{self._count}"
-        _execute(self._uri, f"CREATE DATABASE {name}")
+        self._server.execute(f"CREATE DATABASE {name}")
         return self._keep(_named(self._uri, name))
 
     def _keep(self, url: str) -> Database:
@@ -120,12 +143,12 @@ class Databases:
             database.dispose()
             self._template = database.url.database
         self._count += 1
-        if self.kind == "sqlite":
+        if self._server is None:
             copy = self._directory / f"{self._count}.db"
             shutil.copy(self._template, copy)
             return self._keep(f"sqlite:///{copy}")
         name = f"{self._prefix}_{self._count}"
-        _execute(self._uri, f"CREATE DATABASE {name} TEMPLATE {self._template}")
+        self._server.execute(f"CREATE DATABASE {name} TEMPLATE {self._template}")
         return self._keep(_named(self._uri, name))
 
     def unchanged(self) -> Database:
@@ -136,14 +159,31 @@ class Databases:
         return self._unchanged
 
     def dispose(self) -> None:
+        """Drop what was made since the last time."""
         while self._made:
-            self._made.pop().dispose()
+            self._drop(self._made.pop())
+
+    def _drop(self, database: Database) -> None:
+        database.dispose()
+        name = database.url.database
+        if name == self._template:
+            return
+        if self._server is not None:
+            self._server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            return
+        for path in Path(name).parent.glob(f"{Path(name).name}*"):
+            path.unlink()
+
+    def close(self) -> None:
+        """Leave the server."""
+        if self._server is not None:
+            self._server.close()
 
 
 @pytest.fixture(scope="session")
 def databases_of(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], Databases]:
+    request: pytest.FixtureRequest,
+) -> Iterator[Callable[[str], Databases]]:
     """The maker of databases of a kind."""
     makers: dict[str, Databases] = {}
 
@@ -151,10 +191,14 @@ def databases_of(
         if kind not in makers:
             worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
             uri = request.getfixturevalue("postgresql") if kind == "postgresql" else ""
-            makers[kind] = Databases(kind, tmp_path_factory.mktemp("databases"), uri, worker)
+            directory = Path(os.environ[_DIRECTORY]) / worker
+            directory.mkdir(exist_ok=True)
+            makers[kind] = Databases(kind, directory, uri, worker)
         return makers[kind]
 
-    return of
+    yield of
+    for maker in makers.values():
+        maker.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -1,7 +1,10 @@
 """Published shapes that several tests use."""
 
+from service.catalog.shipped import shipped_documents
 from service.planning.architecture import Architecture, Block, Embeddings, Head
 from service.planning.layers import Attention, FeedForward, Normalization
+from service.questions.architectures import Architecture as Shape
+from service.questions.architectures import to_planning
 
 
 def llama_2_70b() -> Architecture:
@@ -14,3 +17,9 @@ def llama_2_70b() -> Architecture:
         layers=(Block(layers=(norm, attention, norm, feed_forward), count=80), norm),
         heads=(Head(kind="language_model", input_size=8192, output_size=32_000),),
     )
+
+
+def catalog_architecture(model_id: str) -> Architecture:
+    """A model of the shipped catalog."""
+    row = next(row for row in shipped_documents()["models"] if row["id"] == model_id)
+    return to_planning(Shape.model_validate(row["architecture"]))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
@@ -11,15 +11,21 @@ from service.planning.advice import Step, cheapest_techniques
 from service.planning.cluster import Cluster
 from service.planning.frameworks import Framework
 from service.planning.memory.adaptation import trained_parameters
+from service.planning.memory.sampled import longest_sampled_sequence, takes_any_length
 from service.planning.memory.serving import (
     ServingMemory,
+    ServingRange,
     cache_tokens,
     cache_waste,
     inference_memory,
+    inference_memory_range,
+    key_value_bytes,
+    largest_concurrency,
     longest_context,
-    requests_that_fit,
+    pass_bytes,
     usable_bytes_of,
 )
+from service.planning.memory.stages import stage_share, whole_units
 from service.planning.memory.training import (
     StageMemory,
     largest_micro_batch,
@@ -33,7 +39,7 @@ from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, combine, probability_at_most, scaled
 from service.planning.storage import CACHE_FORMATS, NAMED_FORMATS, PLAIN_FORMATS
 from service.planning.units import GIGABYTE_BYTES
-from service.planning.workload import InferenceWorkload, Offload, Place, TrainingWorkload
+from service.planning.workload import InferenceWorkload, Objective, Offload, Place, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity, whole
 from service.questions.answers import CacheAnswer, DeviceMemory, MemoryAnswer, MemoryComponent, MemoryLimits
 from service.questions.base import Advice
@@ -42,6 +48,9 @@ from service.questions.estimates import MemoryQuestion
 from service.questions.hardware import resolve_cluster, usable_bytes
 from service.questions.notes import Notes
 from service.questions.resolve import Resolved, resolve
+from service.questions.resolve.model import ResolvedModel
+from service.questions.resolve.serving import under_engine
+from service.questions.workloads import InferenceWorkloadInput, WorkloadInput
 
 
 def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
@@ -50,29 +59,30 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     cluster = None
     if question.cluster is not MISSING:
         cluster = resolve_cluster(question.cluster, catalog, notes)
-    resolved = resolve(question, cluster, catalog, notes)
+    resolved = as_held(resolve(question, cluster, catalog, notes))
     profile, layout, workload = resolved.model.profile, resolved.layout, resolved.workload
-    unknown = _unknown_components(profile, workload, notes)
+    unknown = _unknown_components(resolved, notes)
     curves = catalog.curves.training_memory
     limits: MemoryLimits = {}
     usable = usable_bytes(cluster, workload)
     if isinstance(workload, TrainingWorkload):
         stages = training_memory(profile, workload, layout, curves.overhead)
         if usable is not None and not unknown:
-            limits = _training_limits(stages, usable, workload, layout)
+            limits = _training_limits(resolved, stages, usable, curves.overhead, notes)
         per_device = _training_device(
             stages[0], unknown, curves.total, _wide_gradient_bytes(stages[0], workload)
         )
     else:
-        serving = inference_memory(profile, workload, layout)
+        between = inference_memory_range(profile, workload, layout)
+        serving = between.value
         limit = usable
         if limit is not None:
             usable = usable_bytes_of(serving, workload, limit)
         if usable is not None and limit is not None and not unknown and serving.request_bytes:
             limits = _serving_limits(resolved, serving, (usable, limit), notes)
         elif not unknown and not serving.request_bytes:
-            notes.gap("/limits", "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
-        per_device = _serving_device(serving, resolved, unknown, catalog)
+            limits = _pass_limits(resolved, serving, usable, notes)
+        per_device = _serving_device(between, workload, unknown, catalog)
     answer: MemoryAnswer = {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
@@ -89,32 +99,37 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     _add_verdict(answer, cluster, usable, notes)
     if isinstance(workload, TrainingWorkload):
         _add_training(answer, stages[0], resolved, unknown, notes)
-    if cluster is not None and answer.get("fits") is False and usable is not None:
-        share = usable_bytes(cluster, workload) or usable
-        answer["advice"] = list(_advice(resolved, cluster, share, curves.overhead, unknown))
+    if cluster is not None and answer.get("fits") is False and not unknown:
+        answer["advice"] = list(_advice(resolved, cluster, question.workload, curves.overhead))
     return answer
 
 
-def _unknown_components(
-    profile: Profile, workload: TrainingWorkload | InferenceWorkload, notes: Notes
-) -> frozenset[str]:
-    """Components that the model's description does not give."""
-    training = isinstance(workload, TrainingWorkload)
+def as_held(resolved: Resolved) -> Resolved:
+    """The question with model and workload as memory sees them."""
+    model = resolved.model._replace(profile=resolved.held.profile)
+    return resolved._replace(model=model, workload=resolved.held.workload)
+
+
+def _unknown_components(resolved: Resolved, notes: Notes) -> frozenset[str]:
+    """Components that the description of model and sample does not give."""
+    profile, missing = resolved.model.profile, resolved.held.unknown
+    training = isinstance(resolved.workload, TrainingWorkload)
     names = frozenset({"activations", "logits"} if training else {"kv_cache", "state", "workspace"})
-    unmodelled = profile.unmodelled_kinds | profile.unsaved_kinds if training else profile.unserved_kinds
     if not profile.shapes_known:
         code, detail = "ARCHITECTURE_REQUIRED", "a parameter count says nothing of shapes"
-    elif unmodelled:
-        kinds = ", ".join(sorted(unmodelled))
-        code, detail = "LAYER_KIND_NOT_MODELLED", f"not modelled for layers of kind {kinds}"
+    elif missing is not None and not training and not profile.unserved_kinds:
+        detail = (
+            "input_tokens are all that the decoder reads, those of images and the like with them; what a "
+            f"tower takes while it runs is not counted: {missing.detail}"
+        )
+        notes.warn("TOKENS_ALONE_COUNTED", missing.pointer, detail)
+        return frozenset()
+    elif missing is not None:
+        code, detail = "SAMPLE_REQUIRED", f"{missing.detail}: give {missing.pointer}"
     else:
-        beside = sorted(profile.unmodelled_kinds - {"source_tokens"})
-        if beside:
-            detail = (
-                "input_tokens are all that the decoder reads, those of images and the like with them; what a "
-                f"tower of {', '.join(beside)} takes while it runs is not counted"
-            )
-            notes.warn("TOKENS_ALONE_COUNTED", "/workload/input_tokens", detail)
+        if resolved.held.sample is not None and training:
+            detail = "no measured row is of a model like this: the interval is that of decoders"
+            notes.warn("INTERVAL_OF_DECODERS", "/per_device/total_bytes", detail)
         return frozenset()
     named = sorted(names - {"state"})
     notes.gap("/per_device/total_bytes", code, f"{' and '.join(named)}: {detail}")
@@ -145,6 +160,8 @@ def _add_training(
     assert isinstance(workload, TrainingWorkload)  # noqa: S101
     if answer.get("fits"):
         _warn_of_wide_gradients(answer["headroom_bytes"], stage, workload, notes)
+    if workload.objective in (Objective.PPO, Objective.GRPO) and not unknown:
+        _warn_of_generation(resolved.model.profile, workload, resolved.layout, notes)
     answer["trained_parameter_count"] = trained_parameters(resolved.model.profile, workload.adaptation)
     moved = workload.offload != Offload() or workload.optimizer in PAGED
     if moved and not (unknown and workload.offload.activations is not Place.NONE):
@@ -215,20 +232,16 @@ def _training_device(
 
 
 def _serving_device(
-    memory: ServingMemory, resolved: Resolved, unknown: frozenset[str], catalog: Catalog
+    between: ServingRange, workload: InferenceWorkload, unknown: frozenset[str], catalog: Catalog
 ) -> DeviceMemory:
-    parts = _parts(_serving_components(memory), unknown)
+    parts = _parts(_serving_components(between.value), unknown)
     known = sum(part["bytes"] for part in parts)
     if unknown:
         return {"known_bytes": known, "components": parts}
-    workload = resolved.workload
-    assert isinstance(workload, InferenceWorkload)  # noqa: S101
     if workload.rules.name is not None:
-        low, high = (
-            inference_memory(resolved.model.profile, workload, resolved.layout, buffers).total_bytes
-            for buffers in (workload.least_buffers, workload.most_buffers)
-        )
-        total = Quantity(float(known), min(low, known), max(high, known), Basis.REFERENCE)
+        low = min(between.least.total_bytes, known)
+        high = max(between.most.total_bytes, known)
+        total = Quantity(float(known), low, high, Basis.REFERENCE)
     else:
         # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.
         cache = sum(part["bytes"] for part in parts if part["name"] in ("kv_cache", "state"))
@@ -238,20 +251,43 @@ def _serving_device(
 
 
 def _training_limits(
+    resolved: Resolved,
     stages: tuple[StageMemory, ...],
     usable: float,
-    workload: TrainingWorkload,
-    layout: Parallelism,
+    overhead: DeviceOverhead,
+    notes: Notes,
 ) -> MemoryLimits:
-    return {
-        "max_micro_batch_size": largest_micro_batch(stages, usable, context=layout.context),
-        "max_sequence_length": longest_sequence(
-            stages,
-            usable,
-            context=layout.context,
-            micro_batch_size=workload.micro_batch_size,
-        ),
+    workload, layout, sample = resolved.workload, resolved.layout, resolved.held.sample
+    assert isinstance(workload, TrainingWorkload)  # noqa: S101
+    limits: MemoryLimits = {
+        "max_micro_batch_size": largest_micro_batch(stages, usable, context=layout.context)
     }
+    if sample is None:
+        limits["max_sequence_length"] = longest_sequence(
+            stages, usable, context=layout.context, micro_batch_size=workload.micro_batch_size
+        )
+    elif takes_any_length(resolved.model.profile):
+        limits["max_sequence_length"] = longest_sampled_sequence(
+            resolved.model.profile, sample, workload, layout, usable_bytes=usable, overhead=overhead
+        )
+    else:
+        detail = "the model takes no sequence whose length is open"
+        notes.gap("/limits/max_sequence_length", "NOT_APPLICABLE", detail)
+    return limits
+
+
+def _pass_limits(
+    resolved: Resolved, memory: ServingMemory, usable: float | None, notes: Notes
+) -> MemoryLimits:
+    """Of a model that keeps nothing of a request that has ended: the requests of one forward pass."""
+    workload, layout = resolved.workload, resolved.layout
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    pointer = "/limits/kv_cache_tokens" if workload.pass_elements else "/limits"
+    notes.gap(pointer, "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
+    if usable is None or not workload.pass_elements:
+        return {}
+    most = whole_units((usable - memory.beside_bytes) / pass_bytes(workload))
+    return {"max_concurrency": most * layout.data}
 
 
 def _serving_limits(
@@ -261,7 +297,7 @@ def _serving_limits(
     layout, workload = resolved.layout, resolved.workload
     usable, limit = room
     assert isinstance(workload, InferenceWorkload)  # noqa: S101
-    most = requests_that_fit(resolved.model.profile, workload, layout, limit)
+    most = largest_concurrency(memory, workload, limit)
     limits: MemoryLimits = {"max_concurrency": most * layout.data}
     if not memory.sequence_cache_bytes:
         detail = "the model keeps a state of each request and no tokens"
@@ -322,6 +358,22 @@ def _wide_gradient_bytes(stage: StageMemory, workload: TrainingWorkload) -> floa
     return stage.state.gradients * ELEMENT_BYTES[NumberFormat.FP32] / ELEMENT_BYTES[recipe.gradients]
 
 
+def _warn_of_generation(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, notes: Notes
+) -> None:
+    """Sequences are generated between steps: their cache is held then, in place of activations."""
+    token = key_value_bytes(profile, 1.0, NumberFormat.BF16, tensor=layout.tensor)
+    batch = workload.micro_batch_size * workload.sequence_length
+    cache = stage_share(profile, layout) * token * batch
+    notes.warn(
+        "GENERATION_NOT_COUNTED",
+        "/workload/objective",
+        f"generating the sequences of a micro-batch holds {cache / GIGABYTE_BYTES:.1f} GB of KV cache "
+        "instead of activations; an engine that generates beside the step takes its own share of the "
+        "device: ask for it as inference",
+    )
+
+
 def _warn_of_wide_gradients(
     headroom: float, stage: StageMemory, workload: TrainingWorkload, notes: Notes
 ) -> None:
@@ -337,15 +389,12 @@ def _warn_of_wide_gradients(
 
 
 def _advice(
-    resolved: Resolved,
-    cluster: Cluster,
-    usable: float,
-    overhead: DeviceOverhead,
-    unknown: frozenset[str],
+    resolved: Resolved, cluster: Cluster, given: WorkloadInput, overhead: DeviceOverhead
 ) -> Iterator[Advice]:
     """Changes that bring the fullest device below the limit."""
     profile, workload, layout = resolved.model.profile, resolved.workload, resolved.layout
-    if unknown:
+    usable = usable_bytes(cluster, workload)
+    if usable is None:
         return
     if isinstance(workload, TrainingWorkload):
         advised = cheapest_techniques(
@@ -358,8 +407,7 @@ def _advice(
         for technique in advised:
             yield _advised(technique.code, technique.detail, technique.total_bytes, usable)
         return
-    if not profile.unserved_kinds:
-        yield from _serving_advice(profile, workload, layout, cluster, usable)
+    yield from _serving_advice(resolved, cluster, given, usable / workload.memory_fraction)
 
 
 def _advised(code: str, change: str, total: float, usable: float) -> Advice:
@@ -369,78 +417,101 @@ def _advised(code: str, change: str, total: float, usable: float) -> Advice:
     return {"code": code, "detail": detail}
 
 
-_CHANGES = {
-    "fewer_sequences": "reserving room for the requests asked for only (max_num_seqs)",
-    "smaller_batches": "at most 2048 tokens in an iteration (max_batched_tokens)",
-    "fp8_kv_cache": "storing the KV cache in FP8",
-    "fp8_weights": "storing the weights in FP8",
-    "int4_weights": "storing the weights in 4 bit (AWQ, groups of 128)",
-    "more_tensor_parallelism": "more tensor parallelism on the same devices",
-    "concurrency_1": "one request at a time on each replica",
-}
-
+_SMALL_BATCH = 2048
 _LARGEST_SET = 3
 _MOST_SETS = 5
-_SMALL_BATCH = 2048
+
+
+class _Served(NamedTuple):
+    """A served model as it is asked for, or as it would be after a change."""
+
+    workload: InferenceWorkload
+    layout: Parallelism
+
+
+class _Change(NamedTuple):
+    """One thing that may be changed: its code, what it is in words, and how it is done."""
+
+    code: str
+    text: str
+    apply: Callable[[_Served], _Served]
 
 
 def _serving_advice(
-    profile: Profile, workload: InferenceWorkload, layout: Parallelism, cluster: Cluster | None, limit: float
+    resolved: Resolved, cluster: Cluster, given: WorkloadInput, capacity: float
 ) -> Iterator[Advice]:
     """Single changes that fit, else the sets of two or three, those that cost least first."""
-    changes = dict(_serving_changes(profile, workload, layout, cluster))
+    assert isinstance(given, InferenceWorkloadInput)  # noqa: S101
+    assert isinstance(resolved.workload, InferenceWorkload)  # noqa: S101
+    asked = _Served(resolved.workload, resolved.layout)
+    changes = list(_serving_changes(asked, resolved.model, cluster, given))
     for size in range(1, _LARGEST_SET + 1):
         found = 0
-        for names in combinations(changes, size):
-            changed, changed_layout = workload, layout
-            for name in names:
-                changed, changed_layout = changes[name](changed, changed_layout)
-            memory = inference_memory(profile, changed, changed_layout)
-            usable = usable_bytes_of(memory, changed, limit)
+        for together in combinations(changes, size):
+            changed = asked
+            for change in together:
+                changed = change.apply(changed)
+            memory = inference_memory(resolved.model.profile, *changed)
+            limit = changed.workload.memory_fraction * capacity
+            usable = usable_bytes_of(memory, changed.workload, limit)
             if memory.total_bytes <= usable and found < _MOST_SETS + len(changes):
                 found += 1
-                text = " with ".join(_CHANGES[name] for name in names)
-                yield _advised("_AND_".join(names).upper(), text, memory.total_bytes, usable)
+                text = " with ".join(change.text for change in together)
+                code = "_AND_".join(change.code for change in together)
+                yield _advised(code, text, memory.total_bytes, usable)
         if found:
             return
 
 
-_Served = tuple[InferenceWorkload, Parallelism]
-
-
 def _serving_changes(
-    profile: Profile, workload: InferenceWorkload, layout: Parallelism, cluster: Cluster | None
-) -> Iterator[tuple[str, Callable[[InferenceWorkload, Parallelism], _Served]]]:
+    asked: _Served, model: ResolvedModel, cluster: Cluster, given: InferenceWorkloadInput
+) -> Iterator[_Change]:
     """What may be changed, that which costs least first."""
+    workload, layout = asked
 
-    def to(**changed: Any) -> Callable[[InferenceWorkload, Parallelism], _Served]:  # noqa: ANN401
-        return lambda asked, laid_out: (asked._replace(**changed), laid_out)
+    def to(code: str, text: str, **changed: Any) -> _Change:  # noqa: ANN401
+        return _Change(
+            code, text, lambda served: served._replace(workload=served.workload._replace(**changed))
+        )
+
+    def wider(served: _Served) -> _Served:
+        """Settings that follow from the devices of a group change with it."""
+        assert wide is not None  # noqa: S101
+        again = under_engine(workload, given, model, cluster, wide.tensor * wide.pipeline)
+        return _Served(served.workload._replace(memory_fraction=again.memory_fraction), wide)
 
     needed = workload.requests_per_replica(layout.data)
     if workload.rules.samples_at_start and (workload.most_requests or 0) > needed:
-        yield "fewer_sequences", to(most_requests=needed)
+        text = f"reserving room for {needed} requests at a time only (max_num_seqs)"
+        yield to("FEWER_SEQUENCES", text, most_requests=needed)
     if workload.rules.name is not None and workload.batched_tokens > _SMALL_BATCH:
-        yield "smaller_batches", to(batched_tokens=_SMALL_BATCH)
-    if CACHE_FORMATS[workload.cache_format].element_bytes > 1.0:
-        yield "fp8_kv_cache", to(cache_format=NumberFormat.FP8)
+        text = f"at most {_SMALL_BATCH} tokens in an iteration (max_batched_tokens)"
+        yield to("SMALLER_BATCHES", text, batched_tokens=_SMALL_BATCH)
+    if model.profile.generates and CACHE_FORMATS[workload.cache_format].element_bytes > 1.0:
+        yield to("FP8_KV_CACHE", "storing the KV cache in FP8", cache_format=NumberFormat.FP8)
     bits = workload.storage.mean_bits
-    for name, packed, width in (
-        ("fp8_weights", PLAIN_FORMATS[NumberFormat.FP8], 8.0),
-        ("int4_weights", NAMED_FORMATS["awq_int4_g128"], 5.0),
+    for code, text, packed, width in (
+        ("FP8_WEIGHTS", "storing the weights in FP8", PLAIN_FORMATS[NumberFormat.FP8], 8.0),
+        (
+            "INT4_WEIGHTS",
+            "storing the weights in 4 bit (AWQ, groups of 128)",
+            NAMED_FORMATS["awq_int4_g128"],
+            5.0,
+        ),
     ):
         if bits > width:
-            yield name, to(weight_format=packed.compute, stored=packed)
-    wider = _wider(profile, layout, cluster)
-    if wider is not None:
-        yield "more_tensor_parallelism", lambda asked, _: (asked, wider)
+            yield to(code, text, weight_format=packed.compute, stored=packed)
+    wide = _wider(model.profile, layout, cluster)
+    if wide is not None:
+        text = f"tensor parallelism of {wide.tensor} and {wide.data} replicas on the same devices"
+        yield _Change("MORE_TENSOR_PARALLELISM", text, wider)
     if workload.concurrency > layout.data:
-        yield "concurrency_1", to(concurrency=1)
+        yield to("CONCURRENCY_1", "one request at a time on each replica", concurrency=1)
 
 
-def _wider(profile: Profile, layout: Parallelism, cluster: Cluster | None) -> Parallelism | None:
+def _wider(profile: Profile, layout: Parallelism, cluster: Cluster) -> Parallelism | None:
     """The widest tensor parallelism that a node and the heads allow, replicas given up for it."""
-    most = cluster.accelerators_per_node if cluster else 1
-    for tensor in range(most, layout.tensor, -1):
+    for tensor in range(cluster.accelerators_per_node, layout.tensor, -1):
         devices = layout.tensor * layout.data
         divides = devices % tensor == 0 and (devices // tensor) % layout.expert == 0
         if divides and all(work.query_heads % tensor == 0 for work in profile.attention):

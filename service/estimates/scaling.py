@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import dropwhile
 from typing import NamedTuple
 
 from pydantic import MISSING
@@ -15,9 +16,11 @@ from service.planning.scaling import (
     LEAST_POINTS,
     Scale,
     amdahl_speedup,
+    crossover_devices,
     fit_empirical,
     gustafson_speedup,
     least_devices,
+    overhead_share,
     rule_of_thumb,
     serial_share,
     strong_efficiency,
@@ -39,7 +42,7 @@ from service.questions.run_answers import (
 )
 from service.questions.workloads import TrainingWorkloadInput
 
-MOST_POINTS = 16
+MOST_POINTS = 8
 """Of a curve that the question leaves open."""
 
 BEYOND = 4
@@ -52,6 +55,7 @@ class _Point(NamedTuple):
     step: Quantity
     tokens_per_second: Quantity
     fits: bool | None
+    communication_seconds: float
 
     def answer(self, first: "_Point", *, weak: bool) -> ScalingPoint:
         ratio, before = self.devices / first.devices, first.step.value
@@ -67,6 +71,9 @@ class _Point(NamedTuple):
             "speedup": efficiency * ratio,
             "efficiency": efficiency,
             "work_cost_factor": work_cost_factor(efficiency),
+            "communication_share": overhead_share(
+                self.step.value - self.communication_seconds, self.communication_seconds
+            ),
         }
         if self.fits is not None:
             answer["fits"] = self.fits
@@ -122,10 +129,8 @@ class _Asked(NamedTuple):
 
 
 def _given(layout: Parallelism) -> ParallelismInput:
-    degrees = layout._asdict()
-    if layout.sharding_group_size is None:
-        del degrees["sharding_group_size"]
-    return ParallelismInput(**degrees)
+    known = {name: value for name, value in layout._asdict().items() if value is not None}
+    return ParallelismInput(**{name: known[name] for name in ParallelismInput.model_fields if name in known})
 
 
 def _counts(asked: ScalingInput, layout: Parallelism) -> Sequence[int]:
@@ -162,21 +167,30 @@ def _points(asked: _Asked, counts: Sequence[int], *, weak: bool) -> Iterator[_Po
             reliability=MISSING,
         )
         if run and run.training and isinstance(run.resolved.workload, TrainingWorkload):
-            per_token = run.training.seconds_per_token
-            step = scaled(per_token, step_tokens(run.resolved, run.resolved.workload))
+            per_token, tokens = (
+                run.training.seconds_per_token,
+                step_tokens(run.resolved, run.resolved.workload),
+            )
+            step = scaled(per_token, tokens)
+            phases = (run.working or run.training).phases(tokens)
+            exposed = sum(phase.seconds.value for phase in phases if phase.bound.value == "communication")
             rate = combine(lambda seconds: 1.0 / seconds, inverted(per_token))
-            yield _Point(count, batch, step, rate, asked.fits(run))
+            yield _Point(count, batch, step, rate, asked.fits(run), exposed)
 
 
 def _curve(
     asked: _Asked, counts: Sequence[int], name: str, law: Callable[[float, float], float]
 ) -> ScalingCurve:
-    weak = name == "weak"
+    scaling, weak = asked.question.scaling, name == "weak"
+    open_counts = scaling is not MISSING and scaling.accelerator_counts is MISSING
     found = list(_points(asked, counts, weak=weak))
     if len(found) < len(counts):
         missing = ", ".join(str(count) for count in counts if count not in {point.devices for point in found})
         detail = f"the step or its layout does not divide among {missing} accelerators"
         asked.run.notes.gap(f"/scaling/{name}/points", "NOT_DIVISIBLE", detail)
+    if open_counts:
+        # A curve begins where the step fits; memory, not speed, decides below.
+        found = list(dropwhile(lambda point: point.fits is False, found)) or found
     points = [point.answer(found[0], weak=weak) for point in found]
     curve: ScalingCurve = {"points": points}
     counted = [point["accelerator_count"] / points[0]["accelerator_count"] for point in points]
@@ -186,6 +200,10 @@ def _curve(
         curve["serial_share"] = share
         for point, count in zip(points, counted, strict=True):
             point["law_speedup"] = law(count, share)
+    if found and not weak and found[-1].communication_seconds:
+        computing = found[0].step.value - found[0].communication_seconds
+        crossing = crossover_devices(computing * found[0].devices, found[-1].communication_seconds)
+        curve["crossover_accelerator_count"] = crossing
     if len(points) >= LEAST_POINTS:
         fitted = fit_empirical(counted, speedups)
         curve["empirical"] = {

@@ -5,7 +5,11 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from pydantic import MISSING
+
+from service.evidence.facts import View, leaves_passing_out, view
 from service.evidence.rows import Row, printed_half_unit, stated_count
+from service.planning.engines import EngineName, is_vllm_v0, rules_of
 
 Answer = Mapping[str, Any]
 
@@ -121,6 +125,47 @@ def _total(answer: Answer, _case: Case | None = None) -> Figure:
     return _member({**answer["per_device"], "gaps": answer["gaps"]}, "total_bytes")
 
 
+def _allocated(answer: Answer, case: Case) -> Figure:
+    """All devices of a system together, as PyTorch's allocator counts them.
+
+    Where the source adds the peaks of devices that work in turn, each has its own room for a prompt.
+    """
+    row = next(iter(case.run.values()))
+    rooms = 0 if leaves_passing_out(row) else int(row.text["n_gpus"] or 1)
+    parts = _components(answer)
+    beside = (rooms - 1) * parts["workspace"] - parts.get("device_context", 0.0)
+    return Figure(*(end + beside for end in _total(answer)))
+
+
+def _graph_change(answer: Answer, case: Case) -> Figure:
+    """Free memory before and after graphs are captured, which hands back what iterations kept (V1)."""
+    graphs, change = _sum(answer, GRAPH_COMPONENTS), 0.0
+    version = case.question.workload.engine.version
+    if not is_vllm_v0(None if version is MISSING else version):
+        change = _components(answer)["workspace"]
+    return Figure(*(3 * [graphs - change]))
+
+
+GRAPH_CHANGE = _graph_change
+
+
+UNSEEN_COMPONENTS: Mapping[View, frozenset[str]] = {
+    View.DEVICE: frozenset(),
+    View.RESERVED: frozenset({"device_context", "communication_buffers"}),
+    View.ALLOCATED: frozenset({"device_context", "communication_buffers", "fragmentation"}),
+}
+"""Parts of a device's memory that a reading of its peak does not see."""
+
+
+def _peak(answer: Answer, case: Case) -> Figure:
+    """The peak as the source of the row reads it, under the interval of the whole."""
+    total = _total(answer)
+    unseen = UNSEEN_COMPONENTS[view(case.run["peak_memory_per_gpu"])]
+    outside = sum(size for name, size in _components(answer).items() if name in unseen)
+    share = 1.0 - outside / total.value
+    return Figure(*(end * share for end in total))
+
+
 def _sum(answer: Answer, names: frozenset[str]) -> float:
     parts = _components(answer)
     if not names & parts.keys():
@@ -144,13 +189,28 @@ def _stored(answer: Answer, _case: Case) -> Figure:
     return Figure(size, size, size)
 
 
-def _cache_room(answer: Answer, _case: Case) -> Figure:
+def _cache_room(answer: Answer, case: Case) -> Figure:
     """What the engine leaves to the KV cache: the usable bytes less everything else."""
     if "usable_bytes" not in answer:
         raise NotAnswered(_gap(answer))
     total, cache = _total(answer), _sum(answer, frozenset({"kv_cache"}))
-    low, value, high = sorted(answer["usable_bytes"] - end + cache for end in total)
+    low, value, high = sorted(_given_bytes(answer, case) - end + cache for end in total)
     return Figure(value, low, high)
+
+
+def _given_bytes(answer: Answer, case: Case) -> float:
+    """What the engine gives away: vLLM minds its share alone, whatever is taken outside of it."""
+    workload = case.question.workload
+    engine: Any = workload.engine
+    if engine is MISSING or engine.name != EngineName.VLLM.value:
+        return float(answer["usable_bytes"])
+    rules = rules_of(EngineName.VLLM, None if engine.version is MISSING else engine.version)
+    parts = _components(answer)
+    outside = set(OUTSIDE_COMPONENTS if not rules.libraries_charged else ())
+    outside |= set() if rules.graphs_charged else GRAPH_COMPONENTS
+    outside |= set() if rules.context_charged else {"device_context"}
+    fraction = rules.memory_fraction if workload.memory_fraction is MISSING else workload.memory_fraction
+    return fraction * float(answer["capacity_bytes"]) + sum(parts.get(part, 0.0) for part in outside)
 
 
 def _held_tokens(case: Case) -> float:
@@ -267,13 +327,13 @@ def _device_seconds(answer: Answer, _case: Case) -> Figure:
 
 
 METRICS: Mapping[str, Metric] = {
-    "peak_memory_per_gpu": _memory(_total, "layout", "batch", "lengths"),
-    "gpu_memory_total": _memory(_total, "batch", "lengths", whole=True),
+    "peak_memory_per_gpu": _memory(_peak, "layout", "batch", "lengths"),
+    "gpu_memory_total": _memory(_allocated, "batch", "lengths", whole=True),
     "weights_memory_per_gpu": _memory(_part(frozenset({"weights"})), "layout", plain=True),
     "weights_file_size": _memory(_stored, whole=True, plain=True),
     "activation_peak_per_gpu": _memory(_part(ACTIVATION_COMPONENTS), "layout", plain=True),
     "non_torch_memory_per_gpu": _memory(_part(OUTSIDE_COMPONENTS), "layout", signed=True, plain=True),
-    "cuda_graph_memory_per_gpu": _memory(_part(GRAPH_COMPONENTS), "layout", signed=True, plain=True),
+    "cuda_graph_memory_per_gpu": _memory(GRAPH_CHANGE, "layout", signed=True, plain=True),
     "kv_cache_memory_per_gpu": _memory(_cache_room, "layout", "accelerator"),
     "kv_cache_tokens": _memory(_cache_tokens, "layout", "accelerator", unit="tokens"),
     "kv_cache_blocks": _memory(_cache_tokens, "layout", "accelerator", unit="tokens"),

@@ -67,6 +67,8 @@ class Scored:
     """The framework or engine that the question names."""
     utilization: float | None = None
     """Hardware FLOPs utilization of the estimate of a training run."""
+    ways: tuple[float, float] | None = None
+    """Least and most value over the likely ways to ask, of a figure without an interval of its own."""
 
     @property
     def is_eligible(self) -> bool:
@@ -127,7 +129,7 @@ def ask(rows: Sequence[Row], catalog: Catalog) -> list[Asked]:
         run = runs[row.run_id]
         try:
             shapes = tuple(
-                _shape(question, METRICS[row.metric], known) for question in questions(row, catalog)
+                _shape(question, METRICS[row.metric], known) for question in questions(row, catalog, run)
             )
             asked.append(Asked(row, run, shapes))
         except Skipped as skipped:
@@ -262,6 +264,7 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
     figures = [one.figure for one in estimates]
     figure = _chance(figures) if metric.unit == "bool" else envelope(figures)
     basis = _basis(answer)
+    ways = (figure.low, figure.high) if metric.plain else None
     if metric.plain:
         figure = _widened(figure, metric, catalog.curves.residuals.get((row.metric, basis)))
     return Scored(
@@ -272,6 +275,7 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
         chance=answer.get("fit_probability"),
         utilization=answer.get("hardware_flops_utilization", {}).get("value"),
         software=software_of(asked.shapes[0].workload),
+        ways=ways,
     )
 
 

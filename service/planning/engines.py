@@ -8,7 +8,10 @@ room beside it; llama.cpp allocates the whole context and reserves no share; Tra
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
+
+from service.planning.precision import NumberFormat
 
 GIBIBYTE = 2**30
 
@@ -23,6 +26,9 @@ class EngineName(StrEnum):
     TRANSFORMERS = "transformers"
 
 
+_MOST_TEXTS = 256
+"""Names and versions whose reading is kept: callers write them freely."""
+
 _ALIASES = {
     "trt-llm": EngineName.TENSORRT_LLM,
     "trtllm": EngineName.TENSORRT_LLM,
@@ -35,6 +41,7 @@ _ALIASES = {
 }
 
 
+@lru_cache(maxsize=_MOST_TEXTS)
 def engine_name(text: str) -> EngineName | None:
     """The engine that ``text`` names, in any case; None for one that is not known."""
     word = text.strip().lower()
@@ -69,6 +76,8 @@ class EngineBuffers(NamedTuple):
     """While a token is drawn, for each request and word of the vocabulary."""
     graph_bytes_per_layer: float = 0.0
     """Of captured CUDA graphs."""
+    graph_bytes_per_expert_layer: float = 0.0
+    """Of the same, more in a layer with experts, which launches more kernels."""
     weights_factor: float = 1.0
     """Weights held over weights stored."""
     iteration_factor: float = 1.0
@@ -90,6 +99,10 @@ class EngineRules(NamedTuple):
     """Whether room is reserved to draw a token for each of the most requests."""
     graphs_charged: bool = True
     context_charged: bool = True
+    libraries_charged: bool = True
+    """Whether what libraries and communication take beside PyTorch's allocator counts to the share."""
+    keeps_reduced: bool = False
+    """Whether the first pass keeps what its all-reduces returned until it ends."""
     paged: bool = True
     """Whether requests take blocks as they grow; else their whole length at once."""
     memory_fraction: float = 0.9
@@ -99,45 +112,89 @@ class EngineRules(NamedTuple):
     table_on_host: bool = False
     """Whether a token table that is no head stays in the host's memory."""
     element_bytes: int = 2
-    """Of intermediates."""
+    """Of intermediates, and of the inputs that convolutions keep."""
+    state_format: NumberFormat = NumberFormat.BF16
+    """Of recurrent states, unless asked otherwise."""
+    whole_convolutions: bool = False
+    """Whether a convolution keeps as many inputs as it is wide, and not one fewer."""
     logit_bytes: int = 0
     """Of a logit, where every token of a batch passes the head and not only the last of a request."""
+    scores_kept: bool = False
+    """Whether attention stores its scores: a batch of queries against the whole context."""
+    loads_tied_copy: bool = False
+    """Whether a head that the files repeat beside the table it is tied to is loaded before it is tied."""
+    keeps_tied_copy: bool = False
+    """Whether it stays where the weights are in FP8."""
+    rotary_tables: bool = False
+    """Whether every attention layer holds sines and cosines of all positions of its own."""
 
 
 _VERSION = re.compile(r"(\d+)\.(\d+|x)(?:\.(\d+))?")
-_Version = tuple[int, int]
-_NEWEST: _Version = (10**6, 0)
+_Version = tuple[int, int, int]
+_NEWEST: _Version = (10**6, 0, 0)
+_LAST_PATCH = 10**6
 
 
+@lru_cache(maxsize=_MOST_TEXTS)
 def _version(text: str | None) -> _Version:
-    """Major and minor of a version; the newest where none is given."""
+    """Major, minor and patch of a version; the newest where none is given, its last patch likewise."""
     found = _VERSION.search(text or "")
     if found is None:
         return _NEWEST
-    minor = found.group(2)
-    return int(found.group(1)), 0 if minor == "x" else int(minor)
+    major, minor, patch = found.groups()
+    return int(major), 0 if minor == "x" else int(minor), _LAST_PATCH if patch is None else int(patch)
 
 
 def is_vllm_v0(version: str | None) -> bool:
     """Whether this is the first engine of vLLM, which was the default before 0.8."""
     if version and re.search(r"\bV[01]\b", version, re.IGNORECASE):
         return re.search(r"\bV0\b", version, re.IGNORECASE) is not None
-    return _version(version) < (0, 8)
+    return _version(version) < (0, 8, 0)
 
 
-_VLLM_HYBRID_CACHE: _Version = (0, 10)
-_VLLM_GRAPHS_CHARGED: _Version = (0, 21)
-_VLLM_OWN_CONTEXT: _Version = (0, 3)
-_TENSORRT_LLM_SMALL_BLOCKS: _Version = (0, 18)
-_TRANSFORMERS_LAST_LOGITS: _Version = (4, 45)
+_VLLM_HYBRID_CACHE: _Version = (0, 10, 0)
+_VLLM_GRAPHS_CHARGED: _Version = (0, 21, 0)
+_VLLM_FREE_MEMORY: _Version = (0, 2, 5)
+"""From which it asks the driver what is free and not PyTorch what it took (pull request 2031)."""
+_VLLM_REDUCED_FREED: _Version = (0, 2, 6)
+"""From which all-reduces hand back their tensors at once (pull request 2151)."""
+_VLLM_OWN_CONTEXT: _Version = (0, 3, 0)
+_VLLM_ALL_CONTEXTS: tuple[_Version, _Version] = ((0, 6, 5), (0, 7, 0))
+"""Between which what is not PyTorch's was all that is taken, contexts too (pull requests 10511, 11809)."""
+_VLLM_CHUNKED: _Version = (0, 5, 4)
+"""From which V0 passes prompts of long models in chunks (pull request 6666)."""
+_VLLM_LARGE_CHUNKS: _Version = (0, 6, 5)
+_VLLM_SMALL_DEVICES: _Version = (0, 8, 3)
+"""From which V1 takes fewer requests on small devices; before, warming up 1,024 ran out of memory there."""
+_SGLANG_BY_DEVICE: _Version = (0, 5, 0)
+_TENSORRT_LLM_SMALL_BLOCKS: _Version = (0, 18, 0)
+_TRANSFORMERS_LAST_LOGITS: _Version = (4, 45, 0)
+"""From which only the last token's logits are made, and rotary tables are the model's, not each layer's."""
 
 
+_LLAMA_CPP_BUILD = re.compile(r"\bb?(\d{3,5})\b")
+_LLAMA_CPP_DATE = re.compile(r"\b(20\d\d)-(\d\d)")
+_LLAMA_CPP_FLASH_BUILD, _LLAMA_CPP_FLASH_DATE = 6325, (2025, 9)
+
+
+def _keeps_scores(version: str | None) -> bool:
+    """Whether llama.cpp stores attention scores unless asked: before build 6325 of the end of August 2025."""
+    dated = _LLAMA_CPP_DATE.search(version or "")
+    if dated:
+        return (int(dated[1]), int(dated[2])) < _LLAMA_CPP_FLASH_DATE
+    built = _LLAMA_CPP_BUILD.search(version or "")
+    return built is not None and int(built[1]) < _LLAMA_CPP_FLASH_BUILD
+
+
+@lru_cache(maxsize=_MOST_TEXTS)
 def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
     """The rules of an engine; without a version those of the newest known one."""
     number = _version(version)
     match name:
         case EngineName.VLLM:
             kept = number >= _VLLM_HYBRID_CACHE
+            after_load = _VLLM_FREE_MEMORY <= number < _VLLM_OWN_CONTEXT
+            first, last = _VLLM_ALL_CONTEXTS
             return EngineRules(
                 name=name,
                 windows_kept=kept,
@@ -145,7 +202,9 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 reports_full_length=True,
                 samples_at_start=True,
                 graphs_charged=number >= _VLLM_GRAPHS_CHARGED,
-                context_charged=number < _VLLM_OWN_CONTEXT,
+                context_charged=after_load or first <= number < last,
+                libraries_charged=number >= _VLLM_FREE_MEMORY,
+                keeps_reduced=_VLLM_FREE_MEMORY <= number < _VLLM_REDUCED_FREED,
                 padded_mxfp4=True,
             )
         case EngineName.TENSORRT_LLM:
@@ -153,7 +212,11 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
             return EngineRules(name=name, reservation=Reservation.FREE, block_tokens=blocks)
         case EngineName.SGLANG:
             return EngineRules(
-                name=name, reservation=Reservation.STATIC, memory_fraction=0.88, block_tokens=1
+                name=name,
+                reservation=Reservation.STATIC,
+                memory_fraction=0.88,
+                block_tokens=1,
+                state_format=NumberFormat.FP32,
             )
         case EngineName.LLAMA_CPP:
             return EngineRules(
@@ -165,7 +228,9 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 block_tokens=256,
                 table_on_host=True,
                 element_bytes=4,
+                state_format=NumberFormat.FP32,
                 logit_bytes=4,
+                scores_kept=_keeps_scores(version),
             )
         case EngineName.TRANSFORMERS:
             return EngineRules(
@@ -176,43 +241,112 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 block_tokens=1,
                 # At 16 bit and again in FP32.
                 logit_bytes=0 if number >= _TRANSFORMERS_LAST_LOGITS else 6,
+                state_format=NumberFormat.FP32,
+                whole_convolutions=True,
+                loads_tied_copy=True,
+                keeps_tied_copy=True,
+                rotary_tables=number < _TRANSFORMERS_LAST_LOGITS,
             )
         case None:
             return EngineRules()
 
 
 class EngineDefaults(NamedTuple):
-    """Bounds of a batch where the question leaves them open."""
+    """What an engine takes where the question leaves it open."""
 
     most_requests: int | None
     batched_tokens: int
+    memory_fraction: float
+    graph_requests: int = 0
+    """Requests that its largest graph is captured for, where that holds a buffer of logits."""
 
 
 LARGE_DEVICE_BYTES = 70 * GIBIBYTE
 """From which vLLM takes a device for a large one."""
 _CHUNKED_ABOVE = 32_768
+_LEAST_BATCH = 2048
+_MEBIBYTE = 2**20
+
+
+class _Tier(NamedTuple):
+    """What SGLang takes on devices of less than so many MiB: tokens, and graphs of few and many devices."""
+
+    below_mib: float
+    chunk: int
+    graphs: int
+    graphs_from_four: int
+
+
+_SGLANG_TIERS = (
+    _Tier(20 * 1024, 2048, 8, 8),
+    _Tier(35 * 1024, 2048, 24, 80),
+    _Tier(60 * 1024, 4096, 32, 160),
+    _Tier(160 * 1024, 8192, 256, 512),
+    _Tier(float("inf"), 16_384, 512, 512),
+)
+_SGLANG_OLDER_GRAPHS = 160
+_SGLANG_OLDER_SHARES = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
+"""Devices of a tensor-parallel group from which the share was so much."""
+_FOUR = 4
+
+
+def _vllm_defaults(version: str | None, *, large: bool, model_tokens: int) -> tuple[int, int]:
+    """Most requests, and tokens of an iteration."""
+    number = _version(version)
+    if not is_vllm_v0(version):
+        tokens = 8192 if large else 2048
+        return (1024 if large or number < _VLLM_SMALL_DEVICES else 256), tokens
+    if model_tokens > _CHUNKED_ABOVE and number >= _VLLM_CHUNKED:
+        return 256, 2048 if number >= _VLLM_LARGE_CHUNKS else 512
+    return 256, max(model_tokens, _LEAST_BATCH)
+
+
+def _sglang_defaults(version: str | None, *, capacity_bytes: float, devices: int) -> EngineDefaults:
+    """The share that activations and graphs leave, as SGLang reckons with them.
+
+    From 0.5 in MiB: 512 + 1.5 for each token of a chunk + 2 for each request of the largest graph + 128 for
+    each device of a group, at least 10,240 from 60 GiB; before, a share by the devices of a group.
+    """
+    mib = capacity_bytes / _MEBIBYTE
+    tier = next(tier for tier in _SGLANG_TIERS if mib < tier.below_mib)
+    if _version(version) < _SGLANG_BY_DEVICE:
+        share = next(share for least, share in _SGLANG_OLDER_SHARES if devices >= least)
+        return EngineDefaults(None, tier.chunk, share, min(tier.graphs_from_four, _SGLANG_OLDER_GRAPHS))
+    graphs = tier.graphs if devices < _FOUR else tier.graphs_from_four
+    if not capacity_bytes:
+        return EngineDefaults(None, 4096, 0.88, 160)
+    kept = 512 + 1.5 * tier.chunk + 2 * graphs + 128 * devices
+    if mib > 60 * 1024:
+        kept = max(kept, 10 * 1024)
+    return EngineDefaults(None, tier.chunk, round(max(mib - kept, 0.0) / mib, 3), graphs)
 
 
 def defaults_of(
-    rules: EngineRules, version: str | None, *, capacity_bytes: float, is_a100: bool, model_tokens: int | None
+    rules: EngineRules,
+    version: str | None,
+    *,
+    capacity_bytes: float,
+    is_a100: bool,
+    model_tokens: int | None,
+    devices: int = 1,
 ) -> EngineDefaults:
-    """What the engine takes on a device of ``capacity_bytes`` for a model of ``model_tokens``.
+    """What the engine takes on ``devices`` of ``capacity_bytes`` each for a model of ``model_tokens``.
 
     vLLM V1 takes 1,024 requests and 8,192 tokens on devices of 70 GiB and more other than the A100, else 256
     and 2,048. V0 takes 256, and prefills whole prompts up to 32,768 tokens of model length, else 2,048 at a
     time. Transformers passes whole prompts, which is 0 here.
     """
-    large = capacity_bytes >= LARGE_DEVICE_BYTES and not is_a100
+    share = rules.memory_fraction
     match rules.name:
-        case EngineName.VLLM if is_vllm_v0(version):
-            length = model_tokens or 0
-            return EngineDefaults(256, max(length, 2048) if length <= _CHUNKED_ABOVE else 2048)
         case EngineName.VLLM:
-            return EngineDefaults(1024, 8192) if large else EngineDefaults(256, 2048)
+            large = capacity_bytes >= LARGE_DEVICE_BYTES and not is_a100
+            return EngineDefaults(
+                *_vllm_defaults(version, large=large, model_tokens=model_tokens or 0), share
+            )
         case EngineName.TENSORRT_LLM:
-            return EngineDefaults(2048, 8192)
+            return EngineDefaults(2048, 8192, share)
         case EngineName.SGLANG:
-            return EngineDefaults(None, 8192 if large else 2048)
+            return _sglang_defaults(version, capacity_bytes=capacity_bytes, devices=devices)
         case _:
             batched = {EngineName.LLAMA_CPP: 512, EngineName.TRANSFORMERS: 0}
-            return EngineDefaults(None, batched.get(rules.name, 8192) if rules.name else 8192)
+            return EngineDefaults(None, batched.get(rules.name, 8192) if rules.name else 8192, share)

@@ -43,6 +43,13 @@ def whole(figure: Figure) -> float:
     return float(figure // 1)
 
 
+def square_root(figure: Figure) -> float:
+    """The square root, entry by entry."""
+    if isinstance(figure, np.ndarray):
+        return cast("float", np.sqrt(figure))
+    return math.sqrt(figure)
+
+
 def exponential_growth(exponent: Figure) -> float:
     """E to the power of ``exponent``, less 1, exact for small exponents.
 
@@ -66,13 +73,6 @@ def natural_log(figure: Figure) -> float:
     if isinstance(figure, np.ndarray):
         return cast("float", np.log(figure))
     return math.log(figure)
-
-
-def root(figure: Figure) -> float:
-    """The square root of a figure that is not below zero."""
-    if isinstance(figure, np.ndarray):
-        return cast("float", np.sqrt(figure))
-    return math.sqrt(figure)
 
 
 def doublings(count: Figure) -> float:

@@ -1,13 +1,14 @@
 """Checkpoints, failures, and the share of its time that a run makes progress in.
 
 Failures are a Poisson process: a run on n devices fails n times as often as one on a single device. Optimal
-interval: Young 1974 (first order), Daly 2006 (higher order). Expected duration: Daly 2006, equation 20, which
-lets failures strike checkpoints and restarts too. Times are in seconds and above zero, floats or arrays.
+interval: Young 1974 (first order), Daly 2006 (higher order). Expected duration: the complete cost function of
+Daly 2006, which lets failures strike checkpoints and restarts too. Times are in seconds and above zero,
+floats or arrays.
 """
 
 from typing import NamedTuple
 
-from service.planning.figures import exponential_growth, root, smaller
+from service.planning.figures import exponential_growth, smaller, square_root
 from service.planning.memory.adaptation import trained_parameters
 from service.planning.memory.training import unsharded_state
 from service.planning.parallelism import Parallelism
@@ -33,7 +34,7 @@ def checkpoint_bytes(profile: Profile, workload: TrainingWorkload) -> float:
 
 def young_interval_seconds(stall_seconds: float, mtbf_seconds: float) -> float:
     """Time of progress between checkpoints that loses least, to first order (Young 1974)."""
-    return root(2.0 * stall_seconds * mtbf_seconds)
+    return square_root(2.0 * stall_seconds * mtbf_seconds)
 
 
 def daly_interval_seconds(stall_seconds: float, mtbf_seconds: float) -> float:
@@ -42,8 +43,8 @@ def daly_interval_seconds(stall_seconds: float, mtbf_seconds: float) -> float:
     sqrt(2 d M) (1 + x / 3 + x^2 / 9) - d with x = sqrt(d / 2 M), for d < 2 M; M from there on.
     """
     share = smaller(stall_seconds / (2.0 * mtbf_seconds), 1.0)
-    ratio = root(share)
-    series = young_interval_seconds(stall_seconds, mtbf_seconds) * (1.0 + ratio / 3.0 + share / 9.0)
+    x = square_root(share)
+    series = young_interval_seconds(stall_seconds, mtbf_seconds) * (1.0 + x / 3.0 + share / 9.0)
     below = (share < 1.0) * 1.0
     return below * (series - stall_seconds) + (1.0 - below) * mtbf_seconds
 
@@ -96,7 +97,7 @@ class ElapsedTime(NamedTuple):
 def elapsed_time(productive_seconds: float, recovery: Recovery) -> ElapsedTime:
     """Expected time of a run that needs ``productive_seconds`` of progress.
 
-    M e^(R / M) (e^((tau + d) / M) - 1) T / tau (Daly 2006, equation 20), what is unsaved being worked off
+    M e^(R / M) (e^((tau + d) / M) - 1) T / tau (Daly 2006), what is unsaved being worked off
     like a longer restart. Of that, failures are the total over M, and a restart, which may fail in turn,
     takes M (1 - e^(-R / M)) on average.
     """

@@ -58,6 +58,16 @@ def weak_efficiency(first_seconds: float, seconds: float) -> float:
     return first_seconds / seconds
 
 
+def overhead_share(compute_seconds: float, communication_seconds: float) -> float:
+    """Share of a step that exposed communication takes."""
+    return communication_seconds / (compute_seconds + communication_seconds)
+
+
+def crossover_devices(compute_seconds: float, communication_seconds: float) -> float:
+    """Devices among which divided compute takes as long as communication, which does not shrink."""
+    return compute_seconds / communication_seconds
+
+
 def work_cost_factor(efficiency: float) -> float:
     """What a unit of work costs over what it costs at full efficiency: 1 / E."""
     return 1.0 / efficiency

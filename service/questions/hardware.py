@@ -137,6 +137,22 @@ def resolve_cluster(
     return cluster
 
 
+def catalog_cluster(catalog: Catalog, name: str, count: int, per_node: int) -> Cluster | None:
+    """A cluster of an accelerator as the catalog joins it; None where it knows no such accelerator."""
+    if name not in catalog.accelerators:
+        return None
+    accelerator = CatalogAccelerator(source="catalog", id=name)
+    given = ClusterInput(accelerator=accelerator, accelerator_count=count, accelerators_per_node=per_node)
+    return resolve_cluster(given, catalog, Notes())
+
+
+def host_link(catalog: Catalog, name: str) -> Link | None:
+    """The link between an accelerator and its host; None where its generation is not known."""
+    known = catalog.accelerators.get(name)
+    link = catalog.links.get(f"pcie-{known.pcie_generation}-x16") if known else None
+    return link.link if link else None
+
+
 def _note_links(cluster: Cluster, links: _Links, notes: Notes) -> None:
     used = {
         "/cluster/intra_node_link": cluster.domain > 1,

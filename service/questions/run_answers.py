@@ -97,6 +97,8 @@ class ScalingPoint(TypedDict):
     """Speed-up over the ratio of the counts."""
     work_cost_factor: float
     """What the same work costs in device-hours over what it costs on the smallest count: 1 / efficiency."""
+    communication_share: float
+    """Share of the step in which the devices wait for communication."""
     fits: NotRequired[bool]
     """Whether a device holds its share; absent where the capacity is not known."""
     law_speedup: NotRequired[float]
@@ -125,6 +127,9 @@ class ScalingCurve(TypedDict):
     """By number of accelerators."""
     serial_share: NotRequired[float]
     """The share of the work that is not divided, by the law that comes closest."""
+    crossover_accelerator_count: NotRequired[float]
+    """Where compute of the smallest count, divided, takes as long as communication of the largest, which does
+    not shrink; of strong scaling."""
     empirical: NotRequired[EmpiricalAnswer]
     """Fitted to the points, where there are four."""
 

@@ -1,8 +1,10 @@
 """What ships: a source and a date on every value, references that hold, and loading it again."""
 
 import json
+import re
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -13,6 +15,8 @@ from service.catalog.shipped import shipped_documents
 from service.kit.subjects import DEFAULT_TENANT, SHIPPED_TENANT
 from service.planning.precision import NumberFormat
 
+METHODS = Path(__file__).parents[2] / "docs/methods/architectures.md"
+DAY = len("2026-11-22")
 DESCRIPTIVE = {"id", "name", "aliases", "note", "sources", "architecture", "context_tokens", "config"}
 UNSOURCED = {"accelerators": {"vendor"}, "links": {"kind", "scope"}}
 
@@ -43,6 +47,22 @@ def test_every_value_has_a_source_with_a_date(noun):
         ]
         assert all(source["as_of"] for source in row["sources"])
     assert not bare
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"), [("Read in part", "Not read"), ("Not read again", "Corrected")]
+)
+def test_the_page_lists_the_models_whose_sources_were_not_read_again(opening, closing):
+    """A source of a whole day was read on it; what it left out stands in its citation."""
+
+    def left(row):
+        read = [source["citation"] for source in row["sources"] if len(source["as_of"]) == DAY]
+        return "Not read again" if not read else "Read in part" if "not reread:" in "".join(read) else ""
+
+    listed = METHODS.read_text(encoding="utf-8").split(f"\n{opening}, ")[1].split(f"\n{closing}")[0]
+    ids = re.findall(r"`([\w.-]+)`", listed)
+    assert int(listed.split(":")[0].split(";")[0]) == len(ids)
+    assert sorted(ids) == sorted(row["id"] for row in rows("models") if left(row) == opening)
 
 
 @pytest.mark.parametrize("noun", NOUNS)

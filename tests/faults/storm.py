@@ -112,14 +112,9 @@ class Storm:
     def _hit(self, host, point):
         """Have a point hit on a host, and its power go."""
         before = host.hits()[point]
-        if point in node_worker.RELEASING:
-            host.start(point="child: started")
-            host.until_dead("a worker is killed that holds a lease")
-            host.lose_power()
         action = node_worker.OTHERS.get(point, "none" if point in node_worker.FULL else "kill")
-        seconds = SLOW_SECONDS if point in node_worker.RENEWING else 0.01
-        host.start(point=point, action=action, child_seconds=seconds)
-        self._until_hit(host, point, before)
+        self._start(host, point, action)
+        self._until_hit(host, point, before, action)
         if action == "kill":
             host.until_dead(f"{host.name} is killed")
         elif action == "freeze":
@@ -130,10 +125,26 @@ class Storm:
             host.kill()
         host.lose_power()
 
-    def _until_hit(self, host, point, before):
+    def _start(self, host, point, action):
+        """Start a worker that comes to the point; one that is to release a lease finds itself with one."""
+        if point in node_worker.RELEASING:
+            host.start(point="child: started")
+            host.until_dead("a worker is killed that holds a lease")
+            host.lose_power()
+        seconds = SLOW_SECONDS if point in node_worker.RENEWING else 0.01
+        host.start(point=point, action=action, child_seconds=seconds)
+
+    def _until_hit(self, host, point, before, action):
         deadline = time.monotonic() + PATIENCE_SECONDS
+        lapsed = time.monotonic() + 3 * LAPSED_SECONDS
         while host.hits()[point] == before and host.process.is_alive():
             expect(time.monotonic() < deadline, f"{host.name} comes to {point}")
+            if point in node_worker.RELEASING and time.monotonic() > lapsed:
+                # On a busy machine the lease is gone before the worker is back: it has none to release.
+                host.kill()
+                host.lose_power()
+                self._start(host, point, action)
+                lapsed = time.monotonic() + 3 * LAPSED_SECONDS
             if point in ROTATIONS:
                 self._rotate(host)
             host.process.join(1.0 if point in ROTATIONS else 0.02)

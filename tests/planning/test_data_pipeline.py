@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from service.planning.data_pipeline import (
     DataPipeline,
     StageSeconds,
+    buffer_bytes,
     device_utilization,
     exposed_seconds,
+    prefetched_batches,
+    preprocessing_seconds,
     step_seconds,
     workers_needed,
 )
@@ -20,12 +23,29 @@ SECONDS = st.floats(1e-6, 1e4)
 STAGES = st.builds(StageSeconds, SECONDS, SECONDS, SECONDS)
 
 
-def test_loading_that_takes_four_times_as_long_as_computing():
-    """50 ms of compute, 200 ms of loading: 25% busy where they overlap, 20% where they follow one another."""
-    load = StageSeconds(preprocessing=0.2)
-    assert device_utilization(0.05, step_seconds(0.05, load, prefetched=True)) == pytest.approx(0.25)
-    assert device_utilization(0.05, step_seconds(0.05, load, prefetched=False)) == pytest.approx(0.2)
-    assert workers_needed(0.2, 0.05) == 4
+class TestLoadingThatTakesFourTimesAsLongAsComputing:
+    """50 ms of compute, 200 ms of loading."""
+
+    LOAD = StageSeconds(preprocessing=0.2)
+
+    def test_a_quarter_busy_where_they_overlap_a_fifth_where_they_do_not(self):
+        assert device_utilization(0.05, step_seconds(0.05, self.LOAD, prefetched=True)) == pytest.approx(0.25)
+        assert device_utilization(0.05, step_seconds(0.05, self.LOAD, prefetched=False)) == pytest.approx(0.2)
+
+    def test_three_quarters_of_the_rent_buy_nothing(self):
+        busy = device_utilization(0.05, step_seconds(0.05, self.LOAD, prefetched=True))
+        assert (3000 * busy, 3000 * (1 - busy)) == (750.0, 2250.0)
+
+    def test_four_workers_make_it_four_times_as_fast(self):
+        assert workers_needed(0.2, 0.05) == 4
+        tuned = StageSeconds(preprocessing=preprocessing_seconds(1.0, 0.2, workers=4.0))
+        before, after = (step_seconds(0.05, stages, prefetched=True) for stages in (self.LOAD, tuned))
+        assert before / after == pytest.approx(4.0)
+
+
+def test_eight_workers_with_two_batches_each_hold_4096_samples():
+    assert prefetched_batches(8, 2) * 256 == 4096
+    assert buffer_bytes(256.0, prefetched=prefetched_batches(8, 2)) == 18 * 256
 
 
 @given(SECONDS, STAGES)

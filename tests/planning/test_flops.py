@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.planning.architecture import Architecture, Block, Embeddings, Head
+from service.planning.formats.huggingface import import_config
 from service.planning.layers import (
     Attention,
     FeedForward,
@@ -18,7 +19,8 @@ from service.planning.layers import (
 from service.planning.operators import forward_flops_per_token
 from service.planning.profile import profile_of
 
-ORACLE = json.loads((Path(__file__).parent.parent / "oracles" / "flops.json").read_text())
+ORACLES = Path(__file__).parents[1] / "oracles"
+ORACLE = json.loads((ORACLES / "flops.json").read_text(encoding="utf-8"))
 MODELS, TOKENS = ORACLE["models"], ORACLE["sequence_length"]
 
 
@@ -145,3 +147,93 @@ def test_projections_of_linear_attention_are_what_pytorch_counts():
     (work,) = described.attention
     # The reference works in chunks of 64 tokens, with more products than one token after the other.
     assert 0 < work.token_flops * TOKENS < scan < 8 * work.token_flops * TOKENS
+
+
+WALK = {
+    case["name"]: case["config"]
+    for case in json.loads((ORACLES / "decoder_walk.json").read_text(encoding="utf-8"))["cases"]
+}
+COUNTED = json.loads((ORACLES / "decoder_flops.json").read_text(encoding="utf-8"))
+
+SCANNED = {
+    "bailing_hybrid",
+    "bamba",
+    "falcon_h1",
+    "falcon_mamba",
+    "granitemoehybrid",
+    "jamba",
+    "kimi_linear",
+    "mamba",
+    "mamba2",
+    "minimax",
+    "nemotron_h",
+    "olmo_hybrid",
+    "qwen3_5_moe_text",
+    "qwen3_5_text",
+    "qwen3_next",
+    "recurrent_gemma",
+    "zamba2",
+}
+"""Types with a recurrence, which plain PyTorch runs over padded chunks or as products of elements."""
+
+SCORED = {"deepseek_v32", "glm_moe_dsa"}
+"""Types whose scorer masks keys, which plain PyTorch multiplies all the same."""
+
+CONVOLVED = {"lfm2", "lfm2_moe", "lfm3"}
+"""Types with a short convolution, which plain PyTorch runs over its padding too."""
+
+APART = SCANNED | SCORED | CONVOLVED | {"llama4_text", "zamba"}
+
+
+def of_types(types):
+    return [name for name in COUNTED["cases"] if WALK[name]["model_type"] in types]
+
+
+def drawn(name, **changes):
+    """FLOPs of the projections and of the whole pass, and those of the counter by operator."""
+    case = COUNTED["cases"][name]
+    described = profile_of(import_config(WALK[name] | case["changed"] | changes).architecture)
+    tokens = COUNTED["tokens"]
+    whole = forward_flops_per_token(described, tokens) * tokens
+    return described.matmul_flops_per_token * tokens, whole, case["operators"]
+
+
+@pytest.mark.parametrize("name", of_types({config["model_type"] for config in WALK.values()} - APART))
+def test_a_forward_pass_of_every_decoder_type_is_what_pytorch_counts(name):
+    _, whole, counted = drawn(name)
+    assert whole == sum(counted.values())
+
+
+@pytest.mark.parametrize("name", of_types(SCANNED | SCORED))
+def test_projections_beside_a_recurrence_or_a_scorer_are_what_pytorch_counts(name):
+    projected, _, counted = drawn(name)
+    assert projected == sum(counted.get(operator, 0) for operator in ("mm", "addmm", "baddbmm"))
+
+
+@pytest.mark.parametrize("name", of_types(CONVOLVED))
+def test_short_convolutions_are_what_pytorch_counts_but_for_their_padding(name):
+    _, whole, counted = drawn(name)
+    tokens = COUNTED["tokens"]
+    width = WALK[name].get("conv_L_cache", 3)
+    padding = counted.get("convolution", 0) * (width - 1) / (tokens + width - 1)
+    assert whole == sum(counted.values()) - padding
+
+
+@pytest.mark.parametrize("name", of_types({"llama4_text"}))
+def test_llama_4_runs_every_expert_on_every_token_in_plain_pytorch(name):
+    _, whole, counted = drawn(name)
+    _, with_all, _ = drawn(name, num_experts_per_tok=WALK[name].get("num_local_experts", 16))
+    assert whole < with_all == sum(counted.values())
+
+
+@pytest.mark.parametrize("name", of_types({"zamba"}))
+def test_zamba_projects_by_heads_in_batches(name):
+    """Two of its projections are among the batched products, beside scores and the scan."""
+    projected, _, counted = drawn(name)
+    assert counted["mm"] < projected < counted["mm"] + counted["bmm"]
+
+
+def test_all_but_two_imported_types_were_counted():
+    """dbrx cannot run without gradients; of ministral, no bare model and no language model was drawn."""
+    counted = {WALK[name]["model_type"] for name in COUNTED["cases"]}
+    assert {config["model_type"] for config in WALK.values()} - counted == {"dbrx", "ministral"}

@@ -312,7 +312,7 @@ class TestServing:
         assert memory.workspace == 1000 * 128256 * 6
         one = inference_memory(profile, serving(), Parallelism())
         assert one.workspace == 8192 * (2 * 4096 + 2 * 14336) * 2
-        most = largest_concurrency(one, 5e12)
+        most = largest_concurrency(one, serving(), 5e12)
         full = inference_memory(profile, serving(concurrency=most), Parallelism())
         over = inference_memory(profile, serving(concurrency=most + 1), Parallelism())
         assert full.total_bytes <= 5e12 < over.total_bytes
@@ -357,7 +357,7 @@ class TestServing:
         profile = llama()
         memory = inference_memory(profile, serving(), Parallelism())
         usable = 20e9
-        most = largest_concurrency(memory, usable)
+        most = largest_concurrency(memory, serving(), usable)
         assert most > 1
         full = inference_memory(profile, serving(concurrency=most), Parallelism())
         over = inference_memory(profile, serving(concurrency=most + 1), Parallelism())

@@ -8,10 +8,12 @@ from service.planning.scaling import (
     Scale,
     amdahl_speedup,
     communication_tax_speedup,
+    crossover_devices,
     fit_empirical,
     gustafson_speedup,
     least_devices,
     linear_learning_rate,
+    overhead_share,
     rule_of_thumb,
     serial_share,
     square_root_learning_rate,
@@ -59,6 +61,9 @@ class TestDataParallelTable:
             share = strong_efficiency(1.0, devices, 1.0 / DDP[devices])
             assert 100 * share == pytest.approx(percent, abs=0.6)
 
+    def test_from_8_to_64_devices_efficiency_falls_by_a_sixth(self):
+        assert strong_efficiency(1 / DDP[8], 64 / 8, 1 / DDP[64]) == pytest.approx(0.75 / 0.90)
+
     def test_the_empirical_curve_meets_it_within_two_per_cent(self):
         fitted = fit_empirical(list(DDP), list(DDP.values()))
         assert fitted.constant == pytest.approx(0.9804, abs=1e-4)
@@ -86,6 +91,19 @@ class TestDataParallelTable:
 def test_efficiencies_of_printed_times():
     assert strong_efficiency(100.0, 8, 14.0) == pytest.approx(0.893, abs=5e-4)
     assert weak_efficiency(1.0, 1.05) == pytest.approx(0.952, abs=5e-4)
+
+
+def test_compute_and_communication_cross():
+    devices = crossover_devices(10.0, 0.1)
+    assert devices == pytest.approx(100.0)
+    assert overhead_share(10.0 / devices, 0.1) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("efficiency", "devices", "speedup"), [(0.85, 1024, 870.4), (0.9, 256, 230.4), (0.7, 2048, 1433.6)]
+)
+def test_speedups_behind_printed_efficiencies(efficiency, devices, speedup):
+    assert strong_efficiency(1.0, devices, 1 / speedup) == pytest.approx(efficiency)
 
 
 def test_learning_rates_of_eight_times_the_batch():

@@ -31,6 +31,21 @@ def test_gpt3_on_1024_a100():
     assert seconds / 86_400 == pytest.approx(25.278356893663606)
 
 
+def test_gpt3_with_recomputation_on_1024_a100_at_140_tflops():
+    """Narayanan et al. 2021: 8 P T / (n X) is 33.9 days for 175e9 parameters and 300e9 tokens."""
+    flops = step_flops(2 * 175e9, recomputed=2 * 175e9).hardware * 300e9
+    seconds = iron_law_seconds(flops, peak_flops_per_second=140e12, utilization=1.0, devices=1024)
+    assert seconds / 86_400 == pytest.approx(33.9, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "tokens", "flops"),
+    [(70e9, 2e12, 8.40e23), (2.7e9, 1.4e12, 2.268e22), (1.3e9, 6e9, 4.68e19)],
+)
+def test_six_operations_for_each_parameter_and_token(parameters, tokens, flops):
+    assert step_flops(2 * parameters).model * tokens == pytest.approx(flops)
+
+
 def test_recomputation_lowers_the_model_share():
     time = training_time(
         step_flops(10.0, recomputed=10.0),

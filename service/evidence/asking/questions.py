@@ -25,8 +25,8 @@ MOST_QUESTIONS = 12
 """Of one row: the product of its open facts is cut here, the likeliest kept."""
 
 
-def questions(row: Row, catalog: Catalog) -> list[Question]:
-    """The questions of a row, the likeliest first; raises :class:`Skipped`."""
+def questions(row: Row, catalog: Catalog, run: Mapping[str, Row] | None = None) -> list[Question]:
+    """The questions of a row of ``run``, the likeliest first; raises :class:`Skipped`."""
     metric = METRICS.get(row.metric)
     if metric is None:
         raise Skipped(Skip.METRIC_NOT_ANSWERED)
@@ -35,7 +35,9 @@ def questions(row: Row, catalog: Catalog) -> list[Question]:
         raise Skipped(Skip.MODEL_SHAPE_UNKNOWN, row.model_id)
     layout = {} if metric.whole else _layout(row, metric)
     clusters = _clusters(row, metric, layout, catalog)
-    workloads = list(training_workloads(row, layout) if row.kind == "training" else serving_workloads(row))
+    workloads = list(
+        training_workloads(row, layout) if row.kind == "training" else serving_workloads(row, run or {})
+    )
     asked: list[Question] = []
     for workload, model, cluster in itertools.product(workloads, models, clusters):
         question: dict[str, Any] = {"model": model, "workload": workload}

@@ -1,13 +1,14 @@
 """Serving rows as the workloads of questions."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from service.evidence import facts
 from service.evidence.asking.skips import Skip, Skipped
-from service.evidence.metrics import METRICS, Metric, Operation
+from service.evidence.metrics import GRAPH_CHANGE, METRICS, Metric, Operation
 from service.evidence.rows import Row
+from service.planning.engines import is_vllm_v0
 
 _RESERVING = frozenset({"vllm", "sglang", "tensorrt-llm"})
 """Engines that take a share of the device and give what is left to the KV cache."""
@@ -37,10 +38,14 @@ def _weights(row: Row) -> str:
     tool = row.precision.get("quantisation", "")
     if tool == "gguf":
         return f"gguf_{stated}"
+    if stated == "fp8" and not tool and row.model_id.startswith(_BLOCKS_PUBLISHED):
+        tool = "block"
     named = (name for weights, by, name in _PACKED if weights == stated and by in tool)
     return next(named, stated)
 
 
+_BLOCKS_PUBLISHED = ("qwen3",)
+"""Models whose maker publishes FP8 weights with a scale for each block of 128 x 128."""
 _PLAIN = frozenset({"fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"})
 
 
@@ -74,7 +79,7 @@ def _concurrency(row: Row, metric: Metric) -> int:
     return 1
 
 
-def _engines(row: Row) -> Iterator[dict[str, Any] | None]:
+def _engines(row: Row, run: Mapping[str, Row]) -> Iterator[dict[str, Any] | None]:
     name = facts.engine(row)
     if name is None:
         yield None
@@ -86,17 +91,52 @@ def _engines(row: Row) -> Iterator[dict[str, Any] | None]:
     block = facts.setting(row, "block_size")
     if block:
         given["block_tokens"] = int(block)
-    versions = facts.engine_versions(row)
-    yield from ([given | {"version": version} for version in versions] if versions else [given])
+    if METRICS[row.metric].read is GRAPH_CHANGE:
+        # What is asked for is an iteration alone: capturing graphs hands that room back.
+        given["max_num_seqs"] = 1
+    versions = facts.engine_versions(row, run)
+    for asked in [given | {"version": version} for version in versions] if versions else [given]:
+        ways = [asked]
+        if name == "vllm" and "max_num_seqs" not in given and is_vllm_v0(asked.get("version")):
+            # Only the first device of a group draws tokens, and small settings are common on small devices.
+            ways.append(asked | {"max_num_seqs": 1})
+        yield from reversed(ways) if row.layout.get("tensor", 1) >= _MOST_DRAW_NOTHING else ways
 
 
-def serving_workloads(row: Row) -> Iterator[dict[str, Any]]:
-    """The workloads of a row, the likeliest first."""
+_MOST_DRAW_NOTHING = 10
+"""Devices of a group from which nine of ten lines of a log are of devices that draw no tokens."""
+
+
+_OTHER_SHARES = (0.95, 0.8)
+"""Shares of a device beside the default that logs show most."""
+
+
+def _fractions(row: Row, run: Mapping[str, Row]) -> list[float | None]:
+    """The share of the device that is stated, or those that are likely."""
+    stated = facts.setting(row, "gpu_memory_utilization")
+    name = facts.engine(row)
+    if name not in _RESERVING:
+        return [1.0 if stated is None else stated]
+    if stated is None:
+        return [None, *_OTHER_SHARES] if name == "vllm" and row.metric in _OF_SHARE else [None]
+    device = facts.device_bytes(row)
+    parts = [run[part].value for part in _LOGGED_PARTS if part in run]
+    if device and len(parts) == len(_LOGGED_PARTS) and sum(parts) > stated * device:
+        # The engine started: it had a larger share than the notes say.
+        return [*(share for share in _OTHER_SHARES if share * device > sum(parts)), stated]
+    return [stated]
+
+
+_OF_SHARE = frozenset({"kv_cache_memory_per_gpu", "kv_cache_blocks"})
+_LOGGED_PARTS = ("weights_memory_per_gpu", "non_torch_memory_per_gpu", "activation_peak_per_gpu")
+
+
+def serving_workloads(row: Row, run: Mapping[str, Row]) -> Iterator[dict[str, Any]]:
+    """The workloads of a row of ``run``, the likeliest first."""
     metric = METRICS[row.metric]
-    fraction = facts.setting(row, "gpu_memory_utilization")
-    if fraction is None and facts.engine(row) not in _RESERVING:
-        fraction = 1.0
-    for engine, (inputs, outputs) in itertools.product(_engines(row), _lengths(row, metric)):
+    for engine, fraction, (inputs, outputs) in itertools.product(
+        _engines(row, run), _fractions(row, run), _lengths(row, metric)
+    ):
         workload: dict[str, Any] = {
             "kind": "inference",
             **_stored(row),

@@ -76,7 +76,7 @@ MODULE_NAMES: Mapping[str, tuple[str, ...]] = {
     "mixture_of_experts.expert_gate": _under(_EXPERTS, "0.gate_proj", "gate_up_proj", "0.w1"),
     "mixture_of_experts.expert_up": _under(_EXPERTS, "0.up_proj", "gate_up_proj", "0.w3"),
     "mixture_of_experts.expert_down": _under(_EXPERTS, "0.down_proj", "down_proj", "0.w2"),
-    "mixture_of_experts.shared_gate": ("mlp.shared_expert_gate",),
+    "mixture_of_experts.shared_router": ("mlp.shared_expert_gate",),
     **{
         f"mixture_of_experts.shared_{name}": _under(_SHARED, f"{name}_proj")
         for name in ("gate", "up", "down")
@@ -417,6 +417,11 @@ _METHODS: Mapping[str, Callable[[_Reader], _Rules]] = {
 }
 
 
+_COPIED_HEADS = frozenset({"awq", "fp8"})
+"""Methods whose published files hold a tied head twice: Qwen2.5-1.5B-Instruct-AWQ is 1.61 GB and not 1.14,
+the second file of Qwen3-4B-FP8 (778 MB) is its head alone. Those of GPTQ hold it once."""
+
+
 def checkpoint_format(config: Mapping[str, object]) -> WeightFormat | None:
     """How the checkpoint of ``config`` stores its weights; None where it says nothing of it.
 
@@ -479,4 +484,5 @@ def _format(method: str, rules: _Rules) -> WeightFormat:
         head=head,
         table=table,
         by_layer=any(modules.by_layer for modules in listed),
+        copies_tied_head=method in _COPIED_HEADS,
     )

@@ -7,7 +7,6 @@ stage is reported.
 """
 
 import math
-from bisect import bisect_left
 from typing import Any, NamedTuple
 
 from service.planning.engines import EngineBuffers, EngineRules, Reservation
@@ -70,17 +69,42 @@ def key_value_bytes(
     )
 
 
-def state_bytes(profile: Profile, state_format: NumberFormat, *, tensor: int = 1) -> float:
+def state_bytes(
+    profile: Profile, state_format: NumberFormat, *, tensor: int = 1, rules: EngineRules = _BARE
+) -> float:
     """Recurrent states and the convolutions' last inputs of one sequence, split over the heads.
 
-    States in ``state_format``, inputs of convolutions at 16 bit.
+    States in ``state_format``, inputs of convolutions as wide as the engine's intermediates.
     """
-    width = ELEMENT_BYTES[state_format]
+    width, inputs = ELEMENT_BYTES[state_format], rules.element_bytes
+    more = 1 if rules.whole_convolutions else 0
     return sum(
-        work.layers * (work.state_elements * width + work.convolution_elements * _WIDE_BYTES) / tensor
+        work.layers
+        * (
+            work.state_elements * width
+            + (work.convolution_elements + more * work.convolution_channels) * inputs
+        )
+        / tensor
         for work in profile.attention
         if work.caches
     )
+
+
+class IterationBytes(NamedTuple):
+    """Live intermediates of one iteration: the larger of ``least`` and of what grows with the requests."""
+
+    least: float
+    beside: float = 0.0
+    request: float = 0.0
+    """Of each request, beside ``beside``."""
+
+    def of(self, requests: int) -> float:
+        """With ``requests`` at a time."""
+        return max(self.least, self.beside + requests * self.request)
+
+    def scaled(self, factor: float) -> "IterationBytes":
+        """All of it times ``factor``."""
+        return IterationBytes(self.least * factor, self.beside * factor, self.request * factor)
 
 
 class ServingMemory(NamedTuple):
@@ -91,7 +115,7 @@ class ServingMemory(NamedTuple):
     """Requests at a time."""
     sequence_cache_bytes: float
     """KV cache of one whole request."""
-    iteration_bytes: float
+    iteration: "IterationBytes"
     """Intermediates of one iteration with as many tokens as it may process."""
     request_logits_bytes: float
     """To draw one token of one request."""
@@ -112,6 +136,13 @@ class ServingMemory(NamedTuple):
     context: float = 0.0
     outside_bytes: float = 0.0
     """The part of these that the engine does not charge to its share of the device."""
+    loading_bytes: float = 0.0
+    """What loading holds beside the weights before any cache is there, and gives back."""
+
+    @property
+    def iteration_bytes(self) -> float:
+        """Intermediates of one iteration with the requests served."""
+        return self.iteration.of(self.requests)
 
     @property
     def request_bytes(self) -> float:
@@ -146,10 +177,14 @@ class ServingMemory(NamedTuple):
 
     @property
     def workspace(self) -> float:
-        """The larger of the intermediates inside the layers and of the logits behind them."""
+        """The larger of the intermediates inside the layers and of the logits behind them.
+
+        Or, where that is more, what loading takes beyond the room that caches take later.
+        """
         if self.sampler_requests:
             return self.held_bytes if self.sampler else self.iteration_bytes
-        return max(self.iteration_bytes, self.drawing_bytes)
+        running = max(self.iteration_bytes, self.drawing_bytes)
+        return max(running, self.loading_bytes - self.requests * self.request_bytes)
 
     @property
     def beside_bytes(self) -> float:
@@ -232,10 +267,11 @@ def adapter_bytes(profile: Profile, adapters: Adapters, tensor: int) -> float:
 
 def _lengths(profile: Profile, workload: InferenceWorkload) -> tuple[float, float]:
     """Tokens of context of a decoder, and those that its cross-attention reads."""
+    source = workload.input_tokens if workload.source_tokens is None else workload.source_tokens
     if not profile.encodes:
-        return workload.context_tokens, workload.input_tokens
+        return workload.context_tokens, source
     block = workload.block_tokens
-    return float(-(-int(workload.output_tokens) // block) * block), workload.input_tokens
+    return float(-(-int(workload.output_tokens) // block) * block), source
 
 
 def _token_cache_bytes(profile: Profile, workload: InferenceWorkload, tensor: int) -> float:
@@ -248,6 +284,23 @@ def _token_cache_bytes(profile: Profile, workload: InferenceWorkload, tensor: in
     kept = [work for work in profile.attention if work.caches and not work.state_elements]
     largest = max((_layer_cache_bytes(work, workload.cache_format, tensor) for work in kept), default=0.0)
     return largest * sum(work.layers for work in kept)
+
+
+class _Measures(NamedTuple):
+    """What a layout holds, and what the buffers of an engine are counted in."""
+
+    memory: ServingMemory
+    logits: float
+    """Words of the vocabulary that a device draws a request's token from."""
+    graph_layers: float
+    """Layers of the fullest stage that graphs are captured of; 0 for none."""
+    graph_expert_layers: float
+    graph_logits_bytes: float
+    spread: bool
+    """Whether a replica lies on several devices."""
+    rotary_bytes: float
+    known: bool
+    """Whether the engine is a known one."""
 
 
 def inference_memory(
@@ -263,12 +316,39 @@ def inference_memory(
     engine that measures itself at start-up reserves it for the most requests that it takes. ``buffers`` are
     those of the workload unless given.
     """
+    return _taking(_measures(profile, workload, layout), workload, buffers or workload.buffers)
+
+
+class ServingRange(NamedTuple):
+    """Memory with every buffer of the engine at its least, at its value and at its most."""
+
+    least: ServingMemory
+    value: ServingMemory
+    most: ServingMemory
+
+
+def inference_memory_range(
+    profile: Profile, workload: InferenceWorkload, layout: Parallelism
+) -> ServingRange:
+    """As :func:`inference_memory`, with the ends of the interval of the engine's buffers."""
+    measures = _measures(profile, workload, layout)
+    return ServingRange(
+        _taking(measures, workload, workload.least_buffers),
+        _taking(measures, workload, workload.buffers),
+        _taking(measures, workload, workload.most_buffers),
+    )
+
+
+def _measures(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> _Measures:
     rules, tensor = workload.rules, layout.tensor
-    taken = workload.buffers if buffers is None else buffers
     share = stage_share(profile, layout)
     context, source = _lengths(profile, workload)
     sizes = inference_weight_bytes(profile, workload.storage, layout)
     weights = sizes.total - (sizes.table if rules.table_on_host else 0.0)
+    # A head that is tied to the table lies in the files of some quantised checkpoints all the same.
+    copy = profile.weights.stored(workload.storage).copied / tensor if rules.loads_tied_copy else 0.0
+    if rules.keeps_tied_copy and workload.storage.compute is NumberFormat.FP8:
+        weights, copy = weights + copy, 0.0
     if workload.device_layers is not None:
         held = min(1.0, workload.device_layers / max(profile.block_count, 1))
         weights, share = weights * held, share * held
@@ -284,59 +364,120 @@ def inference_memory(
         batched_tokens=tokens,
     )
     memory = ServingMemory(
-        weights=weights * taken.weights_factor,
+        weights=weights,
         requests=requests,
         sequence_cache_bytes=sequence,
-        iteration_bytes=_iteration_bytes(profile, workload, layout) * taken.iteration_factor,
-        request_logits_bytes=profile.vocabulary_size * taken.sampler_bytes_per_logit,
-        sequence_state_bytes=share * state_bytes(profile, workload.state_format, tensor=tensor),
+        iteration=_iteration_bytes(profile, workload, layout),
+        request_logits_bytes=0.0,
+        sequence_state_bytes=share * state_bytes(profile, workload.state_format, tensor=tensor, rules=rules),
+        loading_bytes=copy,
     )
-    if rules.name is None:
-        memory = memory._replace(request_logits_bytes=memory.request_logits_bytes / tensor)
-    else:
-        memory = memory._replace(**_engine_parts(profile, workload, layout, taken))
-    if workload.draft is None and workload.adapters is None:
-        return memory
-    return memory._replace(**_beside(profile, workload, layout))
+    known = rules.name is not None
+    if known:
+        reserved = workload.most_requests or requests
+        memory = memory._replace(
+            token_cache_bytes=share * _token_cache_bytes(profile, workload, tensor),
+            sampler_requests=reserved if rules.samples_at_start else 0,
+            held_bytes=profile.widest_elements * tokens * _WIDE_BYTES,
+        )
+    if workload.draft is not None or workload.adapters is not None:
+        memory = memory._replace(**_beside(profile, workload, layout))
+    captured = share if known and workload.cuda_graphs else 0.0
+    return _Measures(
+        memory,
+        logits=float(profile.vocabulary_size) if known else profile.vocabulary_size / tensor,
+        graph_layers=captured * profile.block_count,
+        graph_expert_layers=captured * profile.expert_blocks,
+        graph_logits_bytes=captured
+        and float(workload.graph_requests * profile.vocabulary_size * ELEMENT_BYTES[NumberFormat.FP32]),
+        spread=tensor * layout.pipeline * layout.expert > 1,
+        rotary_bytes=_rotary_bytes(profile, workload, share),
+        known=known,
+    )
 
 
-def _iteration_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> float:
-    """Live intermediates of one iteration."""
+def _rotary_bytes(profile: Profile, workload: InferenceWorkload, share: float) -> float:
+    """Sines and cosines of every position, a head wide, in each attention layer."""
+    if not workload.position_tokens:
+        return 0.0
+    heads = sum(work.layers * work.key_value_head_elements for work in profile.attention if not work.cross)
+    return share * heads * workload.position_tokens * _WIDE_BYTES
+
+
+def _taking(measures: _Measures, workload: InferenceWorkload, taken: EngineBuffers) -> ServingMemory:
+    """The memory with what the engine takes beside weights, caches and iterations."""
+    memory, rules = measures.memory, workload.rules
+    weights, iteration = memory.weights, memory.iteration
+    if taken.weights_factor != 1.0:
+        weights *= taken.weights_factor
+    if taken.iteration_factor != 1.0:
+        iteration = iteration.scaled(taken.iteration_factor)
+    logits = measures.logits * taken.sampler_bytes_per_logit
+    if not measures.known:
+        return memory._replace(weights=weights, iteration=iteration, request_logits_bytes=logits)
+    graphs = (
+        taken.graph_bytes_per_layer * measures.graph_layers
+        + taken.graph_bytes_per_expert_layer * measures.graph_expert_layers
+        + measures.graph_logits_bytes
+    )
+    communication = taken.communication_bytes if measures.spread else 0.0
+    outside = 0.0 if rules.graphs_charged else graphs
+    if not rules.context_charged:
+        outside += taken.context_bytes
+    if not rules.libraries_charged:
+        outside += taken.runtime_bytes + communication
+    return memory._replace(
+        weights=weights,
+        iteration=iteration,
+        request_logits_bytes=logits,
+        communication=communication,
+        runtime=taken.runtime_bytes + measures.rotary_bytes,
+        cuda_graphs=graphs,
+        context=taken.context_bytes,
+        outside_bytes=outside,
+    )
+
+
+def pass_bytes(workload: InferenceWorkload) -> float:
+    """What a forward pass over one request holds: at 16 bit, or in FP32 where the weights are.
+
+    Not divided by tensor parallelism.
+    """
+    return workload.pass_elements * max(_WIDE_BYTES, ELEMENT_BYTES[workload.weight_format])
+
+
+def _iteration_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> IterationBytes:
+    """Live intermediates of one iteration; of a tower in front of it where they are more."""
+    if not workload.pass_elements:
+        return _decoded_bytes(profile, workload, layout)
+    if not profile.generates:
+        return IterationBytes(0.0, request=pass_bytes(workload))
+    decoded = _decoded_bytes(profile, workload, layout)
+    return decoded._replace(least=max(decoded.least, pass_bytes(workload)))
+
+
+def _decoded_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> IterationBytes:
     rules, tensor, tokens = workload.rules, layout.tensor, workload.batched_tokens
     if rules.name is None:
-        return (2.0 * profile.widest_elements + profile.inner_elements / tensor) * tokens * _WIDE_BYTES
-    if not tokens:
-        # Whole prompts of all requests pass at once.
-        tokens = int(workload.input_tokens) * workload.requests_per_replica(layout.data)
-    live = STREAM_COPIES * profile.widest_elements + profile.iteration_elements / tensor
-    size = live * rules.element_bytes
+        wide = 2.0 * profile.widest_elements + profile.inner_elements / tensor
+        return IterationBytes(wide * tokens * _WIDE_BYTES)
+    stream = STREAM_COPIES * profile.widest_elements * rules.element_bytes
+    size = stream + profile.iteration_elements.of(tensor) * rules.element_bytes
     if rules.logit_bytes:
         logits = profile.vocabulary_size / tensor * rules.logit_bytes
         size = max(size, profile.widest_elements * rules.element_bytes + logits)
-    return size * tokens
-
-
-def _engine_parts(
-    profile: Profile, workload: InferenceWorkload, layout: Parallelism, taken: EngineBuffers
-) -> dict[str, Any]:
-    """What a known engine takes beside weights, caches and the iteration."""
-    rules, share = workload.rules, stage_share(profile, layout)
-    graphs = taken.graph_bytes_per_layer * share * profile.block_count if workload.cuda_graphs else 0.0
-    spread = layout.tensor * layout.pipeline * layout.expert > 1
-    outside = (0.0 if rules.graphs_charged else graphs) + (
-        0.0 if rules.context_charged else taken.context_bytes
-    )
-    reserved = workload.most_requests or workload.requests_per_replica(layout.data)
-    return {
-        "token_cache_bytes": share * _token_cache_bytes(profile, workload, layout.tensor),
-        "sampler_requests": reserved if rules.samples_at_start else 0,
-        "held_bytes": profile.widest_elements * workload.batched_tokens * _WIDE_BYTES,
-        "communication": taken.communication_bytes if spread else 0.0,
-        "runtime": taken.runtime_bytes,
-        "cuda_graphs": graphs,
-        "context": taken.context_bytes,
-        "outside_bytes": outside,
-    }
+    if not tokens:
+        # Whole prompts of all requests pass at once.
+        return IterationBytes(0.0, request=size * int(workload.input_tokens))
+    if rules.keeps_reduced and layout.tensor > 1:
+        # What attention and feed-forward of each layer hand on, until the pass ends.
+        size += 2.0 * stage_share(profile, layout) * profile.block_count * stream / STREAM_COPIES
+    if rules.scores_kept:
+        # Each head's scores against the whole context in FP32, and their mask.
+        heads = max((work.query_heads for work in profile.attention), default=0)
+        scores = (heads / tensor + 1.0) * workload.context_tokens * rules.element_bytes
+        return IterationBytes(size * tokens, stream * tokens, scores * tokens)
+    return IterationBytes(size * tokens)
 
 
 def _beside(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> dict[str, Any]:
@@ -378,50 +519,82 @@ def usable_bytes_of(memory: ServingMemory, workload: InferenceWorkload, limit_by
             return capacity
 
 
-def largest_concurrency(memory: ServingMemory, usable_bytes: float, most_requests: int | None = None) -> int:
-    """Most whole requests of one replica whose caches and states fit beside all else; 0 if none."""
-    sequence = memory.request_bytes
+def largest_concurrency(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> int:
+    """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``.
+
+    Every bound is linear in the requests: r x (cache + state) + w x (fixed + r x growth) <= room, where w is
+    1 against the device and the share of it that the fixed part costs the cache. 0 for a model that keeps
+    nothing of a request.
+    """
+    rules, each, beside = workload.rules, memory.request_bytes, memory.beside_bytes
+    if not each:
+        return 0
+    fraction = workload.memory_fraction
+    capacity = limit_bytes / fraction
+    rooms = [(capacity, 1.0)]
+    match rules.reservation:
+        case Reservation.DEVICE:
+            rooms = [(min(limit_bytes + memory.outside_bytes, capacity), 1.0)]
+        case Reservation.FREE:
+            rooms.append((fraction * capacity, fraction))
+        case Reservation.STATIC:
+            loaded = memory.weights + memory.draft_weights + memory.adapters
+            rooms.append((fraction * (capacity - memory.context - memory.communication) - loaded, 0.0))
     if memory.sampler_requests:
-        most = whole_units((usable_bytes - memory.fixed_bytes) / sequence)
+        work = [(memory.workspace + memory.sampler, 0.0)]
     else:
-        room = usable_bytes - memory.beside_bytes
-        beside_iteration = (room - memory.iteration_bytes) / sequence
-        most = whole_units(min(beside_iteration, room / (sequence + memory.request_logits_bytes)))
-    return most if most_requests is None else min(most, most_requests)
+        iteration = memory.iteration
+        work = [(iteration.least, 0.0), (iteration.beside, iteration.request)]
+        work += [(0.0, memory.request_logits_bytes), (memory.loading_bytes, -each)]
+    most = min(
+        _most(room - weight * (beside + fixed), each + weight * growth)
+        for room, weight in rooms
+        for fixed, growth in work
+    )
+    limit = whole_units(most)
+    return limit if workload.most_requests is None else min(limit, workload.most_requests)
+
+
+def _most(room: float, each: float) -> float:
+    """How often ``each`` goes into ``room``: without end if it takes nothing of what is there."""
+    if room < 0.0:
+        return 0.0
+    return room / each if each > 0.0 else math.inf
 
 
 def requests_that_fit(
     profile: Profile, workload: InferenceWorkload, layout: Parallelism, limit_bytes: float
 ) -> int:
-    """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``.
+    """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``."""
+    return largest_concurrency(inference_memory(profile, workload, layout), workload, limit_bytes)
 
-    0 for a model that keeps nothing of a request.
-    """
-    memory = inference_memory(profile, workload, layout)
-    most = workload.most_requests
-    if not memory.request_bytes:
-        return 0
-    if workload.rules.name is None or memory.sampler_requests:
-        return largest_concurrency(memory, usable_bytes_of(memory, workload, limit_bytes), most)
 
-    def fits(requests: int) -> bool:
-        asked = workload._replace(concurrency=requests * layout.data)
-        held = inference_memory(profile, asked, layout)
-        return held.total_bytes <= usable_bytes_of(held, asked, limit_bytes)
+class _Room(NamedTuple):
+    """Bytes for caches and states, and what a token of context takes of them beside its cache."""
 
-    # What drawing tokens takes, or passing prompts, grows with the requests: no closed form.
-    beyond = whole_units(limit_bytes / workload.memory_fraction / memory.request_bytes) + 1
-    beyond = beyond if most is None else min(beyond, most + 1)
-    return bisect_left(range(1, beyond), x=True, key=lambda requests: not fits(requests))
+    size: float
+    token_bytes: float
+
+
+def _rooms(memory: ServingMemory, workload: InferenceWorkload, usable_bytes: float) -> list[_Room]:
+    """What is left to caches and states, all to be kept: more than one where scores grow with them."""
+    if not workload.rules.scores_kept:
+        return [_Room(usable_bytes - memory.fixed_bytes, 0.0)]
+    iteration, left = memory.iteration, usable_bytes - memory.beside_bytes
+    growth = iteration.request / workload.context_tokens
+    return [_Room(left - iteration.least, 0.0), _Room(left - iteration.beside, growth)]
 
 
 def cache_tokens(memory: ServingMemory, usable_bytes: float, workload: InferenceWorkload) -> int:
     """Tokens of one replica's cache beside weights and buffers, in whole blocks, as engines count them."""
     # States and the cache of a draft model are taken from the same room.
-    others = memory.sequence_state_bytes + memory.draft_sequence_cache_bytes
-    room = usable_bytes - memory.fixed_bytes - memory.requests * others
+    others = memory.requests * (memory.sequence_state_bytes + memory.draft_sequence_cache_bytes)
     per_token = memory.token_cache_bytes or memory.sequence_cache_bytes / workload.context_tokens
-    return whole_units(room / per_token / workload.block_tokens) * workload.block_tokens
+    blocks = min(
+        (room.size - others) / (per_token + room.token_bytes) / workload.block_tokens
+        for room in _rooms(memory, workload, usable_bytes)
+    )
+    return whole_units(blocks) * workload.block_tokens
 
 
 def longest_context(
@@ -452,14 +625,25 @@ def longest_context(
         for work in profile.attention
         if work.cross
     )
-    room = max(0.0, usable_bytes - memory.fixed_bytes) / memory.requests
-    room = max(0.0, room - memory.sequence_state_bytes - crossed * workload.input_tokens)
+    held = memory.sequence_state_bytes + crossed * workload.input_tokens
+    reached = [
+        _longest(costs, max(0.0, max(0.0, room.size) / memory.requests - held), room.token_bytes)
+        for room in _rooms(memory, workload, usable_bytes)
+    ]
+    longest = min((tokens for tokens in reached if tokens is not None), default=None)
+    if longest is None:
+        return None
+    return whole_units(longest / workload.block_tokens) * workload.block_tokens
+
+
+def _longest(costs: list[tuple[float, float]], room: float, beside: float) -> float | None:
+    """Tokens whose cache fills ``room``, by what a token costs up to each window; None for no end."""
+    windows = sorted({window for window, cost in costs if cost} | ({math.inf} if beside else set()))
     reached = 0.0
-    for window in sorted({window for window, cost in costs if cost}):
-        per_token = sum(cost for limit, cost in costs if limit >= window)
+    for window in windows:
+        per_token = beside + sum(cost for limit, cost in costs if limit >= window)
         if per_token * (window - reached) > room:
-            blocks = (reached + room / per_token) / workload.block_tokens
-            return whole_units(blocks) * workload.block_tokens
+            return reached + room / per_token
         room -= per_token * (window - reached)
         reached = window
     return None

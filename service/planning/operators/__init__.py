@@ -29,6 +29,7 @@ from service.planning.operators.roofline import (
     roofline,
     roofline_point,
 )
+from service.planning.operators.samples import SampleOperators, sample_operators, sample_operators_of
 from service.planning.operators.shapes import Shard, Widths, gemm, operators, shard_of, widths_of
 from service.planning.operators.timing import matrix_seconds, operator_seconds, wave_rounds
 
@@ -44,6 +45,7 @@ __all__ = [
     "Phase",
     "Roofline",
     "RooflinePoint",
+    "SampleOperators",
     "Shard",
     "StepFlops",
     "Widths",
@@ -65,6 +67,8 @@ __all__ = [
     "ridge_point",
     "roofline",
     "roofline_point",
+    "sample_operators",
+    "sample_operators_of",
     "shard_of",
     "step_flops",
     "wave_rounds",

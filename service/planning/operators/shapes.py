@@ -11,15 +11,19 @@ standard one multiplies the whole score matrix.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from service.planning.figures import larger, natural_log, root, smaller
+from service.planning.figures import larger, natural_log, smaller, square_root
+from service.planning.layers import Split
 from service.planning.operators.kinds import Operator, OperatorKind
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat, TrainingRecipe
 from service.planning.profile.layer_operators import (
     Core,
     Experts,
+    Filter,
     Fusion,
+    Lookups,
     Matrix,
+    Pairs,
     Scan,
     Streamed,
     Template,
@@ -27,23 +31,34 @@ from service.planning.profile.layer_operators import (
 )
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
+# Enumerations are slow to look up in a loop over operators.
+_NONE, _ROW = Split.NONE, Split.ROW
+_GEMM, _GROUPED, _MEMORY, _GATHER = (
+    OperatorKind.GEMM,
+    OperatorKind.GROUPED_GEMM,
+    OperatorKind.MEMORY,
+    OperatorKind.GATHER,
+)
 
 
 class Shard(NamedTuple):
     """What one device has of a micro-batch: its positions, and how the layout cuts the layers.
 
-    ``tokens`` are positions on the device, ``sequence_length`` those of a whole sequence, ``source_length``
-    those of the other sequence that a cross-attention reads. ``shared`` is the tensor-parallel degree under
-    sequence parallelism, else 1.
+    ``tokens`` are positions on the device, ``sequence_length`` those of a whole sequence, ``seen`` those that
+    an attention reads: its own, or those of another sequence too. ``leaving`` is positions behind a layer
+    over those in front, ``samples`` how many sequences the device has. ``shared`` is the tensor-parallel
+    degree under sequence parallelism, else 1.
     """
 
     tokens: float
     sequence_length: float
+    seen: float
+    samples: float
     tensor: float = 1.0
     context: float = 1.0
     expert: float = 1.0
     shared: float = 1.0
-    source_length: float = 0.0
+    leaving: float = 1.0
 
 
 def shard_of(micro_batch_size: float, sequence_length: float, layout: Parallelism) -> Shard:
@@ -51,6 +66,8 @@ def shard_of(micro_batch_size: float, sequence_length: float, layout: Parallelis
     return Shard(
         tokens=micro_batch_size * sequence_length / layout.context,
         sequence_length=sequence_length,
+        seen=sequence_length,
+        samples=micro_batch_size,
         tensor=layout.tensor,
         context=layout.context,
         expert=layout.expert,
@@ -140,17 +157,16 @@ def _shape(template: Matrix, shard: Shard) -> tuple[float, float, float]:
     """Rows, columns and depth of a matrix on one device."""
     rows, columns, depth = shard.tokens, template.columns, template.depth
     if template.rows_of == "context":
-        rows = shard.tokens * shard.source_length / shard.sequence_length
-    match template.split.value:
-        case "none":
-            return rows / shard.shared, columns, depth
-        case "row":
-            return rows, columns, depth / shard.tensor
-        case _:
-            columns = columns / shard.tensor
-            if template.least:
-                columns = larger(columns, template.least)
-            return rows, columns, depth
+        rows = shard.tokens * shard.seen / shard.sequence_length
+    elif template.rows_of == "sample":
+        rows = shard.samples
+    split = template.split
+    if split is _NONE:
+        return rows / shard.shared, columns, depth
+    if split is _ROW:
+        return rows, columns, depth / shard.tensor
+    columns = columns / shard.tensor
+    return rows, larger(columns, template.least) if template.least else columns, depth
 
 
 def _expert_shape(template: Experts, shard: Shard) -> tuple[float, float, float, float]:
@@ -168,7 +184,7 @@ def busiest_deviations(experts: float, degree: float) -> float:
     The mean of experts / degree independent experts deviates by the root of their number less; the largest of
     n normal figures lies near sqrt(2 ln n) deviations above their mean.
     """
-    return root(2.0 * natural_log(degree) * degree / experts)
+    return square_root(2.0 * natural_log(degree) * degree / experts)
 
 
 class _Beside:
@@ -199,53 +215,37 @@ class _Beside:
             yield Operator("unpacked_weights", OperatorKind.MEMORY, wide, 0.0, self.unpacked, self.unpacks)
 
 
-class _Product(NamedTuple):
-    """A matrix on one device: rows, columns and depth of ``batch`` equal multiplications."""
-
-    rows: float
-    columns: float
-    depth: float
-    batch: float
-    kind: OperatorKind
-    deviations: float = 0.0
-
-
-def _product(template: Matrix | Experts, shard: Shard) -> _Product:
-    if isinstance(template, Matrix):
-        return _Product(*_shape(template, shard), template.copies, OperatorKind.GEMM)
-    deviations = busiest_deviations(template.experts, shard.expert)
-    return _Product(*_expert_shape(template, shard), OperatorKind.GROUPED_GEMM, deviations)
-
-
 def _matrix(
     template: Matrix | Experts, shard: Shard, of: Widths, beside: _Beside, *, backward: bool
 ) -> Iterator[Operator]:
-    rows, columns, depth, batch, kind, deviations = _product(template, shard)
-    weights = columns * depth * batch
-
-    def product(name: str, m: float, n: float, k: float, result: float) -> Operator:
-        return gemm(
-            name,
-            (m, n, k),
-            of.matrix,
-            operand=of.operand,
-            result=result,
-            batch=batch,
-            kernels=template.times,
-            kind=kind,
-            deviations=deviations,
-        )
-
+    kind, batch, deviations = _GEMM, 1.0, 0.0
+    if isinstance(template, Matrix):
+        rows, columns, depth = _shape(template, shard)
+        batch = template.copies
+    else:
+        rows, columns, depth, batch = _expert_shape(template, shard)
+        kind, deviations = _GROUPED, busiest_deviations(template.experts, shard.expert)
+    matrix, operand, times = of.matrix, of.operand, template.times
+    each = batch * times
+    flops = 2.0 * rows * columns * depth * each
+    inputs, outputs, weights = rows * depth, rows * columns, depth * columns
+    if of.cast or of.packed or of.master:
+        # Weights are unpacked in both passes; those that are trained were narrowed and cast before.
+        widened = 0.0 if backward and template.trained else weights * batch
+        beside.add(template, (outputs if backward else inputs) * batch, widened)
     if not backward:
-        beside.add(template, rows * batch * depth, weights)
-        yield product(template.name, rows, columns, depth, of.element)
+        moved = ((inputs + weights) * operand + outputs * of.element) * each
+        shape = (rows, columns, depth)
+        yield Operator(template.name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
         return
-    # The weights are unpacked again; those that are trained were narrowed and cast before.
-    beside.add(template, rows * batch * columns, 0.0 if template.trained else weights)
-    yield product(f"{template.name}_input_gradient", rows, depth, columns, of.element)
+    moved = ((outputs + weights) * operand + inputs * of.element) * each
+    name, shape = f"{template.name}_input_gradient", (rows, depth, columns)
+    yield Operator(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
     if template.trained:
         # Gradients of micro-batches are added to those that are there.
-        yield product(f"{template.name}_weight_gradient", depth, columns, rows, 2.0 * of.gradient)
+        moved = ((inputs + outputs) * operand + 2.0 * weights * of.gradient) * each
+        name, shape = f"{template.name}_weight_gradient", (depth, columns, rows)
+        yield Operator(name, kind, matrix, flops, moved, times, *shape, batch, deviations=deviations)
 
 
 def _heads(template: Core, shard: Shard) -> tuple[float, float]:
@@ -256,7 +256,7 @@ def _heads(template: Core, shard: Shard) -> tuple[float, float]:
 
 def _contexts(template: Core, shard: Shard) -> tuple[float, float]:
     """Tokens that a query may see, and those that a kernel multiplies on average."""
-    length = shard.source_length if template.cross else shard.sequence_length
+    length = shard.seen
     window = smaller(length, template.window)
     if not (template.causal and template.flash):
         return length, length if not template.flash else window
@@ -289,7 +289,7 @@ def _flash(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Itera
         columns=sizes / 2.0,
         context=scored,
         backward=backward,
-        native=template.native,
+        fused=template.fused,
     )
     if template.index_flops:
         # The scorer of sparse attention multiplies all heads on each device.
@@ -373,6 +373,65 @@ def _scan(template: Scan, shard: Shard, of: Widths, *, backward: bool) -> Operat
     )
 
 
+def _convolution(template: Filter, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
+    """An implicit multiplication: positions by channels, as deep as the kernel (Chetlur et al. 2014).
+
+    The input is read once, not once for each place of the kernel.
+    """
+    behind = shard.tokens * shard.leaving
+    inputs, outputs = shard.tokens * template.input_channels, behind * template.output_channels
+    shape = (behind, template.output_channels, template.depth)
+    shapes = [("", shape, outputs * of.element)]
+    if backward:
+        weights = template.output_channels * template.depth
+        shapes = [
+            ("_input_gradient", (behind, template.depth, template.output_channels), inputs * of.element)
+        ]
+        if template.trained:
+            place = (template.depth, template.output_channels, behind)
+            shapes.append(("_weight_gradient", place, 2.0 * weights * of.gradient))
+    for suffix, (rows, columns, depth), written in shapes:
+        read = (outputs if suffix else inputs) + (inputs if suffix == "_weight_gradient" else 0.0)
+        yield Operator(
+            template.name + suffix,
+            OperatorKind.CONVOLUTION,
+            of.matrix,
+            2.0 * rows * columns * depth * template.times,
+            (read * of.element + written) * template.times,
+            template.times,
+            rows,
+            columns,
+            depth,
+        )
+
+
+def _pairs(template: Pairs, shard: Shard, of: Widths, *, backward: bool) -> Iterator[Operator]:
+    """All pairs of the vectors of a sample; backward the gradient of both sides at once."""
+    features, size = template.features, template.size
+    shape = (features, size, features) if backward else (features, features, size)
+    name = f"{template.name}_gradient" if backward else template.name
+    kernels = 2.0 * template.times if backward else template.times
+    yield gemm(
+        name, shape, of.wide, operand=of.element, result=of.element, batch=shard.samples, kernels=kernels
+    )
+
+
+def _lookups(template: Lookups, shard: Shard, of: Widths, *, backward: bool) -> Operator:
+    """Rows of a table: read and summed; backward their gradients read, added and written."""
+    rows = shard.samples * template.lookups * template.times
+    passes = 3.0 if backward else 1.0
+    return Operator(
+        f"{template.name}_gradient" if backward else template.name,
+        OperatorKind.GATHER,
+        of.wide,
+        0.0,
+        (rows * passes + shard.samples * template.times) * template.size * _FP32_BYTES,
+        (2.0 if backward else 1.0) * template.times,
+        row_bytes=template.size * _FP32_BYTES,
+        backward=backward,
+    )
+
+
 def _streamed(template: Streamed, shard: Shard, of: Widths, *, backward: bool) -> Operator:
     traffic = template.backward if backward else template.forward
     whole, split = shard.tokens / shard.shared, shard.tokens / shard.tensor
@@ -380,7 +439,7 @@ def _streamed(template: Streamed, shard: Shard, of: Widths, *, backward: bool) -
     wide = whole * traffic.whole_wide + split * traffic.split_wide
     return Operator(
         f"{template.name}_gradient" if backward else template.name,
-        OperatorKind.GATHER if template.gathers else OperatorKind.MEMORY,
+        _GATHER if template.gathers else _MEMORY,
         of.wide,
         whole * traffic.flops,
         narrow * of.element + wide * _FP32_BYTES,
@@ -404,9 +463,16 @@ def operators(
                 found.extend(_flash(template, shard, widths, backward=backward))
             case Core():
                 found.extend(_standard(template, shard, widths, backward=backward))
+            case Filter():
+                found.extend(_convolution(template, shard, widths, backward=backward))
+            case Pairs():
+                found.extend(_pairs(template, shard, widths, backward=backward))
+            case Lookups():
+                found.append(_lookups(template, shard, widths, backward=backward))
             case Scan():
                 found.append(_scan(template, shard, widths, backward=backward))
             case _:
-                found.append(_streamed(template, shard, widths, backward=backward))
+                if any(template.backward if backward else template.forward):
+                    found.append(_streamed(template, shard, widths, backward=backward))
     found.extend(beside.operators())
     return found

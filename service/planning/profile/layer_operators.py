@@ -12,13 +12,18 @@ from enum import StrEnum
 from functools import singledispatch
 from typing import NamedTuple
 
-from service.planning.architecture import Block
+from service.planning.architecture import Block, Head
 from service.planning.layers import (
     Attention,
+    Convolution,
+    EmbeddingTable,
     FeedForward,
+    Interaction,
     LatentAttention,
+    LearnedVectors,
     LinearAttention,
     MixtureOfExperts,
+    Modulation,
     Normalization,
     Split,
     StateSpace,
@@ -47,16 +52,25 @@ class Fusion(StrEnum):
     COMPILED = "compiled"
 
 
+class FusedAttention(StrEnum):
+    """Releases of fused attention: FlashAttention, FlashAttention-2, or for the device's own instructions."""
+
+    FIRST = "first"
+    SECOND = "second"
+    NATIVE = "native"
+
+
 class Choice(NamedTuple):
     """Which kernels a block is run with. ``trained`` is None where all matrices are.
 
-    ``native`` says that fused attention is written for the generation of the device.
+    ``one_norm_kernel`` says that even unfused norms are one kernel, as PyTorch's layer norm is.
     """
 
     flash: bool = True
-    native: bool = False
+    fused: FusedAttention = FusedAttention.SECOND
     fusion: Fusion = Fusion.FUSED
     rotary: bool = True
+    one_norm_kernel: bool = False
     trained: Trained | None = None
 
 
@@ -104,7 +118,7 @@ class Core(NamedTuple):
     window: float
     attended: float
     flash: bool
-    native: bool
+    fused: FusedAttention
     index_flops: float = 0.0
     fusion: Fusion = Fusion.FUSED
     dropout: bool = False
@@ -118,6 +132,36 @@ class Scan(NamedTuple):
     name: str
     flops: float
     elements: float
+    times: float = 1.0
+
+
+class Filter(NamedTuple):
+    """A convolution: at each position behind it, output channels times the depth of the kernel."""
+
+    name: str
+    input_channels: float
+    output_channels: float
+    depth: float
+    """Input channels of a group times the places of the kernel."""
+    trained: bool = True
+    times: float = 1.0
+
+
+class Pairs(NamedTuple):
+    """Products of every two of ``features`` vectors of a sample."""
+
+    name: str
+    features: float
+    size: float
+    times: float = 1.0
+
+
+class Lookups(NamedTuple):
+    """Rows of an embedding table that a sample looks up and sums."""
+
+    name: str
+    lookups: float
+    size: float
     times: float = 1.0
 
 
@@ -149,15 +193,15 @@ class Streamed(NamedTuple):
     """Elements of a row where rows are read in random order, else 0."""
 
 
-Template = Matrix | Experts | Core | Scan | Streamed
+Template = Matrix | Experts | Core | Scan | Filter | Pairs | Lookups | Streamed
 
 _NORM_FLOPS, _ACTIVATION_FLOPS, _SOFTMAX_FLOPS = 5.0, 8.0, 5.0
 
 
-def _norm(size: float, kind: str, fusion: Fusion) -> tuple[Traffic, Traffic]:
+def _norm(size: float, kind: str, choice: Choice) -> tuple[Traffic, Traffic]:
     """A norm over ``size`` elements: PyTorch has one kernel for all but an RMS norm written out."""
-    flops = _NORM_FLOPS * size
-    if kind == "rms" and fusion is Fusion.EAGER:
+    flops, fusion = _NORM_FLOPS * size, choice.fusion
+    if kind == "rms" and fusion is Fusion.EAGER and not choice.one_norm_kernel:
         return (
             Traffic(whole=4 * size, whole_wide=7 * size, kernels=6, flops=flops),
             Traffic(whole=6 * size, whole_wide=12 * size, kernels=9, flops=2 * flops),
@@ -305,9 +349,9 @@ def _(layer: Attention, choice: Choice) -> Iterator[Template]:
     if choice.trained is None:
         yield from _bias_gradients(tensors)
     if layer.query_key_norm != "none":
-        yield Streamed("norm", *_split_part(_norm(query + heads * layer.head_size, "rms", choice.fusion)))
+        yield Streamed("norm", *_split_part(_norm(query + heads * layer.head_size, "rms", choice)))
     if layer.output_norm:
-        yield Streamed("norm", *_split_part(_norm(result, "rms", choice.fusion)))
+        yield Streamed("norm", *_split_part(_norm(result, "rms", choice)))
     if choice.rotary and layer.causal and not cross:
         yield _rotary(query + heads * layer.head_size, choice.fusion)
     yield Core(
@@ -320,7 +364,7 @@ def _(layer: Attention, choice: Choice) -> Iterator[Template]:
         float(layer.window_tokens or "inf"),
         float("inf"),
         choice.flash,
-        choice.native,
+        choice.fused,
         fusion=choice.fusion,
         dropout=layer.dropout,
         cross=cross,
@@ -337,7 +381,7 @@ def _(layer: LatentAttention, choice: Choice) -> Iterator[Template]:
     tensors = list(layer.tensors())
     yield from _joined(_matrices(tensors, choice), choice.fusion)
     ranks = layer.key_value_rank + (layer.query_rank or 0)
-    yield Streamed("norm", *_norm(ranks, "rms", choice.fusion))
+    yield Streamed("norm", *_norm(ranks, "rms", choice))
     rotated = (layer.query_heads + 1) * layer.rotary_head_size
     yield _rotary(rotated, choice.fusion)
     # The rotary key is written behind the rebuilt one of every head.
@@ -354,7 +398,7 @@ def _(layer: LatentAttention, choice: Choice) -> Iterator[Template]:
         window=float(layer.window_tokens or "inf"),
         attended=float(layer.index_tokens or "inf"),
         flash=choice.flash,
-        native=choice.native,
+        fused=choice.fused,
         index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
         fusion=choice.fusion,
     )
@@ -377,7 +421,7 @@ def _(layer: LinearAttention, choice: Choice) -> Iterator[Template]:
     flops = _ELEMENT_FLOPS * state + 2.0 * convolved * layer.convolution_width
     moved = 2.0 * convolved + 2 * key + 2 * value + 2.0 * state / CHUNK_TOKENS
     yield Scan("linear_attention", flops, moved)
-    yield Streamed("norm", *_split_part(_norm(value, "rms", choice.fusion)))
+    yield Streamed("norm", *_split_part(_norm(value, "rms", choice)))
     yield _activation(value, choice.fusion, gated=True)
     yield _residual(layer.hidden_size, choice.fusion)
 
@@ -393,7 +437,7 @@ def _(layer: StateSpace, choice: Choice) -> Iterator[Template]:
     moved = 2.0 * convolved + _SCAN_PASSES * layer.inner_size + 2.0 * states + chunked
     yield Scan("state_space", flops, moved)
     if layer.heads and layer.gated_norm:
-        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "rms", choice.fusion)))
+        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "rms", choice)))
     yield _activation(layer.inner_size, choice.fusion, gated=True)
     yield _residual(layer.hidden_size, choice.fusion)
 
@@ -406,7 +450,7 @@ def _(layer: FeedForward, choice: Choice) -> Iterator[Template]:
         yield from _bias_gradients(tensors)
     yield _activation(layer.inner_size, choice.fusion, gated=layer.gated)
     if layer.inner_norm:
-        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "layer", choice.fusion)))
+        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "layer", choice)))
     if layer.dropout:
         yield _dropout(layer.hidden_size, choice.fusion)
     yield _residual(layer.hidden_size, choice.fusion)
@@ -441,7 +485,56 @@ def _(layer: MixtureOfExperts, choice: Choice) -> Iterator[Template]:
 
 @layer_templates.register
 def _(layer: Normalization, choice: Choice) -> Iterator[Template]:
-    yield Streamed("norm", *_norm(layer.size, layer.norm, choice.fusion))
+    yield Streamed("norm", *_norm(layer.size, layer.norm, choice))
+    if layer.norm in ("group", "batch"):
+        # Convolution, norm, activation: a layer of its own is none of the latter.
+        forward, backward = _activation(layer.size, choice.fusion, gated=False)[1:3]
+        yield Streamed("activation", _whole(forward), _whole(backward))
+
+
+def _whole(traffic: Traffic) -> Traffic:
+    return traffic._replace(whole=traffic.split, split=0.0)
+
+
+@layer_templates.register
+def _(layer: Convolution, choice: Choice) -> Iterator[Template]:
+    places = layer.kernel_frames * layer.kernel_height * layer.kernel_width
+    depth = layer.input_channels // layer.groups * places
+    trained = choice.trained is None
+    yield Filter("convolution", layer.input_channels, layer.output_channels, depth, trained)
+    if layer.bias and trained:
+        yield Streamed("bias_gradients", Traffic(), Traffic(whole=layer.output_channels, kernels=1))
+    if layer.shortcut:
+        yield _residual(layer.output_channels, choice.fusion)
+
+
+@layer_templates.register
+def _(layer: Modulation, choice: Choice) -> Iterator[Template]:
+    for matrix in _matrices(layer.tensors(), choice):
+        yield matrix._replace(rows_of="sample")
+    # Of three vectors, two shift and scale behind a norm and one scales what is added to the stream.
+    kernels = 1.0 if choice.fusion is Fusion.EAGER else 0.5
+    moved = (4.0 if choice.fusion is Fusion.EAGER else 2.0) * layer.hidden_size * layer.vectors / 3.0
+    each = Traffic(whole=moved, kernels=kernels * layer.vectors, flops=layer.hidden_size * layer.vectors)
+    yield Streamed("modulation", each, each.plus(each, 0.5))
+
+
+@layer_templates.register
+def _(layer: Interaction, choice: Choice) -> Iterator[Template]:
+    del choice
+    yield Pairs("interaction", layer.features, layer.size)
+
+
+@layer_templates.register
+def _(layer: EmbeddingTable, choice: Choice) -> Iterator[Template]:
+    del choice
+    yield Lookups("embedding_table", layer.lookups_per_sample, layer.size)
+
+
+@layer_templates.register
+def _(layer: LearnedVectors, choice: Choice) -> Iterator[Template]:
+    if layer.purpose in ("positions", "layer_scale"):
+        yield _residual(layer.size, choice.fusion)
 
 
 def gathered(templates: Iterable[tuple[Template, float]]) -> tuple[Template, ...]:
@@ -478,15 +571,41 @@ def block_templates(block: Block, choice: Choice) -> tuple[Template, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OperatorBook:
-    """The operators of every block of a model, for each choice of kernels that was asked for."""
+    """The operators of every block of a model, for each choice of kernels that was asked for.
+
+    ``loose`` is what stands outside the blocks, in front of the heads: norms and matrices. Of ``heads`` the
+    language model's is left out, which tensor parallelism divides and a loss follows.
+    """
 
     blocks: tuple[Block, ...] = ()
+    loose: tuple[Block, ...] = ()
+    heads: tuple[Head, ...] = ()
     _known: dict[Choice, tuple[tuple[Template, ...], ...]] = field(default_factory=dict, repr=False)
+    _loose: dict[Choice, tuple[Template, ...]] = field(default_factory=dict, repr=False)
 
     def of(self, choice: Choice) -> tuple[tuple[Template, ...], ...]:
-        """Templates of each block in order; blocks of the same content share theirs."""
+        """Templates of one repetition of each block, in order; blocks of the same content share theirs."""
         known = self._known.get(choice)
         if known is None:
             distinct = {block: block_templates(block, choice) for block in set(self.blocks)}
             known = self._known[choice] = tuple(distinct[block] for block in self.blocks)
+        return known
+
+    def outside(self, choice: Choice) -> tuple[Template, ...]:
+        """Templates of all that stands outside the blocks."""
+        known = self._loose.get(choice)
+        if known is None:
+            found = (
+                (template, float(layer.count * block.count))
+                for block in self.loose
+                for layer in block.layers
+                for template in layer_templates(layer, choice)
+            )
+            trained = choice.trained is None
+            heads = (
+                (Matrix("head", head.input_size, head.output_size, trained=trained), 1.0)
+                for head in self.heads
+                if head.per == "token" and head.kind != "language_model"
+            )
+            known = self._loose[choice] = gathered((*found, *heads))
         return known

@@ -35,11 +35,13 @@ class StoredWeights(NamedTuple):
     expert: float
     key_value: float
     """The part of ``split`` in keys and values."""
+    copied: float = 0.0
+    """A tied head that the files hold beside the table."""
 
     @property
     def total(self) -> float:
-        """All of it, tied tensors once."""
-        return sum(self[:8]) - self.tied
+        """All that files hold."""
+        return sum(self[:4]) + sum(self[5:8]) + self.copied
 
 
 _NOTHING = StoredWeights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -94,13 +96,15 @@ class WeightInventory:
                 key_value += size
         table = weight_format.table(self.facts, self.table_size)
         head = weight_format.head(self.facts, self.table_size)
+        tied = table.bytes_of(*self.tied) if self.tied else 0.0
         return StoredWeights(
             table_split=table.bytes_of(self.table_size, self.table_rows) if self.table_rows else 0.0,
             table_whole=self.table_whole * wide,
             head_split=sum(head.bytes_of(*shape) for shape in self.heads) + self.head_split * wide,
             head_whole=self.head_whole * wide,
-            tied=table.bytes_of(*self.tied) if self.tied else 0.0,
+            tied=tied,
             key_value=key_value,
+            copied=tied if weight_format.copies_tied_head else 0.0,
             **sums,
         )
 

@@ -194,7 +194,7 @@ _DOWN_MODULES: Final = frozenset(
 def _scheme_of(file_type: str, place: Place, facts: ModelFacts) -> MatrixScheme:
     base = FILE_TYPES[file_type]
     module = place.module
-    if module in ("mixture_of_experts.router", "mixture_of_experts.shared_gate"):
+    if module in ("mixture_of_experts.router", "mixture_of_experts.shared_router"):
         return _SCHEMES["f32"]
     if file_type == "mxfp4_moe":
         return _fitted("mxfp4" if ".expert_" in module else base, place.inputs)

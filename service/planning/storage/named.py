@@ -16,7 +16,7 @@ from service.planning.storage.scheme import MatrixScheme, ModelFacts, Place, Wei
 
 WIDE: Final = MatrixScheme(16.0)
 
-ALWAYS_WIDE: Final = frozenset({"mixture_of_experts.router", "mixture_of_experts.shared_gate"})
+ALWAYS_WIDE: Final = frozenset({"mixture_of_experts.router", "mixture_of_experts.shared_router"})
 """Matrices that quantisation tools and engines leave alone: they choose experts."""
 
 EXPERT_MODULES: Final = frozenset(f"mixture_of_experts.expert_{name}" for name in ("gate", "up", "down"))
@@ -61,6 +61,7 @@ def uniform(
     *,
     wide: MatrixScheme = WIDE,
     experts_only: bool = False,
+    copies_tied_head: bool = False,
 ) -> WeightFormat:
     """A format that packs all matrices inside blocks, or all routed experts, alike."""
 
@@ -83,6 +84,7 @@ def uniform(
         head=outer,
         table=outer,
         wide_bits=wide.element_bits,
+        copies_tied_head=copies_tied_head,
     )
 
 
@@ -119,12 +121,12 @@ NAMED_FORMATS: Final[Mapping[str, WeightFormat]] = {
     for item in (
         uniform("fp8_tensor", fp8_tensor(), _F8),
         uniform("fp8_channel", scaled_columns(8, 16.0), _F8),
-        uniform("fp8_block_128", fp8_blocks(128, 128), _F8),
+        uniform("fp8_block_128", fp8_blocks(128, 128), _F8, copies_tied_head=True),
         uniform("fbgemm_fp8", scaled_columns(8, 32.0), _F8),
         uniform("int8_channel", scaled_columns(8, 16.0), _I8),
         uniform("gptq_int4_g128", gptq(4, 128), _I4),
         uniform("gptq_int8_g128", gptq(8, 128), _I4),
-        uniform("awq_int4_g128", awq(4, 128), _I4),
+        uniform("awq_int4_g128", awq(4, 128), _I4, copies_tied_head=True),
         uniform("bnb_int8", INT8_COLUMNS, _I8),
         uniform("bnb_nf4", NF4, _I4),
         uniform("bnb_nf4_double_quant", NF4_DOUBLE, _I4),

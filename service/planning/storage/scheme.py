@@ -75,3 +75,5 @@ class WeightFormat:
     wide_bits: float = 16.0
     by_layer: bool = False
     source: str = ""
+    copies_tied_head: bool = False
+    """Whether the tool that packs it writes a head that is tied to the table as a tensor of its own."""

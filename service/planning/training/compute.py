@@ -20,7 +20,7 @@ from service.planning.operators import (
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import NumberFormat
 from service.planning.profile import Profile
-from service.planning.workload import AdaptationKind, BaseWeights, TrainingWorkload
+from service.planning.workload import BaseWeights, TrainingWorkload
 
 _PACKED_BYTES = 0.5
 
@@ -58,18 +58,9 @@ def compute_of(
         if times is None:
             times = known[id(templates)] = block_times(templates, shard, widths, workload, machine)
         blocks.append(times)
-    trained = workload.adaptation.kind is AdaptationKind.FULL
 
     def head(*, backward: bool) -> Work:
-        found = head_operators(
-            profile,
-            shard,
-            widths,
-            loss=workload.loss,
-            fusion=choice.fusion,
-            trained=trained,
-            backward=backward,
-        )
+        found = head_operators(profile, shard, widths, choice, loss=workload.loss, backward=backward)
         return work_of(found, machine)
 
     def table(*, backward: bool) -> Work:

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from service.planning.calibration.steps import StepRates
+from service.planning.compression import compressed_exchange
 from service.planning.figures import doublings, larger
+from service.planning.memory.holdings import adapted_parameters, outer_parameters, stage_parameters
 from service.planning.memory.stages import blocks_within, stage_start
-from service.planning.memory.training import adapted_parameters, outer_parameters, stage_parameters
-from service.planning.operators import NO_WORK, BlockTimes, Bound, Machine, Work
+from service.planning.operators import NO_WORK, BlockTimes, Bound, Machine, Work, work_of
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES
 from service.planning.profile import BlockProfile, Profile, StageParameters
@@ -312,6 +313,15 @@ def _bubble(layout: Parallelism, stages: Sequence[MicroBatch], slowest: float) -
     return waiting
 
 
+def _compressed(at: _Context, exchanged: Exchanged) -> tuple[float, float] | None:
+    """Seconds of the exchange and of the work of compressed gradients; plain replicas alone have them."""
+    compression, links = at.workload.compression, at.platform.links
+    if compression is None or at.layout.sharding is not Sharding.NONE:
+        return None
+    found = compressed_exchange(compression, at.profile, exchanged, links.placement, 1.0 * at.layout.tensor)
+    return links.seconds(found.messages), work_of(found.operators, at.platform.machine).seconds
+
+
 def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
     """Exchange of gradients, and of the weights that were updated, that one step of a stage waits for.
 
@@ -325,9 +335,11 @@ def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
     times, overlap = 1.0, rates.gather_overlap if at.gathers else rates.gradient_overlap
     if layout.sharding is Sharding.ZERO_2:
         times = 1.0 * at.workload.micro_batches
-    found = replica_seconds(links, layout, _exchanged(at, parameters), times)
+    exchanged = _exchanged(at, parameters)
+    found = replica_seconds(links, layout, exchanged, times)
     behind = (of.backward + of.recomputation) * times
-    waits = exposed(found.gradients, overlap=overlap, behind=behind).seconds
+    gradients, compressing = _compressed(at, exchanged) or (found.gradients, 0.0)
+    waits = exposed(gradients, overlap=overlap, behind=behind).seconds + compressing
     waits += exposed(found.gathered_forward, overlap=overlap, behind=of.forward).seconds
     if at.gathers:
         waits *= (layout.pipeline > 1) * 1.0

@@ -7,7 +7,6 @@ from pydantic import MISSING
 from service.planning.cluster import Cluster
 from service.planning.engines import (
     LARGE_DEVICE_BYTES,
-    EngineDefaults,
     EngineName,
     EngineRules,
     defaults_of,
@@ -83,6 +82,11 @@ def _generation(cluster: Cluster | None) -> str | None:
     return accelerator.generation or ("unknown" if small else None)
 
 
+def _state_format(given: InferenceWorkloadInput, rules: EngineRules) -> NumberFormat:
+    asked = given.state_precision
+    return rules.state_format if asked is MISSING else NumberFormat(asked)
+
+
 _CACHE_FORMATS: Mapping[str, NumberFormat | BlockFormat] = {
     item.value: item for item in (*NumberFormat, *BlockFormat)
 }
@@ -94,11 +98,13 @@ def inference_workload(
     cluster: Cluster | None,
     catalog: Catalog,
     notes: Notes,
+    *,
+    devices: int = 1,
 ) -> InferenceWorkload:
-    """The workload as its engine serves it, with its draft model and adapters."""
+    """The workload as its engine serves it on ``devices`` a replica, with its draft model and adapters."""
     outputs = _tokens(given.output_tokens)
     profile = model.profile
-    if profile.shapes_known and not profile.unmodelled_kinds and not profile.generates:
+    if profile.shapes_known and not profile.generates:
         outputs = 0.0
         notes.warn(
             "NO_TOKENS_GENERATED",
@@ -118,30 +124,31 @@ def inference_workload(
         block_tokens=rules.block_tokens,
         memory_fraction=rules.memory_fraction if fraction is MISSING else fraction,
         stored=stored,
-        state_format=NumberFormat(given.state_precision),
+        state_format=_state_format(given, rules),
         rules=rules,
     )
     if name is not None:
         least, buffers, most = catalog.curves.serving_buffers(name, _generation(cluster))
         workload = workload._replace(buffers=buffers, least_buffers=least, most_buffers=most)
-    workload = _under_engine(workload, given, model, cluster)
+    workload = under_engine(workload, given, model, cluster, devices)
     workload = _with_beside(workload, given, catalog, notes)
     if given.horizon is not MISSING:
         workload = _until(workload, given.horizon)
     return workload
 
 
-def _under_engine(
+def under_engine(
     workload: InferenceWorkload,
     given: InferenceWorkloadInput,
     model: ResolvedModel,
     cluster: Cluster | None,
+    devices: int,
 ) -> InferenceWorkload:
-    """The workload within the engine's bounds, as given or as the engine sets them on the device."""
+    """The workload within the engine's bounds, as given or as the engine sets them on such devices."""
     engine = given.engine
     if engine is MISSING:
         return workload
-    name, version, rules = _engine(given)
+    _, version, rules = _engine(given)
     accelerator = cluster.accelerator if cluster else None
     capacity = accelerator.capacity_bytes if accelerator else None
     length = engine.max_model_len
@@ -151,15 +158,17 @@ def _under_engine(
         capacity_bytes=capacity.value if capacity else 0.0,
         is_a100="a100" in accelerator.id if accelerator else False,
         model_tokens=model.context_tokens if length is MISSING else length,
+        devices=devices,
     )
-    if name is None:
-        bounds = EngineDefaults(None, BATCHED_TOKENS)
     tokens, requests, block = engine.max_batched_tokens, engine.max_num_seqs, engine.block_tokens
     return workload._replace(
         batched_tokens=bounds.batched_tokens if tokens is MISSING else tokens,
         most_requests=bounds.most_requests if requests is MISSING else requests,
         block_tokens=rules.block_tokens if block is MISSING else block,
+        memory_fraction=bounds.memory_fraction if given.memory_fraction is MISSING else given.memory_fraction,
         cuda_graphs=engine.cuda_graphs,
+        graph_requests=bounds.graph_requests,
+        position_tokens=(model.context_tokens or 0) if rules.rotary_tables else 0,
         reserved_tokens=0 if length is MISSING or rules.paged else length,
         device_layers=None if engine.device_layers is MISSING else engine.device_layers,
     )
