@@ -11,6 +11,8 @@ import typer
 from service.evidence.folds import committed_split
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from service.evidence.hardware import HardwareFile
     from service.evidence.links import LinkProbe
     from service.evidence.report import Provenance, Table
@@ -87,6 +89,26 @@ def _estimators() -> Any:  # noqa: ANN401
     return known | {"throughput": partial(known["throughput"], explains=False)}
 
 
+def _scored(rows: "Sequence[Row]", catalogs: "Sequence[Snapshot]") -> "list[Scored]":
+    """Rows under one catalog, or each under that of the fold that does not hold its group."""
+    from service.evidence.scoring import score, score_held_out  # noqa: PLC0415
+
+    if len(catalogs) > 1:
+        return score_held_out(rows, catalogs, committed_split(), _estimators())
+    return score(rows, catalogs[0], _estimators())
+
+
+def _tables_beside(
+    rows: "Sequence[Row]", scored: "Sequence[Scored]", catalogs: "Sequence[Snapshot]"
+) -> "list[Table]":
+    """Training runs without the constants of frameworks and by the Iron Law."""
+    from service.evidence.report import step_table  # noqa: PLC0415
+
+    training = [row for row in rows if row.kind == "training"]
+    table = step_table(scored, _scored(training, [_without_software(one) for one in catalogs]))
+    return [table] if table else []
+
+
 def _provenance(read: "list[RowsFile]", *, held_out: bool) -> "Provenance":
     from service.evidence.report import Provenance  # noqa: PLC0415
 
@@ -125,7 +147,6 @@ def accuracy(
 ) -> None:
     """Estimate every measured row through the questions of the API, and say how far off the estimates are."""
     from service.evidence import report  # noqa: PLC0415
-    from service.evidence.scoring import score, score_held_out  # noqa: PLC0415
 
     files = _score_hardware(files)
     if files == []:
@@ -134,25 +155,18 @@ def accuracy(
     for warning in (warning for one in read for warning in one.warnings):
         typer.echo(f"ironlaw: {warning}", err=True)
     rows = [row for one in read for row in one.rows]
-    catalog, estimators = _catalog(), _estimators()
-
-    def scored_under(catalogs: "list[Snapshot]", some: "list[Row]") -> "list[Scored]":
-        if held_out:
-            return score_held_out(some, catalogs, committed_split(), estimators)
-        return score(some, catalogs[0], estimators)
-
+    catalog = _catalog()
     catalogs = _catalogs_by_fold(catalog) if held_out else [catalog]
-    scored = scored_under(catalogs, rows)
+    scored = _scored(rows, catalogs)
     for table in report.tables(scored):
         typer.echo(table.text())
     if why:
         typer.echo(report.details(scored).text())
     if json_file:
         json_file.write_text(json.dumps(report.document(scored), indent=1, allow_nan=False) + "\n")
-    training = [row for row in rows if row.kind == "training"]
-    pooled = scored_under([_without_software(one) for one in catalogs], training)
-    found = [report.step_table(scored, pooled), _beside(anchors, catalog) if anchors else None]
-    beside = [table for table in found if table]
+    beside = _tables_beside(rows, scored, catalogs)
+    if anchors:
+        beside.append(_beside(anchors, catalog))
     for table in beside:
         typer.echo(table.text())
     if doc:
