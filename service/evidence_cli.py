@@ -83,10 +83,11 @@ def _without_software(catalog: "Snapshot") -> "Snapshot":
 
 def _estimators() -> Any:  # noqa: ANN401
     from service.estimates.service import ESTIMATES  # noqa: PLC0415  # needs the extra `server`
+    from service.estimates.throughput import estimate_throughput  # noqa: PLC0415
 
-    known = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
     # Rows are compared with figures: advice, each an estimate of its own, is left out.
-    return known | {"throughput": partial(known["throughput"], explains=False)}
+    known = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
+    return known | {"throughput": partial(estimate_throughput, explains=False)}
 
 
 def _scored(rows: "Sequence[Row]", catalogs: "Sequence[Snapshot]") -> "list[Scored]":

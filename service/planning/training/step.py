@@ -264,7 +264,7 @@ def _block(at: _Context, times: BlockTimes, block: BlockProfile) -> MicroBatch:
     )
 
 
-def _ends(at: _Context, stage: float) -> MicroBatch:
+def _ends(at: _Context, stage: int) -> MicroBatch:
     """Table, head and loss of one micro-batch, on the stages that hold them."""
     first, last = (stage == 0) * 1.0, (stage == at.layout.pipeline - 1) * 1.0
     rates, links, compute = at.platform.rates, at.platform.links, at.compute
@@ -289,7 +289,7 @@ def _ends(at: _Context, stage: float) -> MicroBatch:
     )
 
 
-def _stage(at: _Context, blocks: Sequence[MicroBatch], stage: float) -> MicroBatch:
+def _stage(at: _Context, blocks: Sequence[MicroBatch], stage: int) -> MicroBatch:
     """One micro-batch on one stage."""
     start, end = stage_start(at.profile, at.layout, stage), stage_start(at.profile, at.layout, stage + 1)
     counts = [blocks_within(block, start, end) for block in at.profile.blocks]
@@ -322,7 +322,7 @@ def _compressed(at: _Context, exchanged: Exchanged) -> tuple[float, float] | Non
     return links.seconds(found.messages), work_of(found.operators, at.platform.machine).seconds
 
 
-def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
+def _gradients(at: _Context, stage: int, of: MicroBatch) -> float:
     """Exchange of gradients, and of the weights that were updated, that one step of a stage waits for.
 
     Sharded weights of a pipeline are gathered once a step, those of other layouts block by block.
@@ -350,7 +350,7 @@ def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
     return waits
 
 
-def _optimizer(at: _Context, stage: float) -> float:
+def _optimizer(at: _Context, stage: int) -> float:
     """The update of what one device of a stage holds; one that runs in the backward pass takes as long."""
     return optimizer_work(at.profile, at.workload, at.layout, stage, at.platform.machine).seconds
 
