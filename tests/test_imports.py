@@ -153,8 +153,6 @@ AWAITED = {
     "widths_of",
 }
 """Held against PyTorch or measured devices; no estimate uses them until the times of towers and steps do."""
-AWAITED |= {"bus_bandwidth", "verdict", "bucket_bytes", "buckets"}
-"""Held against formulas and measurements."""
 
 
 def test_every_formula_serves_an_estimate():
