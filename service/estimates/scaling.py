@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import dropwhile
 from typing import NamedTuple
 
 from pydantic import MISSING
@@ -41,7 +42,7 @@ from service.questions.run_answers import (
 )
 from service.questions.workloads import TrainingWorkloadInput
 
-MOST_POINTS = 16
+MOST_POINTS = 8
 """Of a curve that the question leaves open."""
 
 BEYOND = 4
@@ -180,12 +181,16 @@ def _points(asked: _Asked, counts: Sequence[int], *, weak: bool) -> Iterator[_Po
 def _curve(
     asked: _Asked, counts: Sequence[int], name: str, law: Callable[[float, float], float]
 ) -> ScalingCurve:
-    weak = name == "weak"
+    scaling, weak = asked.question.scaling, name == "weak"
+    open_counts = scaling is not MISSING and scaling.accelerator_counts is MISSING
     found = list(_points(asked, counts, weak=weak))
     if len(found) < len(counts):
         missing = ", ".join(str(count) for count in counts if count not in {point.devices for point in found})
         detail = f"the step or its layout does not divide among {missing} accelerators"
         asked.run.notes.gap(f"/scaling/{name}/points", "NOT_DIVISIBLE", detail)
+    if open_counts:
+        # A curve begins where the step fits; memory, not speed, decides below.
+        found = list(dropwhile(lambda point: point.fits is False, found)) or found
     points = [point.answer(found[0], weak=weak) for point in found]
     curve: ScalingCurve = {"points": points}
     counted = [point["accelerator_count"] / points[0]["accelerator_count"] for point in points]

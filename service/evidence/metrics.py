@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.evidence.facts import leaves_passing_out
+from service.evidence.facts import View, leaves_passing_out, view
 from service.evidence.rows import Row, printed_half_unit, stated_count
 from service.planning.engines import EngineName, is_vllm_v0, rules_of
 
@@ -147,6 +147,23 @@ def _graph_change(answer: Answer, case: Case) -> Figure:
 
 
 GRAPH_CHANGE = _graph_change
+
+
+UNSEEN_COMPONENTS: Mapping[View, frozenset[str]] = {
+    View.DEVICE: frozenset(),
+    View.RESERVED: frozenset({"device_context", "communication_buffers"}),
+    View.ALLOCATED: frozenset({"device_context", "communication_buffers", "fragmentation"}),
+}
+"""Parts of a device's memory that a reading of its peak does not see."""
+
+
+def _peak(answer: Answer, case: Case) -> Figure:
+    """The peak as the source of the row reads it, under the interval of the whole."""
+    total = _total(answer)
+    unseen = UNSEEN_COMPONENTS[view(case.run["peak_memory_per_gpu"])]
+    outside = sum(size for name, size in _components(answer).items() if name in unseen)
+    share = 1.0 - outside / total.value
+    return Figure(*(end * share for end in total))
 
 
 def _sum(answer: Answer, names: frozenset[str]) -> float:
@@ -310,7 +327,7 @@ def _device_seconds(answer: Answer, _case: Case) -> Figure:
 
 
 METRICS: Mapping[str, Metric] = {
-    "peak_memory_per_gpu": _memory(_total, "layout", "batch", "lengths"),
+    "peak_memory_per_gpu": _memory(_peak, "layout", "batch", "lengths"),
     "gpu_memory_total": _memory(_allocated, "batch", "lengths", whole=True),
     "weights_memory_per_gpu": _memory(_part(frozenset({"weights"})), "layout", plain=True),
     "weights_file_size": _memory(_stored, whole=True, plain=True),

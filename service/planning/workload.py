@@ -45,6 +45,7 @@ class AdaptationKind(StrEnum):
     PROMPT = "prompt"
     PREFIX = "prefix"
     ADAPTER = "adapter"
+    SCALE = "scale"
 
 
 class BaseWeights(StrEnum):
@@ -159,9 +160,15 @@ class TrainingWorkload(NamedTuple):
     optimizer_rank: int = 128
     steps_in_backward: bool = False
     fusion: Fusion | None = None
-    """How operators without a multiplication become kernels; None for the framework's own way."""
+    """How operators without a multiplication become kernels; None for the framework's own way. Compiled
+    blocks keep nothing that their backward pass does not read."""
     compression: Compression | None = None
     """Of gradients between replicas."""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether a compiler makes the blocks."""
+        return self.fusion is Fusion.COMPILED
 
     @property
     def measured_recomputation(self) -> Recomputation:
@@ -236,6 +243,10 @@ class InferenceWorkload(NamedTuple):
     """Tokens that a request takes at least, where the cache is no paged one."""
     device_layers: int | None = None
     """Blocks that lie on the device; the others on the host. None for all."""
+    pass_elements: float = 0.0
+    """Most that a forward pass over one request holds: of a model that decodes nothing, or of a tower."""
+    source_tokens: float | None = None
+    """Positions that cross-attention reads, where they are not those of the input."""
 
     @property
     def storage(self) -> WeightFormat:

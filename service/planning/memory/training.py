@@ -14,36 +14,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.planning.figures import larger, row, smaller
-from service.planning.frameworks import TRAITS, State
-from service.planning.layers import Tensor
+from service.planning.figures import larger
+from service.planning.frameworks import TRAITS
 from service.planning.memory.activations import (
     PAIRED,
     TokenBytes,
     logits_bytes_per_token,
     stage_activations,
 )
-from service.planning.memory.adaptation import adapted_tensors, frozen_bytes, prompt_tensors
-from service.planning.memory.stages import blocks_within, stage_start, whole_units
+from service.planning.memory.holdings import stage_parameters, stage_states
+from service.planning.memory.stages import whole_units
 from service.planning.memory.states import (
-    Held,
     StateBytes,
     held_parameters,
-    optimizer_bytes,
-    state_bytes,
-    state_bytes_per_parameter,
 )
+from service.planning.memory.transients import communicators, step_temporaries, transients, weight_copies
 from service.planning.overhead import NO_OVERHEAD, DeviceOverhead
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import (
     ELEMENT_BYTES,
-    LOW_PRECISION_BYTES,
-    OPTIMIZER_STATES,
     PAGED,
     NumberFormat,
 )
 from service.planning.profile import Profile, StageParameters
-from service.planning.profile.whole import sizes_of
 from service.planning.workload import AdaptationKind, Objective, Place, TrainingWorkload
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
@@ -161,223 +154,6 @@ class StageMemory(NamedTuple):
         return self.host_state + self.host_activations.at(self.sequence_length) * self.tokens
 
 
-def stage_parameters(profile: Profile, layout: Parallelism, stage: int) -> StageParameters:
-    """Parameters of a stage, before tensor parallelism and sharding."""
-    if not profile.shapes_known:
-        return StageParameters(profile.parameter_count / layout.pipeline, 0.0, 0.0)
-    low = row(profile.prefixes, stage_start(profile, layout, stage))
-    high = row(profile.prefixes, stage_start(profile, layout, stage + 1))
-    table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
-    # A tied head on another stage than its table keeps a copy of it.
-    copied = head * (1.0 - table) * profile.tied_parameters
-    return StageParameters(
-        split=high[0] - low[0] + table * profile.embedding.split + head * profile.head.split + copied,
-        whole=high[1] - low[1] + table * profile.embedding.whole + head * profile.head.whole,
-        expert=high[2] - low[2],
-    )
-
-
-def adapted_parameters(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
-) -> StageParameters:
-    """Parameters that an adaptation trains on a stage."""
-    start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
-    split = whole = expert = 0.0
-    for block in profile.blocks:
-        s, w, x = sizes_of(adapted_tensors(block.block, workload.adaptation))
-        count = blocks_within(block, start, end)
-        split, whole, expert = split + s * count, whole + w * count, expert + x * count
-    first = (stage == 0) * 1.0
-    whole += first * sum(tensor.size * n for tensor, n in prompt_tensors(profile, workload.adaptation))
-    return StageParameters(split, whole, expert)
-
-
-def _optimizer_states(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int, held: Held
-) -> float:
-    """Bytes of the optimizer's states on one device."""
-    optimizer, width = workload.optimizer, ELEMENT_BYTES[workload.recipe.optimizer_states]
-    if optimizer in OPTIMIZER_STATES or not profile.shapes_known:
-        return held.states * state_bytes_per_parameter(workload.recipe, optimizer).optimizer_states
-    start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
-    adapted = workload.adaptation.kind is not AdaptationKind.FULL
-    total = 0.0
-
-    def kept(tensors: list[tuple[Tensor, float]], *, inside: bool) -> float:
-        return optimizer_bytes(
-            tensors,
-            optimizer,
-            layout,
-            element_bytes=width,
-            rank=workload.optimizer_rank,
-            inside=inside,
-        )
-
-    for block in profile.blocks:
-        count = blocks_within(block, start, end)
-        tensors = adapted_tensors(block.block, workload.adaptation) if adapted else block.block.tensors()
-        total += kept([(tensor, n * count) for tensor, n in tensors], inside=True)
-    table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
-    outside: list[tuple[Tensor, float]] = []
-    if adapted:
-        outside += [(tensor, n * table) for tensor, n in prompt_tensors(profile, workload.adaptation)]
-    else:
-        outside += [(tensor, table) for tensor in profile.table_tensors]
-        outside += [(tensor, head) for tensor in profile.head_tensors]
-        outside += [(tensor, head * (1.0 - table)) for tensor in profile.tied_tensors]
-    return total + kept(outside, inside=False)
-
-
-def _states(
-    profile: Profile,
-    workload: TrainingWorkload,
-    layout: Parallelism,
-    stage: int,
-    base: StageParameters,
-) -> StateBytes:
-    """Weights, gradients and optimizer states of one device, wherever they lie."""
-    if workload.adaptation.kind is AdaptationKind.FULL:
-        held = held_parameters(base, layout)
-        return state_bytes(held, workload.recipe, _optimizer_states(profile, workload, layout, stage, held))
-    trained = held_parameters(adapted_parameters(profile, workload, layout, stage), layout)
-    state = state_bytes(
-        trained, workload.recipe, _optimizer_states(profile, workload, layout, stage, trained)
-    )
-    return state._replace(weights=state.weights + _frozen(profile, workload, layout, stage, base))
-
-
-def _frozen(
-    profile: Profile,
-    workload: TrainingWorkload,
-    layout: Parallelism,
-    stage: int,
-    base: StageParameters,
-) -> float:
-    """Weights that are not trained, on one device."""
-    inside, outside = frozen_bytes(profile, workload.adaptation, workload.recipe)
-    outer = outer_parameters(profile, layout, stage)
-    blocks = StageParameters(base.split - outer.split, base.whole - outer.whole, base.expert)
-    return held_parameters(blocks, layout).weights * inside + held_parameters(outer, layout).weights * outside
-
-
-def outer_parameters(profile: Profile, layout: Parallelism, stage: int) -> StageParameters:
-    """Parameters of a stage outside blocks."""
-    table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
-    copied = head * (1.0 - table) * profile.tied_parameters
-    return StageParameters(
-        table * profile.embedding.split + head * profile.head.split + copied,
-        table * profile.embedding.whole + head * profile.head.whole,
-        0.0,
-    )
-
-
-def on_device(parameters: StageParameters, layout: Parallelism) -> float:
-    """Parameters of one device without sharding."""
-    dense = parameters.split / layout.tensor + parameters.whole
-    return dense + parameters.expert / (layout.tensor * layout.expert)
-
-
-def _largest_block(profile: Profile, layout: Parallelism) -> float:
-    largest = 0.0
-    for split, whole, expert in profile.block_sizes:
-        largest = larger(largest, on_device(StageParameters(split, whole, expert), layout))
-    return largest
-
-
-class _Transient(NamedTuple):
-    gathered: float
-    buckets: float
-    block_gradients: float
-
-
-def _transients(
-    profile: Profile,
-    workload: TrainingWorkload,
-    layout: Parallelism,
-    stage: int,
-    base: StageParameters,
-) -> _Transient:
-    """Weights gathered whole where they are sharded, and gradients beside the ones that are kept.
-
-    Gathered are those of the block at work and of the next; token table and head stay gathered throughout
-    (Zhao et al. 2023, section 3.1). Between the micro-batches of a pipeline the whole stage stays gathered
-    and its gradients are summed whole.
-    """
-    recipe, traits = workload.recipe, TRAITS[workload.framework]
-    shards = layout.shards(layout.replicas)
-    away = workload.offload.parameters is not Place.NONE
-    sharded = 1.0 if away else (shards.weights > 1.0) * 1.0
-    piped = (layout.pipeline > 1) * 1.0
-    stage_parameters = on_device(base, layout)
-    largest = _largest_block(profile, layout)
-    outer = on_device(outer_parameters(profile, layout, stage), layout)
-    in_turn = smaller(2.0 * largest + outer, stage_parameters)
-    adapted = workload.adaptation.kind is not AdaptationKind.FULL
-    width = ELEMENT_BYTES[recipe.activations]
-    if adapted:
-        width = frozen_bytes(profile, workload.adaptation, recipe)[0]
-    gathered = sharded * width * (piped * stage_parameters + (1.0 - piped) * in_turn)
-    if workload.steps_in_backward:
-        return _Transient(gathered, 0.0, largest * ELEMENT_BYTES[recipe.gradients])
-    if adapted:
-        return _Transient(gathered, 0.0, 0.0)
-    gradient_bytes = ELEMENT_BYTES[recipe.gradients]
-    apart = (shards.gradients > 1.0) * 1.0
-    # FSDP copies the gradients of the compute format into FP32 to reduce them.
-    wide = ELEMENT_BYTES[recipe.activations] if traits.state is State.WIDE else 0.0
-    block = apart * (1.0 - piped) * largest * (gradient_bytes + wide)
-    summed = sharded * apart * piped * stage_parameters * gradient_bytes
-    many = (layout.replicas > 1) * 1.0
-    if traits.gradient_buckets and layout.sharding is Sharding.NONE:
-        summed += many * stage_parameters * gradient_bytes
-    if workload.compression is not None and layout.sharding is Sharding.NONE:
-        # What error feedback keeps of each gradient until the next step.
-        summed += many * stage_parameters * _FP32_BYTES * workload.compression.error_feedback
-    elements = smaller(traits.bucket_elements, stage_parameters) if traits.bucket_elements else 0.0
-    return _Transient(gathered, summed + many * elements * ELEMENT_BYTES[recipe.activations], block)
-
-
-def _step_temporaries(
-    profile: Profile,
-    workload: TrainingWorkload,
-    layout: Parallelism,
-    stage: int,
-    base: StageParameters,
-) -> float:
-    """What the optimizer's step takes for a moment, or loading does where it needs more."""
-    recipe, traits = workload.recipe, TRAITS[workload.framework]
-    adapted = workload.adaptation.kind is not AdaptationKind.FULL
-    each = traits.step_copies * ELEMENT_BYTES[recipe.optimizer_states]
-    if recipe.accumulated_gradients is None:
-        each += traits.step_gradient_bytes
-    if workload.offload.optimizer is not Place.NONE or not (each or traits.loads_whole):
-        return 0.0
-    trained = adapted_parameters(profile, workload, layout, stage) if adapted else base
-    step = each * held_parameters(trained, layout).states
-    if not (adapted and traits.loads_whole):
-        return step
-    sharded = (layout.shards(layout.replicas).weights > 1.0) * 1.0
-    width = frozen_bytes(profile, workload.adaptation, recipe)[0]
-    return larger(step, sharded * on_device(base, layout) * width)
-
-
-def _weight_copies(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, base: StageParameters
-) -> float:
-    """Narrow copies of weights that are kept wide: of autocast, or scaled for FP8 in both directions."""
-    recipe, traits = workload.recipe, TRAITS[workload.framework]
-    each = 0.0
-    if recipe.casts:
-        each = ELEMENT_BYTES[recipe.activations]
-    elif recipe.low and traits.scales_inputs:
-        each = 2.0 * LOW_PRECISION_BYTES[recipe.low]
-    if not each or workload.adaptation.kind is not AdaptationKind.FULL:
-        return 0.0
-    share = profile.quantisable_parameters / max(profile.parameter_count, 1)
-    unsharded = (layout.shards(layout.replicas).weights == 1.0) * 1.0
-    return unsharded * share * on_device(base, layout) * each
-
-
 def _auxiliary_models(
     profile: Profile,
     workload: TrainingWorkload,
@@ -444,9 +220,9 @@ def stage_memory(
     """Memory of the devices of pipeline stage ``stage`` (0 is the first)."""
     recipe, traits = workload.recipe, TRAITS[workload.framework]
     base = stage_parameters(profile, layout, stage)
-    state = _states(profile, workload, layout, stage, base)
+    state = stage_states(profile, workload, layout, stage, base)
     placed = _placed(state, workload, layout)
-    transients = _transients(profile, workload, layout, stage, base)
+    passing = transients(profile, workload, layout, stage, base)
     activations = stage_activations(profile, workload, layout, stage)
     logits = logits_bytes_per_token(
         profile,
@@ -454,28 +230,28 @@ def stage_memory(
         layout.tensor,
         sequence_parallel=layout.sequence_parallel,
         loss=workload.loss,
-        loss_bytes=traits.logit_bytes,
+        compiled=workload.compiled,
+        loss_bytes=traits.logit_bytes + (layout.tensor > 1) * traits.loss_parallel_bytes,
     )
     if workload.objective in PAIRED:
         logits *= 2.0
     if workload.objective is Objective.DISTILLATION:
         logits += profile.vocabulary_size / layout.tensor * _FP32_BYTES
     on_host = 1.0 if workload.offload.activations is Place.CPU else 0.0
-    degrees = (layout.tensor, layout.pipeline, layout.data, layout.context, layout.expert)
     return StageMemory(
         stage=stage,
         state=placed.device,
-        weight_copies=_weight_copies(profile, workload, layout, base),
+        weight_copies=weight_copies(profile, workload, layout, base),
         auxiliary_models=_auxiliary_models(profile, workload, layout, base, state),
-        gathered_weights=transients.gathered,
-        buckets=transients.buckets,
-        block_gradients=transients.block_gradients,
-        step_temporaries=_step_temporaries(profile, workload, layout, stage, base),
+        gathered_weights=passing.gathered,
+        buckets=passing.buckets,
+        block_gradients=passing.block_gradients,
+        step_temporaries=step_temporaries(profile, workload, layout, stage, base),
         stored=activations.stored,
         working=activations.working,
         logits_bytes_per_token=logits * (stage == layout.pipeline - 1),
-        overhead=overhead,
-        communicators=sum(((degree > 1) * 1.0 for degree in degrees), 0.0),
+        overhead=overhead.under(eager=traits.eager_context),
+        communicators=communicators(layout, traits),
         sequence_length=workload.sequence_length,
         tokens=workload.micro_batch_size * workload.sequence_length / layout.context,
         host_state=placed.host,
@@ -487,7 +263,7 @@ def stage_memory(
 def device_state(profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int) -> StateBytes:
     """Weights, gradients and optimizer states that stay on one device of a stage."""
     base = stage_parameters(profile, layout, stage)
-    return _placed(_states(profile, workload, layout, stage, base), workload, layout).device
+    return _placed(stage_states(profile, workload, layout, stage, base), workload, layout).device
 
 
 def unsharded_state(
@@ -495,7 +271,7 @@ def unsharded_state(
 ) -> StateBytes:
     """What the state of a stage would be without sharding."""
     alone = layout._replace(sharding=Sharding.NONE)
-    return _states(profile, workload, alone, stage, stage_parameters(profile, alone, stage))
+    return stage_states(profile, workload, alone, stage, stage_parameters(profile, alone, stage))
 
 
 def training_memory(

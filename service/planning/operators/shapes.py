@@ -289,7 +289,7 @@ def _flash(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Itera
         columns=sizes / 2.0,
         context=scored,
         backward=backward,
-        native=template.native,
+        fused=template.fused,
     )
     if template.index_flops:
         # The scorer of sparse attention multiplies all heads on each device.

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from service.planning.calibration.steps import StepRates
 from service.planning.compression import compressed_exchange
 from service.planning.figures import doublings, larger
+from service.planning.memory.holdings import adapted_parameters, outer_parameters, stage_parameters
 from service.planning.memory.stages import blocks_within, stage_start
-from service.planning.memory.training import adapted_parameters, outer_parameters, stage_parameters
 from service.planning.operators import NO_WORK, BlockTimes, Bound, Machine, Work, work_of
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES
