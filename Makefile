@@ -64,8 +64,10 @@ oracles: ## Count parameters, FLOPs and saved activations with PyTorch, in an en
 	.venv-oracles/bin/python tests/oracles/parameter_counts.py
 	.venv-oracles/bin/python tests/oracles/tower_counts.py
 	.venv-oracles/bin/python tests/oracles/flops.py
+	.venv-oracles/bin/python tests/oracles/state_caches.py
 	PYTHONPATH=. .venv-oracles/bin/python tests/oracles/decoder_flops.py
 	.venv-oracles/bin/python tests/oracles/tower_flops.py
+	.venv-oracles/bin/python tests/oracles/tower_memory.py
 	.venv-oracles/bin/python tests/oracles/saved_activations.py
 	PYTHONPATH=. .venv-oracles/bin/python tests/oracles/decoder_walk.py
 

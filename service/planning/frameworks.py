@@ -19,6 +19,7 @@ class Framework(StrEnum):
 
     GENERIC = "generic"
     MEGATRON_LM = "megatron_lm"
+    MEGATRON_CORE = "megatron_core"
     MEGATRON_DEEPSPEED = "megatron_deepspeed"
     DEEPSPEED = "deepspeed"
     DDP = "ddp"
@@ -27,6 +28,7 @@ class Framework(StrEnum):
     TORCHTUNE = "torchtune"
     LITGPT = "litgpt"
     TRANSFORMERS = "transformers"
+    INTERNEVO = "internevo"
 
 
 class State(StrEnum):
@@ -73,6 +75,7 @@ TRAITS = {
     Framework.MEGATRON_LM: Traits(
         state=State.MEGATRON, fused_gates=True, recomputes_attention=True, logit_bytes=4.0
     ),
+    Framework.MEGATRON_CORE: Traits(fused_gates=True, recomputes_attention=True, logit_bytes=4.0),
     Framework.MEGATRON_DEEPSPEED: Traits(
         state=State.ACCUMULATED,
         fused_gates=True,
@@ -97,6 +100,7 @@ TRAITS = {
     Framework.TRANSFORMERS: _PYTORCH._replace(
         eager_norms=True, eager_scores=True, gradient_buckets=True, logit_bytes=12.0
     ),
+    Framework.INTERNEVO: Traits(),
 }
 """Logits: Megatron exponentiates and differentiates FP32 logits in place (4 bytes beside the narrow ones);
 the cross-entropy of PyTorch holds log-probabilities, their gradient and that of the logits (12), beside the

@@ -8,7 +8,7 @@ from service.planning.memory.adaptation import frozen_bytes
 from service.planning.memory.holdings import adapted_parameters, largest_block, on_device, outer_parameters
 from service.planning.memory.states import held_parameters
 from service.planning.parallelism import Parallelism, Sharding
-from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES
+from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat
 from service.planning.profile import Profile, StageParameters
 from service.planning.workload import AdaptationKind, Place, TrainingWorkload
 
@@ -61,6 +61,10 @@ def transients(
     many = (layout.replicas > 1) * 1.0
     if traits.gradient_buckets and layout.sharding is Sharding.NONE:
         summed += many * stage_parameters * gradient_bytes
+    if workload.compression is not None and layout.sharding is Sharding.NONE:
+        # What error feedback keeps of each gradient until the next step.
+        kept = workload.compression.error_feedback * ELEMENT_BYTES[NumberFormat.FP32]
+        summed += many * stage_parameters * kept
     elements = smaller(traits.bucket_elements, stage_parameters) if traits.bucket_elements else 0.0
     return Transient(gathered, summed + many * elements * ELEMENT_BYTES[recipe.activations], block)
 

@@ -108,7 +108,14 @@ def head_operators(
 
 
 _FUSED_STEP = frozenset(
-    {Framework.MEGATRON_LM, Framework.MEGATRON_DEEPSPEED, Framework.DEEPSPEED, Framework.TORCHTUNE}
+    {
+        Framework.MEGATRON_LM,
+        Framework.MEGATRON_CORE,
+        Framework.INTERNEVO,
+        Framework.MEGATRON_DEEPSPEED,
+        Framework.DEEPSPEED,
+        Framework.TORCHTUNE,
+    }
 )
 STEP_PASSES = 3.0
 """How often PyTorch's step by lists of tensors passes over what a fused one passes over once."""

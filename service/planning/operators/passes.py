@@ -23,7 +23,9 @@ from service.planning.workload import (
 FUSION: Mapping[Framework, Fusion] = {
     Framework.GENERIC: Fusion.FUSED,
     Framework.MEGATRON_LM: Fusion.FUSED,
+    Framework.MEGATRON_CORE: Fusion.FUSED,
     Framework.MEGATRON_DEEPSPEED: Fusion.FUSED,
+    Framework.INTERNEVO: Fusion.FUSED,
     Framework.DEEPSPEED: Fusion.EAGER,
     Framework.DDP: Fusion.EAGER,
     Framework.FSDP: Fusion.EAGER,
@@ -37,11 +39,12 @@ Transformer Engine, PyTorch's own one kernel a step."""
 
 
 FUSED_ATTENTION: Mapping[Framework, FusedAttention] = {
-    Framework.MEGATRON_LM: FusedAttention.NATIVE,
+    Framework.MEGATRON_CORE: FusedAttention.NATIVE,
+    Framework.MEGATRON_LM: FusedAttention.FIRST,
     Framework.MEGATRON_DEEPSPEED: FusedAttention.FIRST,
 }
 """Release of the fused attention of frameworks that have not the second: cuDNN's by Transformer Engine, and
-the one that Megatron-DeepSpeed took up in 2022."""
+the one that Megatron-LM and Megatron-DeepSpeed took up in 2022."""
 
 
 class Work(NamedTuple):
@@ -114,7 +117,7 @@ def choice_of(
     return Choice(
         flash=workload.kernel is AttentionKernel.FLASH,
         fused=fused or FUSED_ATTENTION.get(workload.framework, FusedAttention.SECOND),
-        fusion=fusion or FUSION[workload.framework],
+        fusion=fusion or workload.fusion or FUSION[workload.framework],
         rotary=not (tables & {"positions", "scale"} or plain),
         one_norm_kernel=plain,
         trained=trained,
