@@ -57,9 +57,11 @@ class Framework(NamedTuple):
     sequence_parallel: bool = False
     """Whether its tensor parallelism always divides the activations between layers too."""
     splits_local_batch: bool = False
-    """Whether a pipeline cuts the stated local batch into micro-batches of one sequence."""
+    """Whether a pipeline cuts the stated local batch into as many micro-batches as it has stages."""
     adapted: tuple[str, ...] = ()
     """Matrices that its recipes put low-rank ones beside."""
+    rank: int | None = None
+    """Of those, where the row names none."""
     loss: str | None = None
     """How its recipes make a loss of logits, where that is not the usual way."""
     view: View = View.DEVICE
@@ -76,10 +78,11 @@ _FRAMEWORKS: Final[Mapping[str, Framework]] = {
         "torchtune",
         pure=True,
         adapted=("query", "value", "output", "gate", "up", "down"),
+        rank=8,
         loss="chunked",
         view=View.RESERVED,
     ),
-    "LitGPT": Framework("litgpt", pure=True, adapted=("query", "value"), view=View.ALLOCATED),
+    "LitGPT": Framework("litgpt", pure=True, adapted=("query", "value"), loss="narrow", view=View.ALLOCATED),
     "HF PEFT": Framework("transformers"),
     "QLoRA": Framework("transformers"),
     "InternEvo": Framework("internevo"),
@@ -99,6 +102,31 @@ def framework(row: Row) -> Framework | None:
     """The framework of a training row, by its source."""
     known = [name for name in _FRAMEWORKS if row.source.startswith(name)]
     return _FRAMEWORKS[max(known, key=len)] if known else None
+
+
+_MONTH = re.compile(r"_(20\d\d)-?(\d\d)_")
+_COMPILES_LOSS: Final = "202502"
+"""Month from which torchtitan compiles the loss with the model."""
+
+
+def is_compiled(row: Row) -> bool:
+    """Whether torch.compile makes the blocks."""
+    return "compile" in row.text.get("method", "").lower()
+
+
+def loss(row: Row) -> str | None:
+    """How logits become a loss, where that is not the usual way.
+
+    A compiled loss makes log-probabilities and gradients in one kernel each, at the width of the logits.
+    """
+    known = framework(row)
+    if known is None:
+        return None
+    month = _MONTH.search(row.text.get("source_ref", ""))
+    compiles = known.name == "torchtitan" and is_compiled(row) and month is not None
+    if compiles and month is not None and "".join(month.groups()) >= _COMPILES_LOSS:
+        return "narrow"
+    return known.loss
 
 
 def view(row: Row) -> View:
@@ -166,6 +194,11 @@ def lora_rank(row: Row) -> int | None:
     """The rank that the text names."""
     match = _LORA_RANK.search(f"{row.text.get('method', '')} {row.text.get('notes', '')}")
     return int(match[1]) if match else None
+
+
+def packing(row: Row) -> str:
+    """How scales of NF4 weights are kept: as they are where the row says so, else packed again."""
+    return "nf4" if row.precision.get("quantisation") == "nf4" and row.source == "LitGPT" else "nf4_double"
 
 
 _MICRO_COUNT = re.compile(r"micro_num (\d+)")

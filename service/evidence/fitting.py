@@ -306,6 +306,23 @@ def tail(count: int) -> float:
     return max(0.0, (_TAIL * (count + 1) - 1.0) / (count - 1))
 
 
+_ALL_AS_GROUPS: Final = 4
+"""How many groups of its own the spread over all software weighs as, in that of one."""
+
+
+def _pooled(own: Sequence[float], of_all: Sequence[float], groups: int) -> tuple[float, float]:
+    """Ends of the spread of one software, drawn towards those of all where few groups stand behind them.
+
+    Rows of one group err alike: two groups say less of a third than their number of rows does.
+    """
+    weight = groups / (groups + _ALL_AS_GROUPS)
+    low, high = (
+        math.exp(weight * math.log(one) + (1.0 - weight) * math.log(every))
+        for one, every in zip(own, of_all, strict=True)
+    )
+    return low, high
+
+
 _TOTALS = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
 
 
@@ -321,9 +338,22 @@ def _families(one: Scored) -> list[str]:
     return [family, f"{family}/{one.software}"] if one.software else [family]
 
 
-def residuals(scored: Sequence[Scored]) -> list[Residual]:
-    """Spread of the estimates by kind of answer and level of evidence, from rows outside of their fit."""
-    ratios: dict[tuple[str, str], list[float]] = {}
+class _Ratios(NamedTuple):
+    """Measured over estimated of the rows of a family, and the groups that they are of."""
+
+    figures: list[float]
+    groups: set[str]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The figures that leave a tenth of new ones below, and above."""
+        share = tail(len(self.figures))
+        return percentile(self.figures, share), percentile(self.figures, 1.0 - share)
+
+
+def _ratios(scored: Sequence[Scored]) -> dict[tuple[str, str], _Ratios]:
+    """What rows were off by, by kind of answer and level of evidence."""
+    ratios: dict[tuple[str, str], _Ratios] = {}
     for one in scored:
         metric = METRICS[one.row.metric]
         if one.figure is None or metric.unit == "bool" or not one.basis:
@@ -342,19 +372,26 @@ def residuals(scored: Sequence[Scored]) -> list[Residual]:
         else:
             continue
         for family in _families(one):
-            ratios.setdefault((family, one.basis), []).append(found)
-    return [
-        Residual(
-            family,
-            level,
-            low=rounded(percentile(of, tail(len(of)))),
-            value=rounded(percentile(of, 0.5)),
-            high=rounded(percentile(of, 1.0 - tail(len(of)))),
-            rows=len(of),
-        )
-        for (family, level), of in sorted(ratios.items())
-        if len(of) >= _FEWEST
-    ]
+            of = ratios.setdefault((family, one.basis), _Ratios([], set()))
+            of.figures.append(found)
+            of.groups.add(group_of(one.row))
+    return ratios
+
+
+def residuals(scored: Sequence[Scored]) -> list[Residual]:
+    """Spread of the estimates by kind of answer and level of evidence, from rows outside of their fit."""
+    ratios = _ratios(scored)
+    found = []
+    for (family, level), of in sorted(ratios.items()):
+        if len(of.figures) < _FEWEST:
+            continue
+        low, high = of.ends
+        if "/" in family:
+            every = ratios[family.partition("/")[0], level]
+            low, high = _pooled(of.ends, every.ends, len(of.groups))
+        value = percentile(of.figures, 0.5)
+        found.append(Residual(family, level, rounded(low), rounded(value), rounded(high), len(of.figures)))
+    return found
 
 
 def problem_of(

@@ -28,6 +28,8 @@ _EXPERTS = re.compile(r"MoE (\d+)x(\d+) top-(\d+)")
 _WINDOW = re.compile(r"sliding window (\d+)")
 _UNGATED = re.compile(r"(bloom|gpt|mpt|opt|pythia|stablelm-alpha|falcon|bert|megatron)")
 _EXACT_COUNT = 1e-4
+_PUBLISHED_VOCABULARIES = {"internlm-20b": 103168}
+"""Where rows of models outside the catalog leave it out: InternEvo, configs/_base_/models/internlm_20B.py."""
 
 
 class _Shape(NamedTuple):
@@ -108,7 +110,7 @@ def _head_sizes(hidden: int, heads: int) -> list[int]:
 
 
 def _vocabularies(row: Row) -> list[int]:
-    stated = stated_count(row.text.get("vocab", ""))
+    stated = stated_count(row.text.get("vocab", "")) or _PUBLISHED_VOCABULARIES.get(row.model_id)
     return [stated] if stated else [32000, 50304, 128256]
 
 

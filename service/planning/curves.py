@@ -29,6 +29,7 @@ class TrainingMemoryCurves(NamedTuple):
     """
 
     context: Share
+    eager_context: Share
     communicator: Share
     matrix_workspace: Share
     fragmentation: Share
@@ -42,6 +43,7 @@ class TrainingMemoryCurves(NamedTuple):
             self.communicator.value,
             self.matrix_workspace.value,
             self.fragmentation.value,
+            self.eager_context.value,
         )
 
 

@@ -45,6 +45,7 @@ class AdaptationKind(StrEnum):
     PROMPT = "prompt"
     PREFIX = "prefix"
     ADAPTER = "adapter"
+    SCALE = "scale"
 
 
 class BaseWeights(StrEnum):
@@ -159,9 +160,15 @@ class TrainingWorkload(NamedTuple):
     optimizer_rank: int = 128
     steps_in_backward: bool = False
     fusion: Fusion | None = None
-    """How operators without a multiplication become kernels; None for the framework's own way."""
+    """How operators without a multiplication become kernels; None for the framework's own way. Compiled
+    blocks keep nothing that their backward pass does not read."""
     compression: Compression | None = None
     """Of gradients between replicas."""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether a compiler makes the blocks."""
+        return self.fusion is Fusion.COMPILED
 
     @property
     def measured_recomputation(self) -> Recomputation:

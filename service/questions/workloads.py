@@ -70,7 +70,8 @@ class AdaptationInput(Input):
     """Which parameters are trained."""
 
     kind: AdaptationKind
-    """All of them (full), or small ones beside frozen weights."""
+    """All of them (full), or small ones beside frozen weights. Scale trains norms, a factor and a shift
+    behind every matrix and virtual tokens in each layer (LLaMA-Adapter V2)."""
     rank: Degree | MISSING = MISSING
     """Rank of the low-rank matrices (defaults to 16) or width of an adapter's bottleneck (to 64)."""
     target_modules: Annotated[list[TargetModule], Field(min_length=1, max_length=32)] | MISSING = MISSING
@@ -79,7 +80,7 @@ class AdaptationInput(Input):
     """How frozen weights are kept: plain is the width of the activations. Defaults to it, for qlora to
     nf4_double."""
     virtual_tokens: Degree | MISSING = MISSING
-    """Virtual tokens of prompt and prefix tuning; defaults to 20."""
+    """Virtual tokens of prompt and prefix tuning and of scale; defaults to 20."""
 
 
 class OffloadInput(Input):
@@ -232,7 +233,8 @@ class TrainingWorkloadInput(Input):
     """Whether the attention kernel stores the score matrix (standard) or not (flash)."""
     fusion: Fusion | MISSING = MISSING
     """How operators without a multiplication become kernels: each its own (eager), chains by hand (fused), or
-    chains by a compiler such as torch.compile (compiled). Defaults to the framework's own way."""
+    chains by a compiler such as torch.compile (compiled), which keeps nothing that no backward pass reads.
+    Defaults to the framework's own way."""
     loss: Loss = Loss.FP32
     """How logits become a loss: whole in FP32, whole at the width of the activations (narrow), in eight parts
     (chunked), or without storing logits (fused)."""
@@ -266,7 +268,8 @@ class TrainingWorkloadInput(Input):
     """Sequences of the whole run."""
     framework: Software | MISSING = MISSING
     """Framework that trains: megatron_lm, megatron_deepspeed, deepspeed, ddp, fsdp, torchtitan, torchtune,
-    litgpt or transformers. Another name keeps what the precision says and no more, with a warning."""
+    litgpt, internevo or transformers. Another name keeps what the precision says and no more, with a
+    warning."""
 
 
 class FixedLength(Input):

@@ -46,7 +46,7 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
     micro = max(1, int(micro))
     known = facts.framework(row)
     if known and known.splits_local_batch and layout.get("pipeline", 1) > 1:
-        return 1, micro
+        return max(1, micro // layout["pipeline"]), layout["pipeline"]
     if steps is None and total is not None:
         steps = max(1, int(total // (micro * data)))
     return micro, int(steps or layout.get("pipeline", 1))
@@ -83,21 +83,21 @@ def _optimizer(row: Row) -> str | None:
 def _adaptation(row: Row) -> dict[str, Any]:
     """Which parameters are trained, in the terms of the question.
 
-    LLaMA-Adapter puts ten virtual tokens before each layer's keys; its second version also trains a scale
-    and a shift beside every matrix, which keep of a step what low-rank matrices there would keep. Over packed
-    weights only low-rank matrices can be asked for: the least of them stand for the tokens.
+    LLaMA-Adapter puts ten virtual tokens before each layer's keys; its second version also trains norms, and
+    a scale and a shift behind every matrix.
     """
     kind = row.adaptation or "full"
+    known = facts.framework(row)
     packed = row.precision.get("weights") == "nf4"
-    if kind == "adapter" and not packed:
-        return {"kind": "prefix", "virtual_tokens": 10}
+    if kind == "full":
+        return {"kind": kind}
+    base = facts.packing(row) if packed else "plain"
     if kind in ("adapter", "adapter-v2"):
-        targets = ["value"] if kind == "adapter" else ["all_linear"]
-        return {"kind": "qlora" if packed else "lora", "rank": 1, "target_modules": targets}
-    given: dict[str, Any] = {"kind": "qlora" if kind == "lora" and packed else kind}
+        name = "prefix" if kind == "adapter" else "scale"
+        return {"kind": name, "virtual_tokens": 10, "base_weights": base}
+    given: dict[str, Any] = {"kind": "qlora" if kind == "lora" and packed else kind, "base_weights": base}
     if kind in ("lora", "qlora"):
-        known = facts.framework(row)
-        rank = facts.lora_rank(row)
+        rank = facts.lora_rank(row) or (known.rank if known else None)
         if rank:
             given["rank"] = rank
         if known and known.adapted:
@@ -125,10 +125,11 @@ def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str
     }
     if known:
         workload |= {"framework": {"name": known.name}, "attention": known.attention}
-        if known.loss:
-            workload["loss"] = known.loss
-    if facts.says(row, "compile"):
-        workload["fusion"] = "compiled"
+        loss = facts.loss(row)
+        if loss:
+            workload["loss"] = loss
+        if facts.is_compiled(row):
+            workload["fusion"] = "compiled"
     optimizer = _optimizer(row)
     if optimizer:
         workload["optimizer"] = optimizer

@@ -8,7 +8,7 @@ from pydantic import MISSING
 from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
 from service.planning.frameworks import Framework, recipe_under
-from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, trained_parameters
+from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, PREFIXED, trained_parameters
 from service.planning.memory.states import EIGHT_BIT
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import (
@@ -177,7 +177,7 @@ def _adaptation(given: AdaptationInput, notes: Notes) -> Adaptation:
         "rank": kind in LOW_RANK or kind is AdaptationKind.ADAPTER,
         "target_modules": kind in LOW_RANK,
         "base_weights": kind is not AdaptationKind.FULL,
-        "virtual_tokens": kind in (AdaptationKind.PROMPT, AdaptationKind.PREFIX),
+        "virtual_tokens": kind is AdaptationKind.PROMPT or kind in PREFIXED,
     }
     for name, applies in used.items():
         if getattr(given, name) is not MISSING and not applies:
