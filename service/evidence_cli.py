@@ -243,10 +243,13 @@ def devices(
     from service.evidence.service import shipped_document  # noqa: PLC0415
 
     try:
-        rows = [row for path in files for row in read_hardware(path).rows]
+        read = [read_hardware(path) for path in files]
     except RowsError as error:
         typer.echo(f"ironlaw: {error}", err=True)
         raise typer.Exit(UNREADABLE) from None
+    for warning in (warning for one in read for warning in one.warnings):
+        typer.echo(f"ironlaw: {warning}", err=True)
+    rows = [row for one in read for row in one.rows]
     document = shipped_document()
     accelerators = {name: known.accelerator for name, known in _catalog().accelerators.items()}
     fitted = fit_devices(document["calibration"]["operators"], probes(rows, accelerators))

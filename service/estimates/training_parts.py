@@ -2,11 +2,12 @@
 
 from pydantic import MISSING
 
+from service.estimates.compression import compression_answer
 from service.estimates.data_pipeline import DataTime, data_answer
 from service.estimates.diagnosis import technique_terms
 from service.estimates.hints import hints
 from service.estimates.reliability import interruption_parts
-from service.estimates.run import Run
+from service.estimates.run import Run, step_tokens
 from service.estimates.scaling import scaling_parts
 from service.planning.data_pipeline import StageSeconds, step_seconds, workers_needed
 from service.planning.training import Technique
@@ -34,6 +35,9 @@ def add_training_parts(
     if run.data:
         samples = None if total is None else total / workload.sequence_length
         answer["data_pipeline"] = data_answer(run.data, samples)
+    compression = compression_answer(run, workload, catalog, step_tokens(run.resolved, workload))
+    if compression:
+        answer["gradient_compression"] = compression
     answer.update(interruption_parts(run.interruptions))  # type: ignore[typeddict-item]
     if run.resolved.batch_known:
         found = hints(given, workload, run.resolved, run.cluster.accelerator_count)

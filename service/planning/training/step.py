@@ -21,7 +21,14 @@ from service.planning.operators import NO_WORK, BlockTimes, Bound, Machine, Work
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES
 from service.planning.profile import BlockProfile, Profile, StageParameters
-from service.planning.traffic import Exchanged, pipeline_messages, tied_embedding, vocabulary_messages
+from service.planning.traffic import (
+    Exchanged,
+    bucket_bytes,
+    buckets,
+    pipeline_messages,
+    tied_embedding,
+    vocabulary_messages,
+)
 from service.planning.training.communication import (
     NOTHING,
     Both,
@@ -339,7 +346,14 @@ def _gradients(at: _Context, stage: int, of: MicroBatch) -> float:
     found = replica_seconds(links, layout, exchanged, times)
     behind = (of.backward + of.recomputation) * times
     gradients, compressing = _compressed(at, exchanged) or (found.gradients, 0.0)
-    waits = exposed(gradients, overlap=overlap, behind=behind).seconds + compressing
+    waits = exposed(gradients, overlap=overlap, behind=behind).seconds
+    # The last bucket is full when the pass ends.
+    count = buckets(
+        exchanged.dense + exchanged.expert,
+        at.gradient_width,
+        bucket_bytes(at.workload.framework, at.gradient_width),
+    )
+    waits = larger(waits, gradients / count) + compressing
     waits += exposed(found.gathered_forward, overlap=overlap, behind=of.forward).seconds
     if at.gathers:
         waits *= (layout.pipeline > 1) * 1.0
