@@ -233,7 +233,8 @@ def test_states_are_those_of_the_caches_of_transformers(name):
         "torch.float32"
     }
     states = held["recurrent_states"] + held["conv_states"]
-    assert state_bytes(profile, rules.state_format, rules=rules) == states
+    assert rules.wide_states
+    assert state_bytes(profile, NumberFormat.FP32, rules=rules) == states
     kept = held.get("keys", 0) + held.get("values", 0)
     assert key_value_bytes(profile, CACHES["tokens"], BF16, rules=rules) == kept
 
@@ -250,7 +251,8 @@ def test_llama_cpp_keeps_states_and_convolutions_in_fp32():
     )
     profile = decoder(((layer,), 24), ((attention(),), 8))
     rules = rules_of(EngineName.LLAMA_CPP, None)
-    assert 4 * state_bytes(profile, rules.state_format, rules=rules) == 201 * 2**20
+    assert rules.wide_states
+    assert 4 * state_bytes(profile, NumberFormat.FP32, rules=rules) == 201 * 2**20
 
 
 class TestFlops:
