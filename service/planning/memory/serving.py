@@ -267,10 +267,11 @@ def adapter_bytes(profile: Profile, adapters: Adapters, tensor: int) -> float:
 
 def _lengths(profile: Profile, workload: InferenceWorkload) -> tuple[float, float]:
     """Tokens of context of a decoder, and those that its cross-attention reads."""
+    source = workload.input_tokens if workload.source_tokens is None else workload.source_tokens
     if not profile.encodes:
-        return workload.context_tokens, workload.input_tokens
+        return workload.context_tokens, source
     block = workload.block_tokens
-    return float(-(-int(workload.output_tokens) // block) * block), workload.input_tokens
+    return float(-(-int(workload.output_tokens) // block) * block), source
 
 
 def _token_cache_bytes(profile: Profile, workload: InferenceWorkload, tensor: int) -> float:
@@ -437,8 +438,25 @@ def _taking(measures: _Measures, workload: InferenceWorkload, taken: EngineBuffe
     )
 
 
+def pass_bytes(workload: InferenceWorkload) -> float:
+    """What a forward pass over one request holds: at 16 bit, or in FP32 where the weights are.
+
+    Not divided by tensor parallelism.
+    """
+    return workload.pass_elements * max(_WIDE_BYTES, ELEMENT_BYTES[workload.weight_format])
+
+
 def _iteration_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> IterationBytes:
-    """Live intermediates of one iteration."""
+    """Live intermediates of one iteration; of a tower in front of it where they are more."""
+    if not workload.pass_elements:
+        return _decoded_bytes(profile, workload, layout)
+    if not profile.generates:
+        return IterationBytes(0.0, request=pass_bytes(workload))
+    decoded = _decoded_bytes(profile, workload, layout)
+    return decoded._replace(least=max(decoded.least, pass_bytes(workload)))
+
+
+def _decoded_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> IterationBytes:
     rules, tensor, tokens = workload.rules, layout.tensor, workload.batched_tokens
     if rules.name is None:
         wide = 2.0 * profile.widest_elements + profile.inner_elements / tensor

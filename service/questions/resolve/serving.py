@@ -105,7 +105,7 @@ def inference_workload(
     """The workload as its engine serves it on ``devices`` a replica, with its draft model and adapters."""
     outputs = _tokens(given.output_tokens)
     profile = model.profile
-    if profile.shapes_known and not profile.unmodelled_kinds and not profile.generates:
+    if profile.shapes_known and not profile.generates:
         outputs = 0.0
         notes.warn(
             "NO_TOKENS_GENERATED",
