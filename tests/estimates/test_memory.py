@@ -630,6 +630,19 @@ def test_less_is_reserved_before_anything_is_made_narrow(snapshot):
     assert answer["advice"][0]["code"] == "FEWER_SEQUENCES"
 
 
+@pytest.mark.parametrize(
+    ("engine", "share"), [("transformers", 2), ("sglang", 2), ("llama.cpp", 2), ("vllm", 1), ("other", 1)]
+)
+def test_states_are_as_wide_as_the_engine_keeps_them(snapshot, engine, share):
+    """Mamba-2.8B: in FP32 or in BF16, unless the question says."""
+    own, wide, narrow = (
+        components(ask(snapshot, "memory", served("mamba-2.8b", engine={"name": engine}, **given)))["state"]
+        for given in ({}, {"state_precision": "fp32"}, {"state_precision": "bf16"})
+    )
+    assert own == {2: wide, 1: narrow}[share]
+    assert wide > 1.5 * narrow
+
+
 def test_a_draft_model_and_adapters_count(snapshot):
     base = served("qwen3-32b", "h200-sxm", engine={"name": "vllm"})
     draft = {"model": {"source": "catalog", "id": "qwen3-0.6b"}, "tokens": 4}
