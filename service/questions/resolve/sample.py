@@ -26,6 +26,10 @@ _POINTERS = {
 AnyWorkload = TypeVar("AnyWorkload", TrainingWorkload, InferenceWorkload, default=TrainingWorkload)
 
 
+_NOT_OF_THE_SAMPLE = frozenset({"SAMPLE_FIELD_MISSING", "REPEATED_RESAMPLING"})
+"""What leaves figures unknown: a size that is not given, or a model whose positions do not follow."""
+
+
 class Sampled(NamedTuple, Generic[AnyWorkload]):
     """A model and its workload as memory sees them, and why a part of that is not known."""
 
@@ -93,7 +97,7 @@ def sampled_training(
     try:
         found = training_profile(profile, profile.sampled, sample)
     except PlanningError as error:
-        if error.code == "SAMPLE_FIELD_MISSING":
+        if error.code in _NOT_OF_THE_SAMPLE:
             return Sampled(profile, workload, unknown=_refused(error))
         raise _refused(error) from error
     return Sampled(found, workload._replace(sequence_length=1), sample)
@@ -115,7 +119,7 @@ def sampled_inference(
     try:
         found = forward_pass(architecture, sample, decodes=profile.generates)
     except PlanningError as error:
-        if error.code == "SAMPLE_FIELD_MISSING":
+        if error.code in _NOT_OF_THE_SAMPLE:
             return Sampled(profile, workload, unknown=_refused(error))
         raise _refused(error) from error
     if not profile.generates:
