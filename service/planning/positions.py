@@ -26,7 +26,6 @@ from service.planning.layers import (
     StateSpace,
 )
 
-
 MOST_POSITIONS = 2**40
 """Far beyond the largest sample: an hour of video in pixels."""
 
