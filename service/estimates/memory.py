@@ -14,16 +14,18 @@ from service.planning.memory.adaptation import trained_parameters
 from service.planning.memory.sampled import longest_sampled_sequence, takes_any_length
 from service.planning.memory.serving import (
     ServingMemory,
+    ServingRange,
     cache_tokens,
     cache_waste,
     inference_memory,
-    inference_memory_ends,
+    inference_memory_range,
+    key_value_bytes,
     largest_concurrency,
     longest_context,
     pass_bytes,
     usable_bytes_of,
 )
-from service.planning.memory.stages import whole_units
+from service.planning.memory.stages import stage_share, whole_units
 from service.planning.memory.training import (
     StageMemory,
     largest_micro_batch,
@@ -37,7 +39,7 @@ from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, combine, probability_at_most, scaled
 from service.planning.storage import CACHE_FORMATS, NAMED_FORMATS, PLAIN_FORMATS
 from service.planning.units import GIGABYTE_BYTES
-from service.planning.workload import InferenceWorkload, Offload, Place, TrainingWorkload
+from service.planning.workload import InferenceWorkload, Objective, Offload, Place, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity, whole
 from service.questions.answers import CacheAnswer, DeviceMemory, MemoryAnswer, MemoryComponent, MemoryLimits
 from service.questions.base import Advice
@@ -71,7 +73,8 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
             stages[0], unknown, curves.total, _wide_gradient_bytes(stages[0], workload)
         )
     else:
-        serving = inference_memory(profile, workload, layout)
+        between = inference_memory_range(profile, workload, layout)
+        serving = between.value
         limit = usable
         if limit is not None:
             usable = usable_bytes_of(serving, workload, limit)
@@ -79,7 +82,7 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
             limits = _serving_limits(resolved, serving, (usable, limit), notes)
         elif not unknown and not serving.request_bytes:
             limits = _pass_limits(resolved, serving, usable, notes)
-        per_device = _serving_device(serving, resolved, unknown, catalog)
+        per_device = _serving_device(between, workload, unknown, catalog)
     answer: MemoryAnswer = {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
@@ -159,6 +162,8 @@ def _add_training(
     assert isinstance(workload, TrainingWorkload)  # noqa: S101
     if answer.get("fits"):
         _warn_of_wide_gradients(answer["headroom_bytes"], stage, workload, notes)
+    if workload.objective in (Objective.PPO, Objective.GRPO) and not unknown:
+        _warn_of_generation(resolved.model.profile, workload, resolved.layout, notes)
     answer["trained_parameter_count"] = trained_parameters(resolved.model.profile, workload.adaptation)
     moved = workload.offload != Offload() or workload.optimizer in PAGED
     if moved and not (unknown and workload.offload.activations is not Place.NONE):
@@ -229,17 +234,15 @@ def _training_device(
 
 
 def _serving_device(
-    memory: ServingMemory, resolved: Resolved, unknown: frozenset[str], catalog: Catalog
+    between: ServingRange, workload: InferenceWorkload, unknown: frozenset[str], catalog: Catalog
 ) -> DeviceMemory:
-    parts = _parts(_serving_components(memory), unknown)
+    parts = _parts(_serving_components(between.value), unknown)
     known = sum(part["bytes"] for part in parts)
     if unknown:
         return {"known_bytes": known, "components": parts}
-    workload = resolved.workload
-    assert isinstance(workload, InferenceWorkload)  # noqa: S101
     if workload.rules.name is not None:
-        least, most = inference_memory_ends(resolved.model.profile, workload, resolved.layout)
-        low, high = min(least.total_bytes, known), max(most.total_bytes, known)
+        low = min(between.least.total_bytes, known)
+        high = max(between.most.total_bytes, known)
         total = Quantity(float(known), low, high, Basis.REFERENCE)
     else:
         # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.
@@ -355,6 +358,22 @@ def _wide_gradient_bytes(stage: StageMemory, workload: TrainingWorkload) -> floa
     if recipe.gradients is NumberFormat.FP32:
         return 0.0
     return stage.state.gradients * ELEMENT_BYTES[NumberFormat.FP32] / ELEMENT_BYTES[recipe.gradients]
+
+
+def _warn_of_generation(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, notes: Notes
+) -> None:
+    """Sequences are generated between steps: their cache is held then, in place of activations."""
+    token = key_value_bytes(profile, 1.0, NumberFormat.BF16, tensor=layout.tensor)
+    batch = workload.micro_batch_size * workload.sequence_length
+    cache = stage_share(profile, layout) * token * batch
+    notes.warn(
+        "GENERATION_NOT_COUNTED",
+        "/workload/objective",
+        f"generating the sequences of a micro-batch holds {cache / GIGABYTE_BYTES:.1f} GB of KV cache "
+        "instead of activations; an engine that generates beside the step takes its own share of the "
+        "device: ask for it as inference",
+    )
 
 
 def _warn_of_wide_gradients(

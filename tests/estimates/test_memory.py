@@ -435,6 +435,16 @@ def test_objectives_hold_more_models(snapshot, objective, copies):
     assert parts.get("auxiliary_models", 0) == copies * answer["parameter_count"]
 
 
+def test_the_cache_of_generated_sequences_is_said_not_to_be_counted(snapshot):
+    """Llama-2-7B, 4 sequences of 4,096 tokens at 524,288 bytes each."""
+    for objective in ("ppo", "grpo", "dpo"):
+        workload = {"objective": objective, "micro_batch_size": 4, "sequence_length": 4096}
+        answer = ask(snapshot, "memory", question("llama-2-7b", "mi300x", **workload))
+        said = [note["detail"] for note in answer["warnings"] if note["code"] == "GENERATION_NOT_COUNTED"]
+        assert len(said) == (objective != "dpo")
+        assert all("holds 8.6 GB of KV cache" in detail for detail in said)
+
+
 @pytest.mark.parametrize("workload", [{"objective": "distillation"}, {"framework": {"name": "fsdp"}}])
 def test_a_model_without_parameters_is_no_crash(snapshot, workload):
     layers = [{"kind": "resampling", "factor": 2.0}]
@@ -449,12 +459,16 @@ def test_further_models_are_not_timed_yet(snapshot):
     assert gaps(answer)["/tokens_per_second"] == "NOT_MODELLED"
 
 
-def test_an_encoder_has_no_limit_of_requests(snapshot):
-    answer = ask(
-        snapshot, "memory", {**question("bert-large", "h100-sxm"), "workload": {"kind": "inference"}}
-    )
-    assert answer["limits"] == {}
-    assert gaps(answer)["/limits"] == "NO_KV_CACHE"
+def test_an_encoder_is_asked_by_the_requests_of_a_pass(snapshot):
+    asked = {**question("bert-large", "h100-sxm"), "workload": {"kind": "inference", "input_tokens": 512}}
+    answer = ask(snapshot, "memory", asked)
+    most = answer["limits"]["max_concurrency"]
+    assert gaps(answer)["/limits/kv_cache_tokens"] == "NO_KV_CACHE"
+    fits = []
+    for concurrency in (most, most + 1):
+        workload = {**asked["workload"], "concurrency": concurrency}
+        fits.append(ask(snapshot, "memory", {**asked, "workload": workload})["fits"])
+    assert fits == [True, False]
 
 
 @given(questions)

@@ -69,14 +69,22 @@ def key_value_bytes(
     )
 
 
-def state_bytes(profile: Profile, state_format: NumberFormat, *, tensor: int = 1) -> float:
+def state_bytes(
+    profile: Profile, state_format: NumberFormat, *, tensor: int = 1, rules: EngineRules = _BARE
+) -> float:
     """Recurrent states and the convolutions' last inputs of one sequence, split over the heads.
 
-    States in ``state_format``, inputs of convolutions at 16 bit.
+    States in ``state_format``, inputs of convolutions as wide as the engine's intermediates.
     """
-    width = ELEMENT_BYTES[state_format]
+    width, inputs = ELEMENT_BYTES[state_format], rules.element_bytes
+    more = 1 if rules.whole_convolutions else 0
     return sum(
-        work.layers * (work.state_elements * width + work.convolution_elements * _WIDE_BYTES) / tensor
+        work.layers
+        * (
+            work.state_elements * width
+            + (work.convolution_elements + more * work.convolution_channels) * inputs
+        )
+        / tensor
         for work in profile.attention
         if work.caches
     )
@@ -311,13 +319,22 @@ def inference_memory(
     return _taking(_measures(profile, workload, layout), workload, buffers or workload.buffers)
 
 
-def inference_memory_ends(
+class ServingRange(NamedTuple):
+    """Memory with every buffer of the engine at its least, at its value and at its most."""
+
+    least: ServingMemory
+    value: ServingMemory
+    most: ServingMemory
+
+
+def inference_memory_range(
     profile: Profile, workload: InferenceWorkload, layout: Parallelism
-) -> tuple[ServingMemory, ServingMemory]:
-    """Memory with each buffer of the engine at its least, and at its most."""
+) -> ServingRange:
+    """As :func:`inference_memory`, with the ends of the interval of the engine's buffers."""
     measures = _measures(profile, workload, layout)
-    return (
+    return ServingRange(
         _taking(measures, workload, workload.least_buffers),
+        _taking(measures, workload, workload.buffers),
         _taking(measures, workload, workload.most_buffers),
     )
 
@@ -352,7 +369,7 @@ def _measures(profile: Profile, workload: InferenceWorkload, layout: Parallelism
         sequence_cache_bytes=sequence,
         iteration=_iteration_bytes(profile, workload, layout),
         request_logits_bytes=0.0,
-        sequence_state_bytes=share * state_bytes(profile, workload.state_format, tensor=tensor),
+        sequence_state_bytes=share * state_bytes(profile, workload.state_format, tensor=tensor, rules=rules),
         loading_bytes=copy,
     )
     known = rules.name is not None

@@ -349,4 +349,6 @@ def forward_pass(architecture: Architecture, sample: Sample, *, decodes: bool) -
         live = max(live, found.live + waiting)
         if block.per == "position" and len(names) == 1 and kinds[names[0]] != "source_tokens":
             left[names[0]] = positions.leaving
+    if not decodes:
+        live = max(live, whole.answered + whole.entered)
     return ForwardPass(live, sum(left.values()) if decodes else 0, read)

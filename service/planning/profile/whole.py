@@ -136,6 +136,8 @@ class Profile(NamedTuple):
     """False for a model of which only the number of parameters is known."""
     sampled: Architecture | None = None
     """What memory is asked of by the sample (``sampled``); None where coefficients per token say it all."""
+    passed: Architecture | None = None
+    """What is served by forward passes over whole requests; None of a model that decodes."""
 
 
 def width_of(block: Block) -> int:
@@ -320,6 +322,7 @@ def profile_of(architecture: Architecture) -> Profile:
         ),
         encodes=any(item.kind == "source_tokens" for item in architecture.inputs),
         sampled=architecture if _by_sample(architecture, blocks) else None,
+        passed=None if any(work.caches for work in attention) else architecture,
     )
 
 

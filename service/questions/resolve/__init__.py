@@ -19,6 +19,7 @@ from service.questions.resolve.sample import Sampled, sampled_inference, sampled
 from service.questions.resolve.serving import inference_workload, under_engine
 from service.questions.resolve.training import (
     check_adaptation,
+    compressed_on,
     laid_out_on,
     total_tokens_of,
     training_workload,
@@ -91,6 +92,7 @@ def resolve(
                 f"global_batch_size is not micro_batch_size {given.micro_batch_size} x data "
                 f"{chosen.data} x gradient_accumulation_steps",
             )
+        laid_out = compressed_on(laid_out, chosen, notes)
         if laid_out.steps_in_backward and laid_out.micro_batches > 1:
             detail = "gradients of several micro-batches are summed before a step: give one micro-batch"
             raise PlanningError("STEP_IN_BACKWARD", "/workload/optimizer_in_backward", detail)
@@ -115,7 +117,7 @@ def resolve(
     if layout is None and chosen.tensor * chosen.pipeline > 1:
         group = chosen.tensor * chosen.pipeline
         inference = under_engine(inference, given, model, cluster, group)
-        if model.profile.generates or model.profile.sampled is None:
+        if model.profile.passed is None:
             wide = under_engine(served.workload, given, model, cluster, group)
             served = served._replace(workload=wide)
     _check_length(inference.input_tokens + inference.output_tokens, "/workload/input_tokens", model, notes)
