@@ -790,5 +790,7 @@ def test_a_sample_is_checked(snapshot):
     assert refusal(snapshot, "memory", wrong) == ("SAMPLE_CHANNELS", "/workload/sample/channels")
     small = published("vit-base-patch16-224", sample={"height": 8})
     assert refusal(snapshot, "memory", small) == ("SAMPLE_TOO_SMALL", "/workload/sample/height")
+    crowded = published("llava-1.5-7b", sequence_length=512)
+    assert "SEQUENCE_TOO_SHORT" in codes(ask(snapshot, "memory", crowded)["warnings"])
     plain = ask(snapshot, "memory", question("llama-2-7b", "h100-sxm", sample={"height": 8}))
     assert "NOT_USED" in codes(plain["warnings"])

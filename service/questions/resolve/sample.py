@@ -98,6 +98,13 @@ def sampled_training(
         if error.code in _NOT_OF_THE_SAMPLE:
             return Sampled(profile, workload, unknown=_refused(error))
         raise _refused(error) from error
+    if profile.generates:
+        held = forward_pass(profile.sampled, sample, decodes=True).positions
+        if held > workload.sequence_length:
+            detail = (
+                f"{held} positions of what sample says do not fit a sequence of {workload.sequence_length}"
+            )
+            notes.warn("SEQUENCE_TOO_SHORT", "/workload/sequence_length", detail)
     return Sampled(found, workload._replace(sequence_length=1), sample)
 
 
