@@ -29,6 +29,7 @@ from service.planning.operators import (
     roofline_point,
     sample_operators,
     sample_operators_of,
+    sample_times,
     shard_of,
     wave_rounds,
     widths_of,
@@ -201,6 +202,31 @@ def test_operators_of_a_sample_add_up(name, sample):
     backward = sample_operators(work, 4.0, Parallelism(), widths, backward=True)
     assert multiplied([(operator, 1) for operator in backward]) == pytest.approx(2.0 * counted, rel=1e-9)
     assert all(operator.moved_bytes > 0.0 for operator, _ in forward)
+
+
+def resnet_times(device, batch, recomputation=Recomputation.NONE):
+    architecture = to_planning(Architecture.model_validate(shipped().models["resnet-50"].architecture))
+    widths = widths_of(TRAINING_RECIPES[TrainingPrecision.FP16], NumberFormat.FP16)
+    work = sample_operators_of(architecture, Sample(height=224, width=224), Choice(fusion=Fusion.FUSED))
+    return sample_times(
+        work, batch, Parallelism(), widths, machine=machine(device), recomputation=recomputation
+    )
+
+
+@pytest.mark.parametrize(
+    ("device", "measured"), [("a100-sxm-80gb", 2470), ("v100-sxm2-16gb", 1200), ("v100-sxm2-32gb", 1156)]
+)
+def test_resnet_50_of_which_nothing_was_fitted(device, measured):
+    """NVIDIA DeepLearningExamples, ResNet-50 v1.5 for PyTorch in mixed precision on one device, images/s."""
+    times = resnet_times(device, 256.0)
+    assert 256.0 / (times.forward.seconds + times.backward.seconds) == pytest.approx(measured, rel=0.15)
+
+
+def test_blocks_of_a_sample_are_run_again_but_for_the_head():
+    times = resnet_times("a100-sxm-80gb", 256.0)
+    again = resnet_times("a100-sxm-80gb", 256.0, Recomputation.FULL)
+    assert times.recomputed.seconds == 0.0
+    assert 0.95 < again.recomputed.seconds / times.forward.seconds < 1.0
 
 
 def test_frozen_weights_have_no_gradient():

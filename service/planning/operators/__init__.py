@@ -29,7 +29,12 @@ from service.planning.operators.roofline import (
     roofline,
     roofline_point,
 )
-from service.planning.operators.samples import SampleOperators, sample_operators, sample_operators_of
+from service.planning.operators.samples import (
+    SampleOperators,
+    sample_operators,
+    sample_operators_of,
+    sample_times,
+)
 from service.planning.operators.shapes import Shard, Widths, gemm, operators, shard_of, widths_of
 from service.planning.operators.timing import matrix_seconds, operator_seconds, wave_rounds
 
@@ -69,6 +74,7 @@ __all__ = [
     "roofline_point",
     "sample_operators",
     "sample_operators_of",
+    "sample_times",
     "shard_of",
     "step_flops",
     "wave_rounds",

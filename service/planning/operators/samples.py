@@ -10,11 +10,14 @@ from typing import NamedTuple
 
 from service.planning.architecture import Architecture
 from service.planning.operators.kinds import Operator
+from service.planning.operators.machine import Machine
+from service.planning.operators.passes import BlockTimes, work_of
 from service.planning.operators.shapes import Shard, Widths, gemm, operators
 from service.planning.parallelism import Parallelism
 from service.planning.positions import LayerPositions, Sample, block_positions
 from service.planning.profile import Choice
 from service.planning.profile.layer_operators import Template, gathered, layer_templates
+from service.planning.workload import WHOLE_BLOCKS, Recomputation
 
 
 class Station(NamedTuple):
@@ -83,3 +86,24 @@ def sample_operators(
         for name, shape in shapes if backward else [("head", (m, n, k))]:
             result = 2.0 * widths.gradient if name.endswith("weight_gradient") else widths.element
             yield gemm(name, shape, widths.wide, operand=widths.element, result=result)
+
+
+def sample_times(
+    work: SampleOperators,
+    samples: float,
+    layout: Parallelism,
+    widths: Widths,
+    *,
+    machine: Machine,
+    recomputation: Recomputation = Recomputation.NONE,
+) -> BlockTimes:
+    """Times of both passes over ``samples`` samples on one device.
+
+    Where whole blocks are run again, all but the heads is.
+    """
+    forward = list(sample_operators(work, samples, layout, widths))
+    backward = sample_operators(work, samples, layout, widths, backward=True)
+    again: list[Operator] = []
+    if recomputation in WHOLE_BLOCKS:
+        again = [operator for operator in forward if operator.name != "head"]
+    return BlockTimes(work_of(forward, machine), work_of(backward, machine), work_of(again, machine))
