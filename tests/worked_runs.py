@@ -185,6 +185,21 @@ def ready(i):
     return {"batches": prefetched_batches(i["num_workers"], i["prefetch_factor"])}
 
 
+@example("prefetch-buffer-memory")
+def ready_images(i):
+    samples = i["batch"] * i["res"] ** 2 * i["channels"]
+
+    def gb(element_bytes, workers=1):
+        held = prefetched_batches(workers, i["factor"])
+        return buffer_bytes(samples * element_bytes, prefetched=held, processing=0, transferring=0) / 1e9
+
+    return {
+        "uint8_gb": gb(i["bytes"]),
+        "fp32_gb": gb(ELEMENT_BYTES[NumberFormat.FP32]),
+        "with_4_workers_gb": gb(i["bytes"], workers=4),
+    }
+
+
 @example("fp-io-idle")
 def idle(i):
     def without(share):

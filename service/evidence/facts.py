@@ -66,6 +66,8 @@ class Framework(NamedTuple):
     """How its recipes make a loss of logits, where that is not the usual way."""
     view: View = View.DEVICE
     """What its peaks of memory are read from."""
+    sharding: str | None = None
+    """How its recipes spread the training state where nothing else is said."""
 
 
 _FRAMEWORKS: Final[Mapping[str, Framework]] = {
@@ -85,9 +87,9 @@ _FRAMEWORKS: Final[Mapping[str, Framework]] = {
     "QLoRA": Framework("transformers"),
     "InternEvo": Framework("internevo"),
     "BigScience BLOOM": Framework("megatron_deepspeed", attention="standard"),
-    "MosaicML llm-foundry": Framework("fsdp"),
-    "NVIDIA Megatron-Bridge": Framework("megatron_lm"),
-    "NVIDIA NeMo": Framework("megatron_lm"),
+    "MosaicML llm-foundry": Framework("fsdp", loss="narrow"),
+    "NVIDIA Megatron-Bridge": Framework("megatron_core", sequence_parallel=True, sharding="zero_1"),
+    "NVIDIA NeMo": Framework("megatron_core"),
     "IBM fms-fsdp": Framework("fsdp"),
     "LLMQ": Framework("llmq", pure=True),
     "Megatron-LM": Framework("megatron_lm"),
@@ -225,3 +227,57 @@ def may_offload_activations(row: Row) -> bool:
 def is_one_device_recipe(row: Row) -> bool:
     """Whether it is torchtune's recipe for all parameters on one device, with 8-bit optimizer states."""
     return row.source.startswith("torchtune") and row.adaptation == "full" and row.text["n_gpus"] == "1"
+
+
+class Variant(NamedTuple):
+    """A part of the catalog with another memory or power limit, as the notes of its rows describe it."""
+
+    part: str
+    capacity_bytes: int
+    bandwidth_bytes_per_second: float
+    power_limit_watts: float
+
+
+VARIANTS: Final[Mapping[str, Variant]] = {
+    "?h100-96gb-hbm2e-500w": Variant("h100-sxm", 96 * 2**30, 2.4e12, 500.0),
+}
+"""Accelerators outside the catalog whose rows state what they differ in."""
+
+EITHER: Final[Mapping[str, tuple[str, ...]]] = {"?a100-80gb": ("a100-sxm-80gb", "a100-pcie-80gb")}
+"""Names that leave the form factor open, the likeliest first."""
+
+
+class Network(NamedTuple):
+    """What joins the nodes of a cluster: kind, bytes per second of an interface, interfaces a node."""
+
+    kind: str
+    bytes_per_second: float
+    per_node: int
+
+
+_INTERFACES = re.compile(r"(\d+)x(\d+)Gb RoCE per node")
+_BETWEEN_NODES = re.compile(r"A100 sections: RoCE (\d+) Gbps node-node")
+_GIGABIT_BYTES = 1.25e8
+
+
+def network(row: Row) -> Network | None:
+    """What the notes say of the network; Jean Zay's nodes of eight A100 have four Omni-Path ports (IDRIS)."""
+    notes = row.text.get("notes", "")
+    if match := _INTERFACES.search(notes):
+        return Network("roce", float(match[2]) * _GIGABIT_BYTES, int(match[1]))
+    if (match := _BETWEEN_NODES.search(notes)) and "a100" in row.accelerator_id:
+        return Network("roce", float(match[1]) * _GIGABIT_BYTES, 1)
+    if "Jean Zay" in notes:
+        return Network("infiniband", 100.0 * _GIGABIT_BYTES, 4)
+    return None
+
+
+_MEAN_TOKENS: Final = {"Alpaca": 135}
+"""Tokens of a sample on average. Alpaca: 47,764,738 bytes of 52,002 examples (data set card), which hold each
+sample twice, once in a prompt of some 190 bytes: 550 bytes of text a sample, at 4.1 bytes a token."""
+
+
+def mean_tokens(row: Row) -> int | None:
+    """Tokens of a sample of the data set that the notes name, where samples are not packed."""
+    notes = row.text.get("notes", "")
+    return next((tokens for name, tokens in _MEAN_TOKENS.items() if notes.startswith(name)), None)

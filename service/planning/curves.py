@@ -93,6 +93,8 @@ class ReferenceCurves:
     inference_memory: Spread
     serving_memory: Mapping[EngineName, Mapping[str, Share]]
     inference_latency: Spread
+    training_step: Spread
+    """Measured over modelled seconds of a step, where no rows of the same software say."""
     calibration: Calibration
     """Constants of operators, links and steps."""
     residuals: Mapping[tuple[str, str], Spread] = field(default_factory=dict)

@@ -23,6 +23,7 @@ class Framework(StrEnum):
 
     GENERIC = "generic"
     MEGATRON_LM = "megatron_lm"
+    MEGATRON_CORE = "megatron_core"
     MEGATRON_DEEPSPEED = "megatron_deepspeed"
     DEEPSPEED = "deepspeed"
     DDP = "ddp"
@@ -107,6 +108,7 @@ TRAITS = {
     Framework.MEGATRON_LM: Traits(
         state=State.MEGATRON, fused_gates=True, recomputes_attention=True, logit_bytes=4.0
     ),
+    Framework.MEGATRON_CORE: Traits(fused_gates=True, recomputes_attention=True, logit_bytes=4.0),
     Framework.MEGATRON_DEEPSPEED: Traits(
         state=State.ACCUMULATED,
         fused_gates=True,

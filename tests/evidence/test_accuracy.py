@@ -295,3 +295,55 @@ def test_whatever_the_cells_say_a_row_is_scored_or_skipped(tmp_path, *, base, me
     assert (one.figure is None) == (one.skipped is not None)
     if one.figure:
         assert one.figure.low <= one.figure.value <= one.figure.high
+
+
+def served_row(metric, **cells):
+    own = {name: value for name, value in SERVED.items() if name not in RUN or RUN[name] != value}
+    return (
+        {"kind": "inference", "accelerator_id": "h100-sxm", "parameter_count": ""}
+        | own
+        | {
+            "metric": metric,
+            "model_id": "qwen3-32b",
+        }
+        | cells
+    )
+
+
+def test_capturing_graphs_hands_back_what_an_iteration_kept(tmp_path):
+    """Qwen3-32B under vLLM 0.11: free memory grows by 0.88 GiB, under V0 it shrinks by the graphs."""
+    asked = {"layout_json": '{"tensor":1}', "unit_si": "bytes", "value_si": str(-0.88 * 2**30)}
+    first, second = (
+        one.figure.value / 2**30
+        for one in scores(
+            tmp_path,
+            served_row("cuda_graph_memory_per_gpu", engine_version="0.7.3", **asked),
+            served_row("cuda_graph_memory_per_gpu", engine_version="0.11.0 (V1)", **asked),
+        )
+    )
+    assert first > 0.3
+    assert second == pytest.approx(-0.88, abs=0.1)
+    assert first - second == pytest.approx(8192 * (4 * 5120 + 3 * 25_600) * 2 / 2**30)
+
+
+def test_devices_that_work_in_turn_each_have_room_for_a_prompt(tmp_path):
+    """Sums of the peaks of one and of two devices differ by what a prompt takes while it passes."""
+    cells = {
+        "engine": "transformers",
+        "engine_version": "4.46.0",
+        "notes": "",
+        "layout_json": '{"pipeline":2}',
+        "length_json": '{"input_tokens":6144,"output_tokens":2048}',
+    }
+    whole, two, held = (
+        one.figure.value
+        for one in scores(
+            tmp_path,
+            served_row("gpu_memory_total", n_gpus="1", **cells),
+            served_row("gpu_memory_total", n_gpus="2", **cells),
+            served_row("gpu_memory_total", n_gpus="1", source="Qwen3 speed benchmark", **cells),
+        )
+    )
+    passing = 6144 * (4 * 5120 + 3 * 25_600) * 2
+    assert two - whole == pytest.approx(passing)
+    assert whole - held == pytest.approx(passing)

@@ -5,10 +5,11 @@ import pytest
 from service.estimates.service import ESTIMATES
 from service.evidence import facts
 from service.evidence.asking.questions import questions
+from service.evidence.asking.serving import serving_workloads
 from service.evidence.metrics import METRIC_UNITS
-from service.evidence.rows import read_rows
+from service.evidence.rows import read_rows, stated_count
 from service.evidence.scoring import ask, score_row
-from service.evidence.shapes import model_references, stated_count
+from service.evidence.shapes import model_references
 from service.snapshot.service import shipped_snapshot
 from tests.evidence.measured import SERVED, write
 
@@ -87,6 +88,52 @@ def test_labels_of_devices(row, accelerator, label):
 def test_versions_of_engines(row, version, notes, versions):
     found = row(**SERVED | {"engine_version": version, "notes": notes})
     assert facts.engine_versions(found) == versions
+
+
+@pytest.mark.parametrize(
+    ("printed", "size"), [("79.18 GiB", round(79.18 * 2**30)), ("80 GiB", None), ("", None)]
+)
+def test_a_whole_number_of_gibibytes_is_a_label(row, printed, size):
+    assert facts.device_bytes(row(notes=f"total_gpu_memory={printed}")) == size
+
+
+def logged(row, metric, gib, **cells):
+    cells = {"metric": metric, "value_si": str(gib * 2**30), "value": str(gib), "unit": "GiB"} | cells
+    return row(**SERVED | {"model_id": "llama-2-7b"} | cells)
+
+
+def test_a_log_that_only_the_first_engine_of_vllm_prints(row):
+    peak = logged(row, "activation_peak_per_gpu", 1.2, engine_version="0.8.x")
+    assert facts.engine_versions(peak, {peak.metric: peak}) == ["0.8.x V0"]
+    assert facts.engine_versions(peak) == ["0.8.x"]
+
+
+def test_a_device_of_many_draws_no_tokens(row):
+    for tensor, first in ((4, None), (16, 1)):
+        peak = logged(
+            row,
+            "activation_peak_per_gpu",
+            0.4,
+            engine_version="0.7.3",
+            layout_json=f'{{"tensor":{tensor}}}',
+        )
+        engines = [workload["engine"] for workload in serving_workloads(peak, {})]
+        assert engines[0].get("max_num_seqs") == first
+        assert {engine.get("max_num_seqs") for engine in engines} == {None, 1}
+
+
+def test_a_share_that_the_log_itself_exceeds_was_larger(row):
+    """64.38, 7.38 and 0.13 GiB are more than 0.9 of 79.18."""
+    parts = {
+        "weights_memory_per_gpu": 64.38,
+        "activation_peak_per_gpu": 7.38,
+        "non_torch_memory_per_gpu": 0.13,
+    }
+    run = {metric: logged(row, metric, gib) for metric, gib in parts.items()}
+    room = logged(row, "kv_cache_memory_per_gpu", 3.33)
+    assert [workload["memory_fraction"] for workload in serving_workloads(room, run)] == [0.95, 0.9]
+    run["weights_memory_per_gpu"] = logged(row, "weights_memory_per_gpu", 60.0)
+    assert [workload["memory_fraction"] for workload in serving_workloads(room, run)] == [0.9]
 
 
 def test_a_pipeline_of_torchtitan_cuts_its_local_batch(asked):
@@ -203,7 +250,7 @@ def test_a_peak_is_compared_without_what_its_reading_does_not_see(row, source, u
 def test_a_compiled_loss_of_torchtitan_since_2025_is_not_widened(asked, cells, loss):
     workload = asked(source="torchtitan", **cells)[0]["workload"]
     assert workload.get("loss") == loss
-    assert workload.get("compiled", False) == ("compile" in cells["method"])
+    assert (workload.get("fusion") == "compiled") == ("compile" in cells["method"])
 
 
 @pytest.mark.parametrize(("scales", "base"), [("nf4", "nf4"), ("nf4-dq", "nf4_double")])

@@ -9,6 +9,7 @@ from service.planning.memory.transients import communicators
 from service.planning.overhead import DeviceOverhead
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, TrainingPrecision
+from service.planning.profile import Fusion
 from service.planning.workload import (
     Adaptation,
     AdaptationKind,
@@ -226,14 +227,16 @@ class TestTorchtitan:
     )
     def test_measured_peaks(self, data, compiled, loss, measured):
         layout = Parallelism(data=data, sharding=Sharding.ZERO_3)
-        workload = torchtitan(compiled=compiled, loss=loss)
+        workload = torchtitan(fusion=Fusion.COMPILED if compiled else None, loss=loss)
         overhead = DeviceOverhead(matrix_workspace=3.2e7, fragmentation=0.15)
         peak = training_memory(LLAMA_31_8B, workload, layout, overhead)[0].total_bytes
         assert peak == pytest.approx(measured * 2**30, rel=0.04)
 
     def test_compiled_blocks_keep_no_output_that_nobody_reads(self):
         eager, compiled = (
-            stage_memory(LLAMA_31_8B, torchtitan(compiled=compiled), ONE, 0).stored.linear
+            stage_memory(
+                LLAMA_31_8B, torchtitan(fusion=Fusion.COMPILED if compiled else None), ONE, 0
+            ).stored.linear
             for compiled in (False, True)
         )
         assert eager - compiled == 32 * 2 * H

@@ -5,6 +5,7 @@ from typing import Any
 
 from service.evidence import facts
 from service.evidence.asking.skips import Skip, Skipped
+from service.evidence.metrics import METRICS, Operation
 from service.evidence.rows import Row
 
 
@@ -14,9 +15,11 @@ def training_layout(row: Row) -> dict[str, Any]:
     layout: dict[str, Any] = {}
     if stated.get("sharding", "none") != "none":
         layout["sharding"] = stated["sharding"]
-    if stated.get("zero_group"):
+    if stated.get("zero_group") and stated.get("sharding") == "hybrid":
         layout["sharding_group_size"] = int(stated["zero_group"])
     known = facts.framework(row)
+    if known and known.sharding and "sharding" not in stated:
+        layout["sharding"] = known.sharding
     if stated.get("sequence_parallel") or (known and known.sequence_parallel and stated.get("tensor", 1) > 1):
         layout["sequence_parallel"] = True
     if stated.get("virtual_stages", 1) > 1:
@@ -38,7 +41,8 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
     if micro is None:
         if total is None:
             raise Skipped(Skip.BATCH_UNKNOWN)
-        micro = max(1, total // (data * (steps or 1)))
+        # Pipelines are fed by the smallest micro-batches: their number is what keeps stages busy.
+        micro = 1 if layout.get("pipeline", 1) > 1 else max(1, total // (data * (steps or 1)))
     micro = max(1, int(micro))
     known = facts.framework(row)
     if known and known.splits_local_batch and layout.get("pipeline", 1) > 1:
@@ -51,7 +55,7 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
 def _recomputations(row: Row) -> list[str]:
     if row.recomputation in ("none", "selective", "full"):
         return [row.recomputation]
-    return ["full", "none"]
+    return ["none", "selective", "full"]
 
 
 def _training_precision(row: Row) -> str:
@@ -64,7 +68,7 @@ def _training_precision(row: Row) -> str:
     return _FP8.get(compute, compute)
 
 
-_FP8 = {"fp8": "fp8_delayed", "mxfp8": "mxfp8"}
+_FP8 = {"fp8": "fp8_delayed", "mxfp8": "mxfp8", "fp4": "nvfp4", "nvfp4": "nvfp4"}
 """Recipes of the formats that rows name; FP8 without more words scales a tensor at a time."""
 
 
@@ -104,6 +108,9 @@ def _adaptation(row: Row) -> dict[str, Any]:
 def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The workloads of a row, the likeliest first."""
     length = row.length.get("sequence_length")
+    if METRICS[row.metric].operation is Operation.THROUGHPUT:
+        # Memory is that of the longest sample, time that of all.
+        length = facts.mean_tokens(row) or length
     if not length:
         raise Skipped(Skip.LENGTHS_UNKNOWN)
     micro, steps = _micro_batch(row, layout)
@@ -122,7 +129,7 @@ def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str
         if loss:
             workload["loss"] = loss
         if facts.is_compiled(row):
-            workload["compiled"] = True
+            workload["fusion"] = "compiled"
     optimizer = _optimizer(row)
     if optimizer:
         workload["optimizer"] = optimizer

@@ -18,7 +18,14 @@ from service.planning.precision import (
     NumberFormat,
     TrainingRecipe,
 )
-from service.planning.profile import ActivationTerms, Profile, Trained, block_activations
+from service.planning.profile import (
+    ActivationTerms,
+    BlockProfile,
+    Profile,
+    Trained,
+    block_activations,
+)
+from service.planning.profile.saved import sampled_activations
 from service.planning.workload import (
     WHOLE_BLOCKS,
     Adaptation,
@@ -163,6 +170,13 @@ def trained_matrices(adaptation: Adaptation, traits: Traits = GENERIC) -> Traine
     )
 
 
+def _of_block(block: BlockProfile, trained: Trained) -> ActivationTerms:
+    """Activations of one repetition of a block of which only some matrices are trained."""
+    if block.positions is None:
+        return block_activations(block.block, trained)
+    return sampled_activations(block.block, block.positions, trained)
+
+
 class StageTerms(NamedTuple):
     """Activation terms of the blocks of a stage, those that selective recomputation keeps, their widths."""
 
@@ -180,7 +194,7 @@ def _stage_terms(profile: Profile, trained: Trained | None, layout: Parallelism,
     if trained is not None:
         terms = ActivationTerms()
         for block in profile.blocks:
-            saved = block_activations(block.block, trained)
+            saved = _of_block(block, trained)
             terms = terms.plus(saved, blocks_within(block, start, end))
     return StageTerms(terms, ActivationTerms(*sums[_TERMS:-1]), sums[-1], end - start)
 
@@ -274,7 +288,7 @@ def stage_activations(
     shared = layout.tensor if layout.sequence_parallel else 1
     of_block = profile.deepest.activations
     if trained is not None:
-        of_block = block_activations(profile.deepest.block, trained)
+        of_block = _of_block(profile.deepest, trained)
     every, deepest = saved(held.terms), saved(of_block)
     working = _working(profile, workload, layout, of_block)
     if strategy in WHOLE_BLOCKS:

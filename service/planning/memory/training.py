@@ -278,6 +278,12 @@ def stage_memory(
     )
 
 
+def device_state(profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int) -> StateBytes:
+    """Weights, gradients and optimizer states that stay on one device of a stage."""
+    base = stage_parameters(profile, layout, stage)
+    return _placed(stage_states(profile, workload, layout, stage, base), workload, layout).device
+
+
 def unsharded_state(
     profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> StateBytes:

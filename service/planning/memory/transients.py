@@ -14,7 +14,7 @@ from service.planning.memory.holdings import (
 )
 from service.planning.memory.states import held_parameters
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
-from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES
+from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat
 from service.planning.profile import Profile, StageParameters
 from service.planning.workload import AdaptationKind, BaseWeights, Place, TrainingWorkload
 
@@ -74,6 +74,10 @@ def transients(
     summed = sharded * apart * piped * stage_parameters * gradient_bytes * _chunk_share(workload, layout)
     if traits.gradient_buckets and layout.sharding is Sharding.NONE:
         summed += (layout.replicas > 1) * stage_parameters * gradient_bytes
+    if workload.compression is not None and layout.sharding is Sharding.NONE:
+        # What error feedback keeps of each gradient until the next step.
+        kept = workload.compression.error_feedback * ELEMENT_BYTES[NumberFormat.FP32]
+        summed += (layout.replicas > 1) * stage_parameters * kept
     summed += unspread + (1.0 - piped) * _bucket_bytes(workload, layout, stage_parameters)
     return Transient(gathered, summed, block)
 

@@ -22,6 +22,10 @@ from service.planning.layers import (
     StateSpace,
 )
 
+_KEPT_BY_ACTIVATION = {"smooth": 1, "relu": 0, "quick_gelu": 2, "gelu_new": 4}
+"""Tensors that an activation function keeps beside its result: its input, a sigmoid of it, or the input, its
+half, a tanh and one more than that."""
+
 CHUNK_TOKENS = 64
 """Tokens of a chunk of linear attention, each of which keeps one state (Yang et al. 2024, section 3.3)."""
 
@@ -145,7 +149,7 @@ def _(layer: Attention, trained: Trained | None = None) -> ActivationTerms:
         score_bytes=layer.query_heads * dropped,
         expanded_elements=float(query - key + result - value),
         whole_inputs=inputs + source,
-        split_normed=normed,
+        split_normed=0 if layer.query_key_norm_shift else normed,
         fused_elements=float(0 if layer.cross_size else query + key),
     )
 
@@ -220,10 +224,16 @@ def _(layer: FeedForward, trained: Trained | None = None) -> ActivationTerms:
     beside = trained or ALL_TRAINED
     results = layer.inner_size * (2 if layer.gated else 1) + layer.hidden_size
     mask = beside.dropout * beside.beside("gate", "up")
+    dropped = layer.inner_dropout
+    kept = layer.inner_size * (_KEPT_BY_ACTIVATION[layer.activation] + (2 if layer.gated else 0))
+    if layer.activation == "relu" and not layer.gated and (dropped or not product):
+        # ReLU keeps its result, which is another tensor than the second matrix reads or the only one kept.
+        kept = layer.inner_size
     return ActivationTerms(
         whole_elements=inputs + _low_rank(trained, "gate", "up", "down"),
-        split_elements=layer.inner_size * (3 if layer.gated else 1) + product + beside.scales * results,
-        whole_bytes=layer.hidden_size * ((1.0 if layer.dropout else 0.0) + mask),
+        split_elements=kept + product + beside.scales * results,
+        whole_bytes=layer.hidden_size * ((1.0 if layer.dropout else 0.0) + mask)
+        + layer.inner_size * (1.0 if dropped else 0.0),
         whole_inputs=inputs,
         split_inputs=product,
         gates=layer.inner_size if layer.gated else 0,
