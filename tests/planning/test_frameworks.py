@@ -164,7 +164,7 @@ class TestTorchtune:
             # What other tools are compared with in anchor-outputs.csv, measured with torchtune on an A100:
             # Llama 3.2 3B, here with a head of its own, at 2 x 4,096 tokens.
             ({}, 60.0),
-            ({"recomputation": Recomputation.FULL, "compiled": True, "loss": Loss.CHUNKED}, 24.9),
+            ({"recomputation": Recomputation.FULL, "fusion": Fusion.COMPILED, "loss": Loss.CHUNKED}, 24.9),
         ],
     )
     def test_measured_peaks(self, changes, gibibytes):
