@@ -199,22 +199,27 @@ class PhaseAnswer(TypedDict):
     """The limit that sets the time."""
 
 
-OperatorAnswer = TypedDict(
-    "OperatorAnswer",
-    {
-        "operator": str,
-        "pass": Literal["forward", "backward"],
-        "flops": float,
-        "moved_bytes": Integer,
-        "flops_per_byte": float,
-        "attainable_flops_per_second": float,
-        "achieved_flops_per_second": float,
-        "seconds": float,
-        "bound": Literal["compute", "memory"],
-    },
-)
-"""One operator of a block on one device under the roofline: what the data sheet allows at its intensity, and
-what its estimated time amounts to."""
+class OperatorAnswer(TypedDict):
+    """One operator of a block on one device and one micro-batch, under the roofline."""
+
+    operator: str
+    """What is executed."""
+    direction: Literal["forward", "backward"]
+    """In which pass."""
+    flops: float
+    """Floating-point operations."""
+    moved_bytes: Integer
+    """Bytes read and written in the device's memory."""
+    flops_per_byte: float
+    """Arithmetic intensity."""
+    attainable_flops_per_second: float
+    """What the data sheet allows at this intensity."""
+    achieved_flops_per_second: float
+    """What the estimated time amounts to."""
+    seconds: float
+    """Estimated time."""
+    bound: Literal["compute", "memory"]
+    """The limit that sets the time."""
 
 
 class Bottleneck(TypedDict):
