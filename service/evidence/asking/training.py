@@ -55,7 +55,9 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
 def _recomputations(row: Row) -> list[str]:
     if row.recomputation in ("none", "selective", "full"):
         return [row.recomputation]
-    return ["none", "selective", "full"]
+    known = facts.framework(row)
+    likeliest = known.recomputation if known else "none"
+    return sorted(("none", "selective", "full"), key=lambda strategy: strategy != likeliest)
 
 
 def _training_precision(row: Row) -> str:
