@@ -64,6 +64,8 @@ class Framework(NamedTuple):
     """Of those, where the row names none."""
     loss: str | None = None
     """How its recipes make a loss of logits, where that is not the usual way."""
+    recomputation: str = "none"
+    """What its recipes compute again, where the row leaves it open."""
     view: View = View.DEVICE
     """What its peaks of memory are read from."""
     sharding: str | None = None
@@ -80,6 +82,7 @@ _FRAMEWORKS: Final[Mapping[str, Framework]] = {
         adapted=("query", "value", "output", "gate", "up", "down"),
         rank=8,
         loss="chunked",
+        recomputation="full",
         view=View.ALLOCATED,
     ),
     "LitGPT": Framework("litgpt", pure=True, adapted=("query", "value"), loss="narrow", view=View.ALLOCATED),

@@ -258,3 +258,19 @@ def test_packed_weights_keep_their_scales_as_the_row_says(asked, scales, base):
     precision = f'{{"weights":"nf4","quantisation":"{scales}"}}'
     given = asked(source="LitGPT", adaptation="lora", precision_json=precision)[0]["workload"]["adaptation"]
     assert given["base_weights"] == base
+
+
+@pytest.mark.parametrize(("source", "likeliest"), [("torchtune", "full"), ("made", "none")])
+def test_what_a_row_leaves_open_is_asked_as_its_recipes_have_it(asked, source, likeliest):
+    asked_for = [
+        question["workload"]["recomputation"]["strategy"]
+        for question in asked(source=source, recomputation="unknown")
+    ]
+    assert asked_for[0] == likeliest
+    assert sorted(set(asked_for)) == ["full", "none", "selective"]
+
+
+def test_blocks_inputs_of_torchtune_s_adapters_may_lie_on_the_host(asked):
+    first, *others = asked(source="torchtune", adaptation="lora", recomputation="unknown")
+    assert first["workload"]["offload"] == {"activations": "cpu"}
+    assert all("offload" not in question["workload"] for question in others)

@@ -55,7 +55,9 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
 def _recomputations(row: Row) -> list[str]:
     if row.recomputation in ("none", "selective", "full"):
         return [row.recomputation]
-    return ["none", "selective", "full"]
+    known = facts.framework(row)
+    likeliest = known.recomputation if known else "none"
+    return sorted(("none", "selective", "full"), key=lambda strategy: strategy != likeliest)
 
 
 def _training_precision(row: Row) -> str:
@@ -105,6 +107,20 @@ def _adaptation(row: Row) -> dict[str, Any]:
     return given
 
 
+def _habits(row: Row) -> dict[str, Any]:
+    """What the framework of a row does, as far as its source or the row says."""
+    known = facts.framework(row)
+    if known is None:
+        return {}
+    habits: dict[str, Any] = {"framework": {"name": known.name}, "attention": known.attention}
+    loss = facts.loss(row)
+    if loss:
+        habits["loss"] = loss
+    if facts.is_compiled(row):
+        habits["fusion"] = "compiled"
+    return habits
+
+
 def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The workloads of a row, the likeliest first."""
     length = row.length.get("sequence_length")
@@ -114,7 +130,6 @@ def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str
     if not length:
         raise Skipped(Skip.LENGTHS_UNKNOWN)
     micro, steps = _micro_batch(row, layout)
-    known = facts.framework(row)
     workload: dict[str, Any] = {
         "kind": "training",
         "sequence_length": int(length),
@@ -122,14 +137,8 @@ def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str
         "gradient_accumulation_steps": steps,
         "precision": _training_precision(row),
         "adaptation": _adaptation(row),
+        **_habits(row),
     }
-    if known:
-        workload |= {"framework": {"name": known.name}, "attention": known.attention}
-        loss = facts.loss(row)
-        if loss:
-            workload["loss"] = loss
-        if facts.is_compiled(row):
-            workload["fusion"] = "compiled"
     optimizer = _optimizer(row)
     if optimizer:
         workload["optimizer"] = optimizer
@@ -138,7 +147,8 @@ def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str
     if facts.says(row, "cpu offload"):
         workload["framework"] = {"name": "deepspeed"}
         workload["offload"] = {"optimizer": "cpu", "parameters": "cpu"}
-    if facts.may_offload_activations(row):
+    in_memory = METRICS[row.metric].operation is Operation.MEMORY
+    if in_memory and facts.may_offload_activations(row):
         yield workload | {"recomputation": {"strategy": "full"}, "offload": {"activations": "cpu"}}
     for strategy in _recomputations(row):
         yield workload | {"recomputation": {"strategy": strategy}}
