@@ -151,7 +151,7 @@ def step_widths(workload: TrainingWorkload, layout: Parallelism, compute_format:
 
 
 def optimizer_work(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: float, machine: Machine
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int, machine: Machine
 ) -> Work:
     """The optimizer's step on what one device of a stage holds.
 

@@ -198,7 +198,7 @@ IRON_LAW_TERMS: dict[Technique, tuple[tuple[str, str], ...]] = {
     Technique.PREFETCH: (("utilization", "up"),),
     Technique.RECOMPUTATION: (("operations", "up"),),
     Technique.GRADIENT_ACCUMULATION: (("utilization", "up"),),
-    Technique.OPERATOR_FUSION: (("utilization", "up"), ("bytes", "down")),
+    Technique.OPERATOR_FUSION: (("utilization", "up"),),
     Technique.PIPELINE: (("utilization", "up"),),
     Technique.LARGER_BATCH: (("utilization", "up"),),
     Technique.LESS_COMMUNICATION: (("utilization", "up"), ("bytes", "down")),

@@ -195,11 +195,14 @@ class _Pass(NamedTuple):
     expert: Exposed
     data: Exposed
 
-    def within(self, rates: StepRates) -> MicroBatch:
-        """As seconds: gaps between kernels, work slowed by what hides behind it, waits for the host."""
+    def within(self, rates: StepRates, lost: float) -> MicroBatch:
+        """As seconds: gaps between kernels, work slowed by what hides behind it, waits for the host.
+
+        ``lost`` is what passes beside operators, over their time.
+        """
         waits = (self.tensor, self.context, self.expert, self.data)
         behind = sum((wait.hidden for wait in waits), 0.0)
-        seconds = self.work.seconds * (1.0 + rates.lost_share) + rates.contention * behind
+        seconds = self.work.seconds * (1.0 + lost) + rates.contention * behind
         waited = sum((wait.seconds for wait in waits), 0.0)
         host = larger(0.0, self.work.kernels * rates.launch_seconds - seconds - waited)
         return MicroBatch(
@@ -233,7 +236,7 @@ def _added(parts: Sequence[MicroBatch], counts: Sequence[float] | None = None) -
 
 
 def _pass(
-    at: _Context, work: Work, sent: Sent, direction: str, *, times: float, weights: float
+    at: _Context, work: Work, sent: Sent, direction: str, *, times: float, weights: float, lost: float
 ) -> MicroBatch:
     """One direction through a block whose collectives take place ``times`` times."""
     rates, behind = at.platform.rates, work.seconds
@@ -247,27 +250,23 @@ def _pass(
         waits(sent.context, rates.context_overlap),
         waits(sent.expert, rates.expert_overlap),
         exposed(weights, overlap=rates.gather_overlap, behind=behind),
-    ).within(rates)
+    ).within(rates, lost)
 
 
 def _block(at: _Context, times: BlockTimes, block: BlockProfile) -> MicroBatch:
     """One block of one micro-batch in both directions."""
     sizes = StageParameters(block.split_parameters, block.whole_parameters, block.expert_parameters)
-    sent = block_seconds(
-        at.platform.links,
-        at.layout,
-        block_traffic(block.block),
-        at.tokens * at.width,
-        at.platform.rates.expert_imbalance,
-    )
+    rates, traffic = at.platform.rates, block_traffic(block.block)
+    sent = block_seconds(at.platform.links, at.layout, traffic, at.tokens * at.width, rates.expert_imbalance)
+    lost = rates.lost_share + rates.routing_share * (traffic.expert_elements > 0.0)
     moved = _moved(at, sizes)
     again = 1.0 if at.workload.recomputation in WHOLE_BLOCKS else 0.0
     behind = moved.gathered_backward + moved.gradients
     return _added(
         [
-            _pass(at, times.forward, sent, "forward", times=1.0, weights=moved.gathered_forward),
-            _backward(_pass(at, times.backward, sent, "backward", times=1.0, weights=behind)),
-            _again(_pass(at, times.recomputed, sent, "forward", times=again, weights=0.0)),
+            _pass(at, times.forward, sent, "forward", times=1.0, weights=moved.gathered_forward, lost=lost),
+            _backward(_pass(at, times.backward, sent, "backward", times=1.0, weights=behind, lost=lost)),
+            _again(_pass(at, times.recomputed, sent, "forward", times=again, weights=0.0, lost=lost)),
         ]
     )
 
@@ -284,13 +283,13 @@ def _tables(at: _Context) -> float:
     return links.seconds(table_messages(pooled * at.tokens * at.width, links.placement).forward)
 
 
-def _outer(at: _Context, stage: float) -> StageParameters:
+def _outer(at: _Context, stage: int) -> StageParameters:
     """Parameters of a stage outside blocks that replicas share: embedding tables lie on one device each."""
     outer = outer_parameters(at.profile, at.layout, stage)
     return outer._replace(split=outer.split - _table_parameters(at, stage))
 
 
-def _table_parameters(at: _Context, stage: float) -> float:
+def _table_parameters(at: _Context, stage: int) -> float:
     architecture = at.profile.sampled
     if at.profile.sample is None or architecture is None:
         return 0.0
@@ -298,7 +297,7 @@ def _table_parameters(at: _Context, stage: float) -> float:
     return embedding_tables(architecture).parameters * (stage == at.layout.pipeline - 1) * 1.0
 
 
-def _ends(at: _Context, stage: float) -> MicroBatch:
+def _ends(at: _Context, stage: int) -> MicroBatch:
     """Table, head and loss of one micro-batch, on the stages that hold them."""
     first, last = (stage == 0) * 1.0, (stage == at.layout.pipeline - 1) * 1.0
     rates, links, compute = at.platform.rates, at.platform.links, at.compute
@@ -311,7 +310,7 @@ def _ends(at: _Context, stage: float) -> MicroBatch:
 
     def one(work: Work, tensor: float, weights: float) -> MicroBatch:
         hidden = exposed(weights, overlap=rates.gather_overlap, behind=work.seconds)
-        return _Pass(work, Exposed(tensor, 0.0), NOTHING, NOTHING, hidden).within(rates)
+        return _Pass(work, Exposed(tensor, 0.0), NOTHING, NOTHING, hidden).within(rates, rates.lost_share)
 
     forward = NO_WORK.plus(compute.table.forward, first).plus(compute.head.forward, last)
     backward = NO_WORK.plus(compute.table.backward, first).plus(compute.head.backward, last)
@@ -324,7 +323,7 @@ def _ends(at: _Context, stage: float) -> MicroBatch:
     )
 
 
-def _stage(at: _Context, blocks: Sequence[MicroBatch], stage: float) -> MicroBatch:
+def _stage(at: _Context, blocks: Sequence[MicroBatch], stage: int) -> MicroBatch:
     """One micro-batch on one stage."""
     start, end = stage_start(at.profile, at.layout, stage), stage_start(at.profile, at.layout, stage + 1)
     counts = [blocks_within(block, start, end) for block in at.profile.blocks]
@@ -357,7 +356,7 @@ def _compressed(at: _Context, exchanged: Exchanged) -> tuple[float, float] | Non
     return links.seconds(found.messages), work_of(found.operators, at.platform.machine).seconds
 
 
-def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
+def _gradients(at: _Context, stage: int, of: MicroBatch) -> float:
     """Exchange of gradients, and of the weights that were updated, that one step of a stage waits for.
 
     Sharded weights of a pipeline are gathered once a step, those of other layouts block by block.
@@ -386,7 +385,7 @@ def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
     return waits
 
 
-def _optimizer(at: _Context, stage: float) -> float:
+def _optimizer(at: _Context, stage: int) -> float:
     """The update of what one device of a stage holds; one that runs in the backward pass takes as long."""
     return optimizer_work(at.profile, at.workload, at.layout, stage, at.platform.machine).seconds
 
