@@ -8,6 +8,7 @@ video autoencoders, 1 + (F - 1) / factor: Yu et al. 2023.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import ceil
 from typing import NamedTuple
 
@@ -259,6 +260,7 @@ def _multiplied(layer: SimpleLayer, positions: LayerPositions) -> float:
     return sum(tensor.elements * tensor.multiplied * place for tensor in layer.tensors())
 
 
+@lru_cache(maxsize=256)
 def forward_flops_of_sample(architecture: Architecture, sample: Sample) -> float:
     """FLOPs of one sample's forward pass, two for each multiplication and addition.
 
