@@ -5,7 +5,7 @@ from typing import NamedTuple
 from service.planning.calibration import Calibration
 from service.planning.cluster import Cluster
 from service.planning.compression import Verdict, compressed, compressed_exchange, gradient_shapes
-from service.planning.memory.training import stage_parameters
+from service.planning.memory.holdings import stage_parameters
 from service.planning.operators import work_of
 from service.planning.parallelism import Parallelism, placement
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
