@@ -286,6 +286,7 @@ def training_profile(profile: Profile, architecture: Architecture, sample: Sampl
     table = architecture.embeddings
     masks = float(table.size * _tokens(architecture, whole)) if table and table.dropout else 0.0
     return profile._replace(
+        sample=sample,
         blocks=tuple(blocks),
         activations=activations,
         activation_prefixes=running_sums(
@@ -350,3 +351,23 @@ def forward_pass(architecture: Architecture, sample: Sample, *, decodes: bool) -
         if block.per == "position" and len(names) == 1 and kinds[names[0]] != "source_tokens":
             left[names[0]] = positions.leaving
     return ForwardPass(live, sum(left.values()) if decodes else 0, read)
+
+
+class Tables(NamedTuple):
+    """Embedding tables of a recommender: their parameters, and elements that a sample looks up and sums."""
+
+    parameters: int
+    pooled_elements: int
+
+
+@lru_cache(maxsize=64)
+def embedding_tables(architecture: Architecture) -> Tables:
+    """Tables whose rows are looked up: devices hold some of them each and send what was summed."""
+    parameters = pooled = 0
+    for block in architecture.blocks():
+        for layer in block.layers:
+            if isinstance(layer, EmbeddingTable):
+                times = layer.count * block.count
+                parameters += layer.rows * layer.size * times
+                pooled += layer.size * times
+    return Tables(parameters, pooled)

@@ -19,7 +19,7 @@ from service.planning.layers import (
     Split,
     Tensor,
 )
-from service.planning.positions import BlockPositions
+from service.planning.positions import BlockPositions, Sample
 from service.planning.profile.activations import (
     ACTIVATION_KINDS,
     ActivationTerms,
@@ -136,6 +136,8 @@ class Profile(NamedTuple):
     """False for a model of which only the number of parameters is known."""
     sampled: Architecture | None = None
     """What memory is asked of by the sample (``sampled``); None where coefficients per token say it all."""
+    sample: Sample | None = None
+    """Of a profile whose one token is one sample: which."""
 
 
 def width_of(block: Block) -> int:

@@ -21,11 +21,13 @@ from service.planning.operators import NO_WORK, BlockTimes, Bound, Machine, Work
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES
 from service.planning.profile import BlockProfile, Profile, StageParameters
+from service.planning.profile.sampled import embedding_tables
 from service.planning.traffic import (
     Exchanged,
     bucket_bytes,
     buckets,
     pipeline_messages,
+    table_messages,
     tied_embedding,
     vocabulary_messages,
 )
@@ -271,6 +273,32 @@ def _block(at: _Context, times: BlockTimes, block: BlockProfile) -> MicroBatch:
     )
 
 
+def _tables(at: _Context) -> float:
+    """Seconds in which devices send each other what they looked up in embedding tables, in one direction."""
+    architecture = at.profile.sampled
+    if at.profile.sample is None or architecture is None:
+        return 0.0
+    pooled = embedding_tables(architecture).pooled_elements
+    if not pooled:
+        return 0.0
+    links = at.platform.links
+    return links.seconds(table_messages(pooled * at.tokens * at.width, links.placement).forward)
+
+
+def _outer(at: _Context, stage: int) -> StageParameters:
+    """Parameters of a stage outside blocks that replicas share: embedding tables lie on one device each."""
+    outer = outer_parameters(at.profile, at.layout, stage)
+    return outer._replace(split=outer.split - _table_parameters(at, stage))
+
+
+def _table_parameters(at: _Context, stage: int) -> float:
+    architecture = at.profile.sampled
+    if at.profile.sample is None or architecture is None:
+        return 0.0
+    # They stand with the head, as all that is no unit of depth.
+    return embedding_tables(architecture).parameters * (stage == at.layout.pipeline - 1) * 1.0
+
+
 def _ends(at: _Context, stage: int) -> MicroBatch:
     """Table, head and loss of one micro-batch, on the stages that hold them."""
     first, last = (stage == 0) * 1.0, (stage == at.layout.pipeline - 1) * 1.0
@@ -279,7 +307,8 @@ def _ends(at: _Context, stage: int) -> MicroBatch:
         at.hidden_bytes, at.tokens, links.placement, sequence=at.layout.sequence_parallel
     )
     held = first + last - first * last
-    moved = _moved(at, outer_parameters(at.profile, at.layout, stage))
+    moved = _moved(at, _outer(at, stage))
+    tables = _tables(at)
 
     def one(work: Work, tensor: float, weights: float) -> MicroBatch:
         hidden = exposed(weights, overlap=rates.gather_overlap, behind=work.seconds)
@@ -290,8 +319,8 @@ def _ends(at: _Context, stage: int) -> MicroBatch:
     behind = moved.gathered_backward + moved.gradients
     return _added(
         [
-            one(forward, held * links.seconds(passes.forward), moved.gathered_forward),
-            _backward(one(backward, held * links.seconds(passes.backward), behind)),
+            one(forward, held * links.seconds(passes.forward) + first * tables, moved.gathered_forward),
+            _backward(one(backward, held * links.seconds(passes.backward) + first * tables, behind)),
         ]
     )
 
@@ -337,6 +366,7 @@ def _gradients(at: _Context, stage: int, of: MicroBatch) -> float:
     layout, links, rates = at.layout, at.platform.links, at.platform.rates
     if at.workload.adaptation.kind is AdaptationKind.FULL:
         parameters = stage_parameters(at.profile, layout, stage)
+        parameters = parameters._replace(split=parameters.split - _table_parameters(at, stage))
     else:
         parameters = adapted_parameters(at.profile, at.workload, layout, stage)
     times, overlap = 1.0, rates.gather_overlap if at.gathers else rates.gradient_overlap
