@@ -62,8 +62,8 @@ def throughput(compression, link="infiniband-ndr", **workload):
 def test_compression_pays_where_it_saves_more_than_it_costs():
     """Claim C31 in an answer, 16 H100 with 1.5e9 gradients.
 
-    Thin matrices pay on 10 Gbit/s a device; a tenth of the elements with their places, sent by each to all, does
-    not on 400.
+    Thin matrices pay on 10 Gbit/s a device; a tenth of the elements with their places, sent by each to all,
+    does not on 400.
     """
     slow = throughput({"kind": "power_sgd", "rank": 4}, "ethernet-10g")
     fast = throughput({"kind": "top_k", "kept_share": 0.1}, "infiniband-ndr")
