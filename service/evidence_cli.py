@@ -277,7 +277,7 @@ def links(
     found, document = _link_probes(read), shipped_document()
     fitted = fit_all_links(document["links"], found)
     for line in link_lines(fitted.tried):
-        typer.echo(line.text())
+        typer.echo(line.text(held_out=True))
     if out:
         names = " ".join(one.path.name for one in read)
         provenance = {
@@ -320,5 +320,5 @@ def _score_hardware(files: list[Path] | None) -> list[Path] | None:
     hardware, others = _parted(files)
     found = _link_probes(_read_hardware(hardware)) if hardware else []
     for line in link_lines(score_links(shipped_document()["links"], found)) if found else ():
-        typer.echo(line.text())
+        typer.echo(line.text(held_out=False))
     return others

@@ -311,12 +311,14 @@ class LinkLine(NamedTuple):
     covered: float
     width: float
 
-    def text(self) -> str:
-        """For a terminal."""
+    def text(self, *, held_out: bool) -> str:
+        """For a terminal, of a fit with groups held out or of the constants as they are."""
+        error = f"median error {self.fitted:5.1f}%"
+        if held_out:
+            error += f", held out {self.held_out:5.1f}%"
         return (
-            f"{self.group:62} {self.rows:4} rows: median error {self.fitted:5.1f}%, "
-            f"held out {self.held_out:5.1f}%, p90 {self.p90:5.1f}%, covered {self.covered:5.1f}%, "
-            f"width {self.width:.2f}"
+            f"{self.group:62} {self.rows:4} rows: {error}, p90 {self.p90:5.1f}%, "
+            f"covered {self.covered:5.1f}%, width {self.width:.2f}"
         )
 
 

@@ -148,6 +148,7 @@ def test_accuracy_takes_files_of_either_kind(tmp_path):
     assert run.exit_code == 0
     assert "busbw Azure AI benchmarking guide on h100-sxm" in run.output
     assert "covered" in run.output
+    assert "held out" not in run.output
 
 
 def test_the_command_writes_what_it_fitted(tmp_path):

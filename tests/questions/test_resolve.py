@@ -269,10 +269,15 @@ class TestReferences:
         assert by_figures["per_device"] == by_id["per_device"]
         assert by_figures["usable_bytes"] == by_id["usable_bytes"]
 
-    def test_unused_links_are_said(self, snapshot):
+    def test_links_are_used_by_the_time_of_training_and_said_to_be_unused_by_memory(self, snapshot):
         asked = question("gpt2", "h100-sxm", 8)
-        asked["cluster"]["intra_node_link"] = {"source": "catalog", "id": next(iter(snapshot.links))}
-        assert "NOT_USED" in codes(ask(snapshot, "throughput", asked)["warnings"])
+        asked["cluster"]["intra_node_link"] = {"source": "catalog", "id": "pcie-3-x16"}
+        assert "NOT_USED" in codes(ask(snapshot, "memory", asked)["warnings"])
+        slow = ask(snapshot, "throughput", asked)
+        del asked["cluster"]["intra_node_link"]
+        fast = ask(snapshot, "throughput", asked)
+        assert "NOT_USED" not in codes(slow["warnings"])
+        assert slow["tokens_per_second"]["value"] < fast["tokens_per_second"]["value"]
 
 
 def test_nodes_follow_the_reference_server(snapshot):
