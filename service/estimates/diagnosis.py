@@ -106,7 +106,7 @@ def roofline_points(run: Run, workload: TrainingWorkload, catalog: Catalog) -> l
             found.append(
                 {
                     "operator": point.name,
-                    "pass": "backward" if backward else "forward",
+                    "direction": "backward" if backward else "forward",
                     "flops": point.flops,
                     "moved_bytes": round(point.moved_bytes),
                     "flops_per_byte": point.intensity,

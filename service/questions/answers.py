@@ -199,22 +199,27 @@ class PhaseAnswer(TypedDict):
     """The limit that sets the time."""
 
 
-OperatorAnswer = TypedDict(
-    "OperatorAnswer",
-    {
-        "operator": str,
-        "pass": Literal["forward", "backward"],
-        "flops": float,
-        "moved_bytes": Integer,
-        "flops_per_byte": float,
-        "attainable_flops_per_second": float,
-        "achieved_flops_per_second": float,
-        "seconds": float,
-        "bound": Literal["compute", "memory"],
-    },
-)
-"""One operator of a block on one device under the roofline: what the data sheet allows at its intensity, and
-what its estimated time amounts to."""
+class OperatorAnswer(TypedDict):
+    """One operator of a block on one device under the roofline."""
+
+    operator: str
+    """What it computes."""
+    direction: Literal["forward", "backward"]
+    """The pass that it belongs to."""
+    flops: float
+    """Floating-point operations."""
+    moved_bytes: Integer
+    """Bytes that it reads and writes."""
+    flops_per_byte: float
+    """Its intensity."""
+    attainable_flops_per_second: float
+    """What the data sheet allows at this intensity."""
+    achieved_flops_per_second: float
+    """What its estimated time amounts to."""
+    seconds: float
+    """Estimated time."""
+    bound: Literal["compute", "memory"]
+    """The limit that sets it."""
 
 
 class Bottleneck(TypedDict):
