@@ -48,7 +48,7 @@ def _made():
 def jobs(databases, _made):
     """A database with the table alone, empty."""
     if databases.kind not in _made:
-        _made[databases.kind] = databases.empty()
+        _made[databases.kind] = databases.lasting()
         JobRow.__table__.create(_made[databases.kind].engine)
     database = _made[databases.kind]
     yield database
