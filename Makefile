@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types accuracy fit bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
+.PHONY: help run test lint types accuracy fit devices bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -33,6 +33,10 @@ fit: ## Fit the named constants of the reference set to measured rows; ROWS="a.c
 	@tools/setup run
 	@$(VENV)/ironlaw evidence fit $(ROWS)
 
+devices: ## Fit the constants of operators to measured devices; ROWS="hardware.csv" OUT=path
+	@tools/setup run
+	@$(VENV)/ironlaw evidence devices $(ROWS) $(if $(OUT),--out "$(OUT)")
+
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test
 	$(VENV)/python -m bench.run
@@ -60,8 +64,10 @@ oracles: ## Count parameters, FLOPs and saved activations with PyTorch, in an en
 	.venv-oracles/bin/python tests/oracles/parameter_counts.py
 	.venv-oracles/bin/python tests/oracles/tower_counts.py
 	.venv-oracles/bin/python tests/oracles/flops.py
+	.venv-oracles/bin/python tests/oracles/state_caches.py
 	PYTHONPATH=. .venv-oracles/bin/python tests/oracles/decoder_flops.py
 	.venv-oracles/bin/python tests/oracles/tower_flops.py
+	.venv-oracles/bin/python tests/oracles/tower_memory.py
 	.venv-oracles/bin/python tests/oracles/saved_activations.py
 	PYTHONPATH=. .venv-oracles/bin/python tests/oracles/decoder_walk.py
 

@@ -1,4 +1,4 @@
-"""Measures the estimate of training memory in process, on one core: one layout, and 100,000 at once.
+"""Measures memory in process, on one core: training in one layout and in 100,000, answers of a served model.
 
 ``python -m bench.memory``. Times are of the processor, so that a busy machine does not count.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from service.estimates.memory import estimate_memory
 from service.planning.architecture import Architecture, Block, Embeddings, Head
 from service.planning.layers import Attention, FeedForward, LatentAttention, MixtureOfExperts, Normalization
 from service.planning.memory.training import memory_of_layouts, training_memory
@@ -16,6 +17,8 @@ from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import TRAINING_RECIPES, Optimizer, TrainingPrecision
 from service.planning.profile import Profile, profile_of
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
+from service.questions.estimates import MemoryQuestion
+from service.snapshot.service import shipped_snapshot
 
 LAYOUTS = 100_000
 WORKLOAD = TrainingWorkload(
@@ -83,8 +86,20 @@ def microseconds(function: Callable[[], object], *, number: int) -> float:
     return min(runs) / number * 1e6
 
 
+def served(engine: str | None) -> Callable[[], object]:
+    """An answer about Llama-3.1-8B on one H100, under an engine or none."""
+    workload: dict[str, object] = {"kind": "inference", "input_tokens": 2000, "concurrency": 16}
+    if engine:
+        workload["engine"] = {"name": engine}
+    cluster = {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 1}
+    asked = {"model": {"source": "catalog", "id": "llama-3.1-8b"}, "cluster": cluster, "workload": workload}
+    question = MemoryQuestion.model_validate(asked)
+    catalog = shipped_snapshot()
+    return lambda: estimate_memory(question, catalog)
+
+
 def main() -> None:
-    """Print the three times."""
+    """Print the times."""
     llama, deepseek = llama_3_70b(), deepseek_v3()
     layout = Parallelism(tensor=8, pipeline=4, data=8, sequence_parallel=True, sharding=Sharding.ZERO_1)
     spread = layout._replace(expert=8)
@@ -102,6 +117,9 @@ def main() -> None:
     print(f"Llama-3-70B, one layout: {alone:.0f} microseconds")
     print(f"DeepSeek-V3, one layout: {wide:.0f} microseconds; with Adafactor {shaped:.0f}")
     print(f"Llama-3-70B, {LAYOUTS} layouts in one call: {at_once / 1e6:.2f} seconds")
+    for engine in (None, "vllm", "tensorrt-llm", "sglang", "llama.cpp", "transformers"):
+        answered = microseconds(served(engine), number=200)
+        print(f"Llama-3.1-8B served, {engine or 'no engine'}: {answered:.0f} microseconds")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,9 @@
 ``python -m bench.operators``. Times are of the processor, so that a busy machine does not count.
 """
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 
 from bench.memory import WORKLOAD, deepseek_v3, llama_3_70b, microseconds
@@ -58,22 +61,50 @@ def seconds(profile: Profile, workload: TrainingWorkload, layout: Parallelism) -
     return total + work_of(update, MACHINE).seconds
 
 
-def main() -> None:
-    """Print the three times."""
+class Measured(NamedTuple):
+    """Microseconds of one layout of each model, and of many layouts of the first in one call."""
+
+    llama: float
+    deepseek: float
+    many: float
+
+
+def measured() -> Measured:
+    """Least processor times of several runs."""
     llama, deepseek = llama_3_70b(), deepseek_v3()
     layout = Parallelism(tensor=8, pipeline=4, data=8, sequence_parallel=True)
-    alone = microseconds(lambda: seconds(llama, WORKLOAD, layout), number=300)
-    wide = microseconds(lambda: seconds(deepseek, WORKLOAD, layout._replace(expert=8)), number=150)
     random = np.random.default_rng(1)
     tensor, context, data, batch = (
         random.choice(degrees, LAYOUTS) for degrees in ([1, 2, 4, 8], [1, 2, 4], [1, 8, 64], [1, 2, 4])
     )
     many = layout._replace(tensor=tensor, context=context, data=data)
     workload = WORKLOAD._replace(micro_batch_size=batch)
-    at_once = microseconds(lambda: seconds(llama, workload, many), number=1)
-    print(f"Llama-3-70B, operators of one layout: {alone:.0f} microseconds")
-    print(f"DeepSeek-V3, operators of one layout: {wide:.0f} microseconds")
-    print(f"Llama-3-70B, {LAYOUTS} layouts in one call: {at_once / 1e6:.2f} seconds")
+    return Measured(
+        microseconds(lambda: seconds(llama, WORKLOAD, layout), number=300),
+        microseconds(lambda: seconds(deepseek, WORKLOAD, layout._replace(expert=8)), number=150),
+        microseconds(lambda: seconds(llama, workload, many), number=1),
+    )
+
+
+def report() -> Iterator[str]:
+    """The section of the page, line by line."""
+    of = measured()
+    yield "## Operators of a layout\n"
+    yield (
+        "Processor time in one process of all operators of a training step on one device (`python -m\n"
+        "bench.operators`): forward, backward, recomputation, loss and update; one layout, and\n"
+        f"{LAYOUTS:,} of Llama-3-70B in one call by the same functions.\n"
+    )
+    yield "| | target | measured | of its target |\n|---|---:|---:|---:|"
+    yield f"| Llama-3-70B, one layout | 300 us | {of.llama:.0f} us | {of.llama / 300.0:.2f} |"
+    yield f"| DeepSeek-V3, one layout | | {of.deepseek:.0f} us | |"
+    yield f"| {LAYOUTS:,} layouts at once | 0.5 s | {of.many / 1e6:.2f} s | {of.many / 5e5:.2f} |"
+    yield f"| a layout alone over one of many | | {of.llama / (of.many / LAYOUTS):.0f} | |"
+
+
+def main() -> None:
+    """Print the section."""
+    print("\n".join(report()))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import httpx
 from pydantic_core import to_json
 
+from bench import operators
 from bench.questions import COUNT, catalog_questions, parameter_count_questions
 from service.estimates.service import ESTIMATES
 from service.snapshot.service import Snapshot, shipped_snapshot
@@ -249,7 +250,8 @@ def measure() -> Iterator[str]:
     yield f"| first start, empty data directory: command to ready | | {first_start:.2f} s |"
     yield f"| start to ready, median of 5 | 2 s | {again:.2f} s |"
     yield f"| resident memory after start | 200 MB | {resting / 1e6:.0f} MB |"
-    yield f"| resident memory after all of the load above | 200 MB | {busy / 1e6:.0f} MB |"
+    yield f"| resident memory after all of the load above | 200 MB | {busy / 1e6:.0f} MB |\n"
+    yield from operators.report()
 
 
 def _report(

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,8 @@ import typer
 from service.evidence.folds import committed_split
 
 if TYPE_CHECKING:
+    from service.evidence.hardware import HardwareFile
+    from service.evidence.links import LinkProbe
     from service.evidence.report import Provenance, Table
     from service.evidence.rows import RowsFile
     from service.snapshot.service import Snapshot
@@ -28,6 +31,14 @@ WITHOUT_ROWS = """No rows are given. Most measured rows may not ship, so none ar
   JSON=path                               writes the scores of every row as well"""
 
 Files = Annotated[list[Path] | None, typer.Argument(help="CSV files of measured rows.")]
+
+
+def _parted(files: list[Path] | None) -> tuple[list[Path], list[Path] | None]:
+    """Files of rates of devices and links, and files of runs."""
+    from service.evidence.hardware import is_hardware  # noqa: PLC0415
+
+    hardware = [path for path in files or [] if is_hardware(path)]
+    return hardware, [path for path in files if path not in hardware] if files else files
 
 
 def _read(files: list[Path] | None) -> "list[RowsFile]":
@@ -63,7 +74,9 @@ def _catalogs_by_fold(catalog: "Snapshot") -> "list[Snapshot]":
 def _estimators() -> Any:  # noqa: ANN401
     from service.estimates.service import ESTIMATES  # noqa: PLC0415  # needs the extra `server`
 
-    return {name: estimate.estimator for name, estimate in ESTIMATES.items()}
+    known = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
+    # Rows are compared with figures: advice, each an estimate of its own, is left out.
+    return known | {"throughput": partial(known["throughput"], explains=False)}
 
 
 def _provenance(read: "list[RowsFile]", *, held_out: bool) -> "Provenance":
@@ -106,6 +119,9 @@ def accuracy(
     from service.evidence import report  # noqa: PLC0415
     from service.evidence.scoring import score, score_held_out  # noqa: PLC0415
 
+    files = _score_hardware(files)
+    if files == []:
+        return
     read = _read(files)
     for warning in (warning for one in read for warning in one.warnings):
         typer.echo(f"ironlaw: {warning}", err=True)
@@ -152,6 +168,12 @@ def fit(
     from service.evidence.scoring import ask, is_targeted  # noqa: PLC0415
     from service.evidence.service import shipped_document  # noqa: PLC0415
 
+    hardware, files = _parted(files)
+    if hardware:
+        devices(hardware, out=out)
+        links(hardware, out=out)
+        if not files:
+            return
     read = _read(files)
     catalog = _catalog()
     rows = [row for one in read for row in one.rows if is_targeted(row)]
@@ -206,3 +228,64 @@ def devices(
     if out:
         document["calibration"]["operators"] = fitted.document
         out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@app.command()
+def links(
+    files: Annotated[list[Path], typer.Argument(help="CSV files of measured rates of links.")],
+    *,
+    out: Annotated[Path | None, typer.Option(help="Where the reference set is written.")] = None,
+) -> None:
+    """Fit the constants of links to measured collectives, and say how far off each group is held out."""
+    from service.evidence.links import fit_all_links, link_lines  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    read = _read_hardware(files)
+    found, document = _link_probes(read), shipped_document()
+    fitted = fit_all_links(document["links"], found)
+    for line in link_lines(fitted.tried):
+        typer.echo(line.text())
+    if out:
+        names = " ".join(one.path.name for one in read)
+        provenance = {
+            "command": f"ironlaw evidence links {names}",
+            "rows_sha256": {one.path.name: one.sha256 for one in read},
+            "rows": len(found),
+        }
+        document["links"] = {**fitted.document, "fitted": provenance}
+        out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _read_hardware(files: list[Path]) -> "list[HardwareFile]":
+    from service.evidence.hardware import read_hardware  # noqa: PLC0415
+    from service.evidence.rows import RowsError  # noqa: PLC0415
+
+    try:
+        return [read_hardware(path) for path in files]
+    except RowsError as error:
+        typer.echo(f"ironlaw: {error}", err=True)
+        raise typer.Exit(UNREADABLE) from None
+
+
+def _link_probes(read: "list[HardwareFile]") -> "list[LinkProbe]":
+    from service.evidence.links import link_probes  # noqa: PLC0415
+    from service.questions.hardware import catalog_cluster, host_link  # noqa: PLC0415
+
+    catalog = _catalog()
+    return link_probes(
+        (row for one in read for row in one.rows),
+        lambda name, count, per_node: catalog_cluster(catalog, name, count, per_node),
+        lambda name: host_link(catalog, name),
+    )
+
+
+def _score_hardware(files: list[Path] | None) -> list[Path] | None:
+    """Rates of links under the shipped constants; gives the files that hold none."""
+    from service.evidence.links import link_lines, score_links  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    hardware, others = _parted(files)
+    found = _link_probes(_read_hardware(hardware)) if hardware else []
+    for line in link_lines(score_links(shipped_document()["links"], found)) if found else ():
+        typer.echo(line.text())
+    return others

@@ -14,7 +14,7 @@ from service.catalog.shipped import shipped_documents
 from service.planning.architecture import Architecture, Block, Embeddings, Input
 from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs, charge
-from service.planning.layers import Attention, Convolution, FeedForward, Linear
+from service.planning.layers import Attention, Convolution, FeedForward, Linear, Normalization
 from service.planning.memory.activations import activation_bytes_per_token
 from service.planning.memory.serving import key_value_bytes
 from service.planning.memory.states import state_bytes_per_parameter
@@ -39,12 +39,14 @@ from service.planning.precision import (
     TrainingPrecision,
 )
 from service.planning.profile import ActivationTerms, activation_terms, profile_of, profile_of_count
+from service.planning.profile.saved import sampled_terms
 from service.planning.storage import PLAIN_FORMATS
 from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_seconds, utilization_of
 from service.planning.units import GIBIBYTE_BYTES
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
+from tests import worked_communication, worked_runs  # noqa: F401
 from tests.shapes import catalog_architecture
-from tests.worked_runs import COMPUTED, example
+from tests.worked import COMPUTED, example
 
 HERE = Path(__file__).parent
 EXAMPLES = {
@@ -74,6 +76,73 @@ def resnet50(i):
 @example("dlrm-range")
 def dlrm(i):
     return {"lo_gb": i["lo"] * FP32_ADAM.weights / 1e9, "hi_tb": i["hi"] * FP32_ADAM.weights / 1e12}
+
+
+def first_convolution(**changes):
+    """The first convolution of ResNet-50 (He et al. 2015)."""
+    shape = {"input_channels": 3, "output_channels": 64, "kernel_height": 7, "kernel_width": 7, "stride": 2}
+    return Convolution(**{**shape, **changes})
+
+
+def picture(*layers):
+    return Architecture(
+        inputs=(Input(name="image", kind="image", height=224),), layers=(Block(layers=layers),)
+    )
+
+
+@example("resnet-conv1")
+def first_feature_map(i):
+    """What the norm behind the convolution keeps is what the convolution gave."""
+    norm = Normalization(size=i["c"], norm="batch")
+    places = block_positions(picture(first_convolution(), norm), Sample())[0].layers
+    assert places[0].leaving == i["h"] * i["w"]
+    size = sampled_terms(norm, places[1]).whole_elements * i["bytes"] / 1e6
+    batch = size * i["batch"]
+    return {"first_conv_mb": size, "batch_mb": batch, "first_conv_mb_batch32": batch}
+
+
+@example("bwd-dims")
+def backward_tensors(i):
+    """The input that the convolution keeps, and a gradient as large as what it gives, of 64 images."""
+    del i
+    convolution = first_convolution()
+    places = block_positions(picture(convolution), Sample())[0].layers[0]
+    kernel = next(iter(convolution.tensors()))
+    return {
+        "input_mb": 64 * sampled_terms(convolution, places).whole_elements * 4 / 1e6,
+        "grad_mb": 64 * places.leaving * convolution.output_channels * 4 / 1e6,
+        "kernel_params": kernel.size,
+    }
+
+
+@example("conv-ops")
+def convolution_work(i):
+    """Without padding and in steps of one, as the example counts."""
+    layer = first_convolution(stride=1, padded=False, output_channels=i["filters"], kernel_height=i["k"])
+    architecture = picture(layer)
+    (positions,) = block_positions(architecture, Sample(height=i["hw"]))
+    return {
+        "ops_per_pos": next(iter(layer.tensors())).size / i["filters"],
+        "spatial": math.isqrt(positions.leaving),
+        "total_macs": i["batch"] * forward_flops_of_sample(architecture, Sample(height=i["hw"])) / 2,
+    }
+
+
+@example("conv-footnote")
+def separable(i):
+    """One convolution over all channels, against one in each channel and a matrix across them."""
+
+    def ratio(channels):
+        shape = {"input_channels": channels, "output_channels": channels}
+        whole, each, across = (
+            next(
+                iter(Convolution(**shape, kernel_height=side, kernel_width=side, groups=groups).tensors())
+            ).size
+            for side, groups in ((3, 1), (3, channels), (1, 1))
+        )
+        return whole / (each + across)
+
+    return {"r1": ratio(i["K1"]), "r2": ratio(i["K2"])}
 
 
 @example("model-gpt2-param-count-check")
@@ -533,45 +602,6 @@ def linear_flops(i):
     )
     flops = profile.matmul_flops_per_token * i["batch"]
     return {"macs": flops / 2, "flops": flops}
-
-
-@example("conv-ops")
-def convolution_flops(i):
-    layer = Convolution(
-        input_channels=i["c"],
-        output_channels=i["filters"],
-        kernel_height=i["k"],
-        kernel_width=i["k"],
-        padded=False,
-    )
-    image = Input(name="image", kind="image", channels=i["c"], height=i["hw"], width=i["hw"])
-    architecture = Architecture(inputs=(image,), layers=(Block(layers=(layer,)),))
-    ((places,),) = [found.layers for found in block_positions(architecture, Sample())]
-    macs = forward_flops_of_sample(architecture, Sample()) / 2
-    return {
-        "ops_per_pos": macs / places.leaving / i["filters"],
-        "spatial": math.isqrt(places.leaving),
-        "total_macs": macs * i["batch"],
-    }
-
-
-@example("resnet-conv1", "bwd-dims")
-def first_convolution(i):
-    architecture = catalog_architecture("resnet-50")
-    layer = next(layer for block in architecture.blocks() for layer in block.layers)
-    places = block_positions(architecture, Sample(height=224))[0].layers[0]
-    width = ELEMENT_BYTES[NumberFormat.FP32]
-    (weight,) = layer.tensors()
-    batch = i.get("batch", 64)
-    first = places.leaving * layer.output_channels * width
-    return {
-        "first_conv_mb": first / 1e6,
-        "batch_mb": first * 32 / 1e6,
-        "first_conv_mb_batch32": first * 32 / 1e6,
-        "input_mb": batch * places.entering * layer.input_channels * width / 1e6,
-        "grad_mb": batch * first / 1e6,
-        "kernel_params": weight.size,
-    }
 
 
 @example("gpt2-training-flops-6nd")

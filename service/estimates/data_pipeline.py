@@ -94,14 +94,18 @@ def data_answer(time: DataTime, total_samples: float | None) -> DataPipelineAnsw
 
 def _add_dataset(answer: DataPipelineAnswer, time: DataTime, total_samples: float | None) -> None:
     pipeline = time.pipeline
-    size, rate = pipeline.dataset_bytes, pipeline.read_rate(time.nodes)
+    size, rate, read = pipeline.dataset_bytes, pipeline.read_rate(time.nodes), None
+    if pipeline.stored_bytes is not None and total_samples is not None:
+        read = total_samples * pipeline.stored_bytes
+    if size is not None and read is not None:
+        answer["epochs"] = read / size
+    # A run whose dataset is not given reads it once.
+    size = read if size is None else size
     if size is None:
         return
     answer["dataset_bytes"] = whole(size)
     if rate is not None:
         answer["stream_seconds"] = quantity(assumed(read_seconds(size, rate)))
-    if pipeline.stored_bytes is not None and total_samples is not None:
-        answer["epochs"] = total_samples * pipeline.stored_bytes / size
 
 
 def data_advice(time: DataTime) -> list[Advice]:

@@ -40,7 +40,7 @@ def hints(
         detail = "models below 100 million parameters scale poorly: their steps are short"
         found.append({"code": "SMALL_MODEL", "detail": detail})
     if devices > 1 and batch / devices < SMALL_DEVICE_BATCH:
-        detail = f"{batch / devices:.3g} sequences of a step on a device: more devices speed it up little"
+        detail = f"{batch / devices:.3g} sequences of a step on a device; strong scaling ends at 1 to 8"
         found.append({"code": "SMALL_DEVICE_BATCH", "detail": detail})
     return found
 

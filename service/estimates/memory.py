@@ -11,16 +11,21 @@ from service.planning.advice import Step, cheapest_techniques
 from service.planning.cluster import Cluster
 from service.planning.frameworks import Framework
 from service.planning.memory.adaptation import trained_parameters
+from service.planning.memory.sampled import longest_sampled_sequence, takes_any_length
 from service.planning.memory.serving import (
     ServingMemory,
+    ServingRange,
     cache_tokens,
     cache_waste,
     inference_memory,
-    inference_memory_ends,
+    inference_memory_range,
+    key_value_bytes,
     largest_concurrency,
     longest_context,
+    pass_bytes,
     usable_bytes_of,
 )
+from service.planning.memory.stages import stage_share, whole_units
 from service.planning.memory.training import (
     StageMemory,
     largest_micro_batch,
@@ -34,7 +39,7 @@ from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, combine, probability_at_most, scaled
 from service.planning.storage import CACHE_FORMATS, NAMED_FORMATS, PLAIN_FORMATS
 from service.planning.units import GIGABYTE_BYTES
-from service.planning.workload import InferenceWorkload, Offload, Place, TrainingWorkload
+from service.planning.workload import InferenceWorkload, Objective, Offload, Place, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity, whole
 from service.questions.answers import CacheAnswer, DeviceMemory, MemoryAnswer, MemoryComponent, MemoryLimits
 from service.questions.base import Advice
@@ -54,29 +59,30 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     cluster = None
     if question.cluster is not MISSING:
         cluster = resolve_cluster(question.cluster, catalog, notes)
-    resolved = resolve(question, cluster, catalog, notes)
+    resolved = as_held(resolve(question, cluster, catalog, notes))
     profile, layout, workload = resolved.model.profile, resolved.layout, resolved.workload
-    unknown = _unknown_components(profile, workload, notes)
+    unknown = _unknown_components(resolved, notes)
     curves = catalog.curves.training_memory
     limits: MemoryLimits = {}
     usable = usable_bytes(cluster, workload)
     if isinstance(workload, TrainingWorkload):
         stages = training_memory(profile, workload, layout, curves.overhead)
         if usable is not None and not unknown:
-            limits = _training_limits(stages, usable, workload, layout)
+            limits = _training_limits(resolved, stages, usable, curves.overhead, notes)
         per_device = _training_device(
             stages[0], unknown, curves.total, _wide_gradient_bytes(stages[0], workload)
         )
     else:
-        serving = inference_memory(profile, workload, layout)
+        between = inference_memory_range(profile, workload, layout)
+        serving = between.value
         limit = usable
         if limit is not None:
             usable = usable_bytes_of(serving, workload, limit)
         if usable is not None and limit is not None and not unknown and serving.request_bytes:
             limits = _serving_limits(resolved, serving, (usable, limit), notes)
         elif not unknown and not serving.request_bytes:
-            notes.gap("/limits", "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
-        per_device = _serving_device(serving, resolved, unknown, catalog)
+            limits = _pass_limits(resolved, serving, usable, notes)
+        per_device = _serving_device(between, workload, unknown, catalog)
     answer: MemoryAnswer = {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
@@ -98,26 +104,32 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     return answer
 
 
-def _unknown_components(
-    profile: Profile, workload: TrainingWorkload | InferenceWorkload, notes: Notes
-) -> frozenset[str]:
-    """Components that the model's description does not give."""
-    training = isinstance(workload, TrainingWorkload)
+def as_held(resolved: Resolved) -> Resolved:
+    """The question with model and workload as memory sees them."""
+    model = resolved.model._replace(profile=resolved.held.profile)
+    return resolved._replace(model=model, workload=resolved.held.workload)
+
+
+def _unknown_components(resolved: Resolved, notes: Notes) -> frozenset[str]:
+    """Components that the description of model and sample does not give."""
+    profile, missing = resolved.model.profile, resolved.held.unknown
+    training = isinstance(resolved.workload, TrainingWorkload)
     names = frozenset({"activations", "logits"} if training else {"kv_cache", "state", "workspace"})
-    unmodelled = profile.unmodelled_kinds | profile.unsaved_kinds if training else profile.unserved_kinds
     if not profile.shapes_known:
         code, detail = "ARCHITECTURE_REQUIRED", "a parameter count says nothing of shapes"
-    elif unmodelled:
-        kinds = ", ".join(sorted(unmodelled))
-        code, detail = "LAYER_KIND_NOT_MODELLED", f"not modelled for layers of kind {kinds}"
+    elif missing is not None and not training and not profile.unserved_kinds:
+        detail = (
+            "input_tokens are all that the decoder reads, those of images and the like with them; what a "
+            f"tower takes while it runs is not counted: {missing.detail}"
+        )
+        notes.warn("TOKENS_ALONE_COUNTED", missing.pointer, detail)
+        return frozenset()
+    elif missing is not None:
+        code, detail = "SAMPLE_REQUIRED", f"{missing.detail}: give {missing.pointer}"
     else:
-        beside = sorted(profile.unmodelled_kinds - {"source_tokens"})
-        if beside:
-            detail = (
-                "input_tokens are all that the decoder reads, those of images and the like with them; what a "
-                f"tower of {', '.join(beside)} takes while it runs is not counted"
-            )
-            notes.warn("TOKENS_ALONE_COUNTED", "/workload/input_tokens", detail)
+        if resolved.held.sample is not None and training:
+            detail = "no measured row is of a model like this: the interval is that of decoders"
+            notes.warn("INTERVAL_OF_DECODERS", "/per_device/total_bytes", detail)
         return frozenset()
     named = sorted(names - {"state"})
     notes.gap("/per_device/total_bytes", code, f"{' and '.join(named)}: {detail}")
@@ -148,6 +160,8 @@ def _add_training(
     assert isinstance(workload, TrainingWorkload)  # noqa: S101
     if answer.get("fits"):
         _warn_of_wide_gradients(answer["headroom_bytes"], stage, workload, notes)
+    if workload.objective in (Objective.PPO, Objective.GRPO) and not unknown:
+        _warn_of_generation(resolved.model.profile, workload, resolved.layout, notes)
     answer["trained_parameter_count"] = trained_parameters(resolved.model.profile, workload.adaptation)
     moved = workload.offload != Offload() or workload.optimizer in PAGED
     if moved and not (unknown and workload.offload.activations is not Place.NONE):
@@ -218,17 +232,15 @@ def _training_device(
 
 
 def _serving_device(
-    memory: ServingMemory, resolved: Resolved, unknown: frozenset[str], catalog: Catalog
+    between: ServingRange, workload: InferenceWorkload, unknown: frozenset[str], catalog: Catalog
 ) -> DeviceMemory:
-    parts = _parts(_serving_components(memory), unknown)
+    parts = _parts(_serving_components(between.value), unknown)
     known = sum(part["bytes"] for part in parts)
     if unknown:
         return {"known_bytes": known, "components": parts}
-    workload = resolved.workload
-    assert isinstance(workload, InferenceWorkload)  # noqa: S101
     if workload.rules.name is not None:
-        least, most = inference_memory_ends(resolved.model.profile, workload, resolved.layout)
-        low, high = min(least.total_bytes, known), max(most.total_bytes, known)
+        low = min(between.least.total_bytes, known)
+        high = max(between.most.total_bytes, known)
         total = Quantity(float(known), low, high, Basis.REFERENCE)
     else:
         # Engines take the cache in blocks of exact size; what they take beside it is what is unsure.
@@ -239,20 +251,43 @@ def _serving_device(
 
 
 def _training_limits(
+    resolved: Resolved,
     stages: tuple[StageMemory, ...],
     usable: float,
-    workload: TrainingWorkload,
-    layout: Parallelism,
+    overhead: DeviceOverhead,
+    notes: Notes,
 ) -> MemoryLimits:
-    return {
-        "max_micro_batch_size": largest_micro_batch(stages, usable, context=layout.context),
-        "max_sequence_length": longest_sequence(
-            stages,
-            usable,
-            context=layout.context,
-            micro_batch_size=workload.micro_batch_size,
-        ),
+    workload, layout, sample = resolved.workload, resolved.layout, resolved.held.sample
+    assert isinstance(workload, TrainingWorkload)  # noqa: S101
+    limits: MemoryLimits = {
+        "max_micro_batch_size": largest_micro_batch(stages, usable, context=layout.context)
     }
+    if sample is None:
+        limits["max_sequence_length"] = longest_sequence(
+            stages, usable, context=layout.context, micro_batch_size=workload.micro_batch_size
+        )
+    elif takes_any_length(resolved.model.profile):
+        limits["max_sequence_length"] = longest_sampled_sequence(
+            resolved.model.profile, sample, workload, layout, usable_bytes=usable, overhead=overhead
+        )
+    else:
+        detail = "the model takes no sequence whose length is open"
+        notes.gap("/limits/max_sequence_length", "NOT_APPLICABLE", detail)
+    return limits
+
+
+def _pass_limits(
+    resolved: Resolved, memory: ServingMemory, usable: float | None, notes: Notes
+) -> MemoryLimits:
+    """Of a model that keeps nothing of a request that has ended: the requests of one forward pass."""
+    workload, layout = resolved.workload, resolved.layout
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    pointer = "/limits/kv_cache_tokens" if workload.pass_elements else "/limits"
+    notes.gap(pointer, "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
+    if usable is None or not workload.pass_elements:
+        return {}
+    most = whole_units((usable - memory.beside_bytes) / pass_bytes(workload))
+    return {"max_concurrency": most * layout.data}
 
 
 def _serving_limits(
@@ -323,6 +358,22 @@ def _wide_gradient_bytes(stage: StageMemory, workload: TrainingWorkload) -> floa
     return stage.state.gradients * ELEMENT_BYTES[NumberFormat.FP32] / ELEMENT_BYTES[recipe.gradients]
 
 
+def _warn_of_generation(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, notes: Notes
+) -> None:
+    """Sequences are generated between steps: their cache is held then, in place of activations."""
+    token = key_value_bytes(profile, 1.0, NumberFormat.BF16, tensor=layout.tensor)
+    batch = workload.micro_batch_size * workload.sequence_length
+    cache = stage_share(profile, layout) * token * batch
+    notes.warn(
+        "GENERATION_NOT_COUNTED",
+        "/workload/objective",
+        f"generating the sequences of a micro-batch holds {cache / GIGABYTE_BYTES:.1f} GB of KV cache "
+        "instead of activations; an engine that generates beside the step takes its own share of the "
+        "device: ask for it as inference",
+    )
+
+
 def _warn_of_wide_gradients(
     headroom: float, stage: StageMemory, workload: TrainingWorkload, notes: Notes
 ) -> None:
@@ -356,8 +407,7 @@ def _advice(
         for technique in advised:
             yield _advised(technique.code, technique.detail, technique.total_bytes, usable)
         return
-    if not profile.unserved_kinds:
-        yield from _serving_advice(resolved, cluster, given, usable / workload.memory_fraction)
+    yield from _serving_advice(resolved, cluster, given, usable / workload.memory_fraction)
 
 
 def _advised(code: str, change: str, total: float, usable: float) -> Advice:
@@ -437,7 +487,7 @@ def _serving_changes(
     if workload.rules.name is not None and workload.batched_tokens > _SMALL_BATCH:
         text = f"at most {_SMALL_BATCH} tokens in an iteration (max_batched_tokens)"
         yield to("SMALLER_BATCHES", text, batched_tokens=_SMALL_BATCH)
-    if CACHE_FORMATS[workload.cache_format].element_bytes > 1.0:
+    if model.profile.generates and CACHE_FORMATS[workload.cache_format].element_bytes > 1.0:
         yield to("FP8_KV_CACHE", "storing the KV cache in FP8", cache_format=NumberFormat.FP8)
     bits = workload.storage.mean_bits
     for code, text, packed, width in (

@@ -1,7 +1,11 @@
 """Intervals of whole answers, from what rows outside of their fit were off by."""
 
+from service.planning.calibration import OperatorQuantity
+from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
-from service.planning.quantity import Quantity, Spread
+from service.planning.frameworks import Framework
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis, Quantity, Spread
 from service.questions.answer import quantity
 from service.questions.answers import DeviceMemory
 from service.questions.software import software_of
@@ -28,3 +32,27 @@ def as_measured(device: DeviceMemory, workload: WorkloadInput, curves: Reference
     around = Spread(min(spread.low, 1.0), max(spread.high, 1.0), spread.source)
     figure: Quantity = around.around(total["value"], total["basis"])
     return {**device, "total_bytes": quantity(figure)}
+
+
+def step_spread(
+    curves: ReferenceCurves, framework: Framework, cluster: Cluster, compute_format: NumberFormat
+) -> Spread:
+    """Measured over modelled seconds of a step under this software, else under any, else as it ships.
+
+    On a generation without measured kernels it is wider by the range of what kernels reach of any device.
+    """
+    generation, spread = cluster.accelerator.generation, curves.training_step
+    for family in (f"training_step/{framework.value}", "training_step"):
+        known = curves.residuals.get((family, Basis.REFERENCE))
+        if known is not None:
+            spread = Spread(min(known.low, 1.0), max(known.high, 1.0), known.source)
+            break
+    operators = curves.calibration.operators
+    if operators.rates(generation).basis is Basis.REFERENCE:
+        return spread
+    share = operators.find(OperatorQuantity.MATRIX_PEAK, generation, compute_format)
+    return Spread(
+        spread.low * share.value / share.high,
+        spread.high * share.value / share.low,
+        f"{spread.source}; kernels of this generation are not measured",
+    )

@@ -4,16 +4,21 @@ from typing import NamedTuple
 
 from service.estimates.data_pipeline import DataTime, data_time
 from service.estimates.reliability import Interruptions, interruptions
+from service.estimates.residuals import step_spread
 from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
 from service.planning.errors import PlanningError
 from service.planning.inference import ServingTime, serving_time
 from service.planning.memory.serving import inference_memory, requests_that_fit, usable_bytes_of
-from service.planning.memory.training import training_memory, unsharded_state
+from service.planning.memory.training import StageMemory, training_memory, unsharded_state
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.training import (
+    ModelledTime,
     TrainingTime,
     flops_per_token,
+    machine_under,
+    modelled_step,
+    modelled_time,
     training_time,
     weight_traffic_bytes,
 )
@@ -43,13 +48,13 @@ class Run(NamedTuple):
     cluster: Cluster
     notes: Notes
     peak_flops_per_second: float
-    training: TrainingTime | None = None
+    training: TrainingTime | ModelledTime | None = None
     serving: ServingTime | None = None
     duration_seconds: Quantity | None = None
     tokens: Quantity | None = None
     """Tokens trained on, or generated, over the whole run."""
     total_flops: float | None = None
-    working: TrainingTime | None = None
+    working: TrainingTime | ModelledTime | None = None
     """``training`` without waiting for data."""
     data: DataTime | None = None
     """What the devices wait for data; ``training`` counts it."""
@@ -60,38 +65,90 @@ class Run(NamedTuple):
 def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
     """Resolve a question and compute its rates."""
     notes = Notes()
-    cluster = resolve_cluster(question.cluster, catalog, notes)
+    is_assumed = isinstance(question.efficiency, AssumedEfficiency)
+    is_training = isinstance(question.workload, TrainingWorkloadInput)
+    cluster = resolve_cluster(question.cluster, catalog, notes, communicates=is_training and not is_assumed)
     resolved = resolve(question, cluster, catalog, notes)
     peak = compute_peak(cluster, resolved.workload)[1]
-    efficiency = resolve_efficiency(question.efficiency, catalog, cluster, resolved.workload, notes)
     run = Run(resolved, cluster, notes, peak)
     if isinstance(resolved.workload, TrainingWorkload):
-        is_assumed = isinstance(question.efficiency, AssumedEfficiency)
-        trained = _trained(run, resolved.workload, efficiency, catalog, is_assumed=is_assumed)
+        if is_assumed or not _is_modelled(run):
+            efficiency = resolve_efficiency(question.efficiency, catalog, cluster, resolved.workload, notes)
+            trained = _trained(run, resolved.workload, efficiency, catalog, is_assumed=is_assumed)
+        else:
+            trained = _modelled(run, resolved.workload, catalog)
         assert isinstance(question.workload, TrainingWorkloadInput)  # noqa: S101
         return _operated(trained, question.workload, resolved.workload, catalog)
+    efficiency = resolve_efficiency(question.efficiency, catalog, cluster, resolved.workload, notes)
     if resolved.workload.draft is not None:
         detail = "the draft model takes memory here; what it saves or costs in time is not modelled"
         notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
     return _served(run, resolved.workload, efficiency, catalog)
 
 
+def _is_modelled(run: Run) -> bool:
+    """Whether shapes and device say enough for the time of operators."""
+    profile, accelerator = run.resolved.model.profile, run.cluster.accelerator
+    if not profile.shapes_known:
+        return False
+    if accelerator.bandwidth_bytes_per_second is None:
+        run.notes.warn(
+            "BANDWIDTH_UNKNOWN",
+            "/cluster/accelerator",
+            "the time is that of a measured share of the peak rate: that of operators needs the bandwidth",
+        )
+        return False
+    return True
+
+
+def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
+    """The run in the time of its operators and collectives."""
+    resolved, cluster, curves = run.resolved, run.cluster, catalog.curves
+    profile, layout = resolved.model.profile, resolved.layout
+    if not _is_answered(run, workload):
+        return run
+    _warn_unless_it_fits(run, workload, catalog)
+    calibration = curves.calibration
+    compute_format = compute_peak(cluster, workload)[0]
+    machine = machine_under(cluster.accelerator, workload, calibration)
+    step = modelled_step(
+        profile,
+        workload,
+        layout,
+        cluster=cluster,
+        calibration=calibration,
+        compute_format=compute_format,
+    )
+    assert machine is not None  # noqa: S101
+    assert step is not None  # noqa: S101
+    basis = machine.rates.basis
+    spread = step_spread(curves, workload.framework, cluster, compute_format)
+    time = modelled_time(
+        flops_per_token(profile, workload),
+        step,
+        tokens=step_tokens(resolved, workload),
+        peak_flops_per_second=run.peak_flops_per_second * cluster.accelerator_count,
+        spread=spread,
+        basis=basis,
+    )
+    run.notes.sources.append(
+        {
+            "pointer": "/efficiency",
+            "kind": "reference_curve",
+            "id": "reference",
+            "version": 1,
+            "origin": "shipped",
+            "citation": f"operators, collectives and schedule of the layout; {spread.source}",
+        }
+    )
+    return _lasting(run, time)
+
+
 def _trained(
     run: Run, workload: TrainingWorkload, efficiency: Efficiency, catalog: Catalog, *, is_assumed: bool
 ) -> Run:
     profile = run.resolved.model.profile
-    if profile.unmodelled_kinds:
-        run.notes.gap("/tokens_per_second", *_unmodelled(profile.unmodelled_kinds))
-        return run
-    if not profile.shapes_known:
-        run.notes.warn(
-            "ATTENTION_NOT_COUNTED",
-            "/model",
-            "6 N D without attention scores: a parameter count says nothing of shapes",
-        )
-    if not _is_timed(workload):
-        detail = "the time of further models, of generation or of transfers to the host is not modelled"
-        run.notes.gap("/tokens_per_second", "NOT_MODELLED", detail)
+    if not _is_answered(run, workload):
         return run
     flops = flops_per_token(profile, workload)
     moving = _moving_seconds_per_token(run, workload, catalog)
@@ -117,13 +174,37 @@ def _trained(
             "at this batch size moving weights, gradients and optimizer states alone takes longer "
             "than the assumed utilization leaves",
         )
+    return _lasting(run, time)
+
+
+def _is_answered(run: Run, workload: TrainingWorkload) -> bool:
+    """Whether the work of the workload is known; what is not is a gap."""
+    profile = run.resolved.model.profile
+    if profile.unmodelled_kinds:
+        run.notes.gap("/tokens_per_second", *_unmodelled(profile.unmodelled_kinds))
+        return False
+    if not profile.shapes_known:
+        run.notes.warn(
+            "ATTENTION_NOT_COUNTED",
+            "/model",
+            "6 N D without attention scores: a parameter count says nothing of shapes",
+        )
+    if not _is_timed(workload):
+        detail = "the time of further models, of generation or of transfers to the host is not modelled"
+        run.notes.gap("/tokens_per_second", "NOT_MODELLED", detail)
+        return False
+    return True
+
+
+def _lasting(run: Run, time: TrainingTime | ModelledTime) -> Run:
+    """The run at these rates, until its total is trained on."""
     total = run.resolved.total_tokens
     tokens = None if total is None else exact(total)
     return run._replace(
         training=time,
         tokens=tokens,
         duration_seconds=tokens and scaled(time.seconds_per_token, tokens.value),
-        total_flops=tokens and tokens.value * flops.hardware,
+        total_flops=tokens and tokens.value * time.flops.hardware,
     )
 
 
@@ -189,16 +270,22 @@ def _moving_seconds_per_token(run: Run, workload: TrainingWorkload, catalog: Cat
     if not resolved.model.profile.shapes_known:
         return 0.0
     profile, layout = resolved.model.profile, resolved.layout
-    stage = training_memory(profile, workload, layout, catalog.curves.training_memory.overhead)[0]
-    usable = usable_bytes(run.cluster, workload)
-    needed = stage.total_bytes
-    if usable is not None and needed > usable:
-        _warn_too_large(run.notes, needed, usable)
+    stage = _warn_unless_it_fits(run, workload, catalog)
     if not accelerator.bandwidth_bytes_per_second:
         return 0.0
     unsharded = unsharded_state(profile, workload, layout, stage.stage)
     moved = weight_traffic_bytes(stage.state, unsharded, workload.micro_batches)
     return moved / accelerator.bandwidth_bytes_per_second / step_tokens(resolved, workload)
+
+
+def _warn_unless_it_fits(run: Run, workload: TrainingWorkload, catalog: Catalog) -> StageMemory:
+    """The fullest stage; the answer warns where it does not fit."""
+    overhead = catalog.curves.training_memory.overhead
+    stage = training_memory(run.resolved.model.profile, workload, run.resolved.layout, overhead)[0]
+    usable, needed = usable_bytes(run.cluster, workload), stage.total_bytes
+    if usable is not None and needed > usable:
+        _warn_too_large(run.notes, needed, usable)
+    return stage
 
 
 def _warn_too_large(notes: Notes, total: float, usable: float) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import dropwhile
 from typing import NamedTuple
 
 from pydantic import MISSING
@@ -41,7 +42,7 @@ from service.questions.run_answers import (
 )
 from service.questions.workloads import TrainingWorkloadInput
 
-MOST_POINTS = 16
+MOST_POINTS = 8
 """Of a curve that the question leaves open."""
 
 BEYOND = 4
@@ -128,10 +129,8 @@ class _Asked(NamedTuple):
 
 
 def _given(layout: Parallelism) -> ParallelismInput:
-    degrees = layout._asdict()
-    if layout.sharding_group_size is None:
-        del degrees["sharding_group_size"]
-    return ParallelismInput(**degrees)
+    known = {name: value for name, value in layout._asdict().items() if value is not None}
+    return ParallelismInput(**{name: known[name] for name in ParallelismInput.model_fields if name in known})
 
 
 def _counts(asked: ScalingInput, layout: Parallelism) -> Sequence[int]:
@@ -182,12 +181,16 @@ def _points(asked: _Asked, counts: Sequence[int], *, weak: bool) -> Iterator[_Po
 def _curve(
     asked: _Asked, counts: Sequence[int], name: str, law: Callable[[float, float], float]
 ) -> ScalingCurve:
-    weak = name == "weak"
+    scaling, weak = asked.question.scaling, name == "weak"
+    open_counts = scaling is not MISSING and scaling.accelerator_counts is MISSING
     found = list(_points(asked, counts, weak=weak))
     if len(found) < len(counts):
         missing = ", ".join(str(count) for count in counts if count not in {point.devices for point in found})
         detail = f"the step or its layout does not divide among {missing} accelerators"
         asked.run.notes.gap(f"/scaling/{name}/points", "NOT_DIVISIBLE", detail)
+    if open_counts:
+        # A curve begins where the step fits; memory, not speed, decides below.
+        found = list(dropwhile(lambda point: point.fits is False, found)) or found
     points = [point.answer(found[0], weak=weak) for point in found]
     curve: ScalingCurve = {"points": points}
     counted = [point["accelerator_count"] / points[0]["accelerator_count"] for point in points]

@@ -2,13 +2,19 @@
 
 from typing import Literal
 
+from service.estimates.diagnosis import roofline_points, step_advice, technique_terms
 from service.estimates.run import Run, plan_run, step_tokens
 from service.estimates.training_parts import add_data, add_training_parts
 from service.planning.inference import ServingTime
 from service.planning.operators import Bound, Phase
 from service.planning.precision import NumberFormat
 from service.planning.quantity import combine, inverted, scaled
-from service.planning.training import IRON_LAW_TERMS, Technique, TrainingTime
+from service.planning.training import (
+    ModelledTime,
+    Technique,
+    TrainingTime,
+    unmasked_flops_per_token,
+)
 from service.planning.workload import WHOLE_BLOCKS, InferenceWorkload, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity
 from service.questions.answers import Bottleneck, PhaseAnswer, ThroughputAnswer
@@ -17,8 +23,13 @@ from service.questions.catalog import Catalog
 from service.questions.estimates import ThroughputQuestion
 
 
-def estimate_throughput(question: ThroughputQuestion, catalog: Catalog) -> ThroughputAnswer:
-    """Rates of training or of serving, where the time goes and what limits it."""
+def estimate_throughput(
+    question: ThroughputQuestion, catalog: Catalog, *, explains: bool = True
+) -> ThroughputAnswer:
+    """Rates of training or of serving, where the time goes and what limits it.
+
+    Without ``explains`` there is no advice and no roofline: each advice is an estimate of its own.
+    """
     run = plan_run(question, catalog)
     answer: ThroughputAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,
@@ -33,7 +44,7 @@ def estimate_throughput(question: ThroughputQuestion, catalog: Catalog) -> Throu
     add_training_parts(answer, question, run, catalog)
     workload = run.resolved.workload
     if run.training and isinstance(workload, TrainingWorkload):
-        _add_training(answer, run, run.training, workload)
+        _add_training(answer, run, run.training, workload, catalog, explains=explains)
     elif run.serving and isinstance(workload, InferenceWorkload):
         _add_serving(answer, run, run.serving, workload)
     if run.duration_seconds:
@@ -43,7 +54,15 @@ def estimate_throughput(question: ThroughputQuestion, catalog: Catalog) -> Throu
     return answer
 
 
-def _add_training(answer: ThroughputAnswer, run: Run, time: TrainingTime, workload: TrainingWorkload) -> None:
+def _add_training(
+    answer: ThroughputAnswer,
+    run: Run,
+    time: TrainingTime | ModelledTime,
+    workload: TrainingWorkload,
+    catalog: Catalog,
+    *,
+    explains: bool,
+) -> None:
     devices = float(run.cluster.accelerator_count)
     rate = combine(lambda s: 1.0 / s, inverted(time.seconds_per_token))
     answer["tokens_per_second"] = quantity(rate)
@@ -51,7 +70,20 @@ def _add_training(answer: ThroughputAnswer, run: Run, time: TrainingTime, worklo
     answer["samples_per_second"] = quantity(scaled(rate, 1.0 / workload.sequence_length))
     answer["model_flops_utilization"] = quantity(time.model_flops_utilization)
     answer["hardware_flops_utilization"] = quantity(time.hardware_flops_utilization)
-    answer["bottleneck"] = _bottleneck(time.bound, _training_advice(time, workload))
+    profile = run.resolved.model.profile
+    for name, flops in (
+        ("hardware_flops_per_second_per_device", time.flops.hardware),
+        ("model_flops_per_second_per_device", time.flops.model),
+        ("unmasked_flops_per_second_per_device", unmasked_flops_per_token(profile, workload)),
+    ):
+        answer[name] = quantity(scaled(rate, flops / devices))  # type: ignore[literal-required]
+    advice: list[Advice] = []
+    if isinstance(time, TrainingTime):
+        advice = _training_advice(time, workload)
+    elif explains:
+        advice = step_advice(run, time, workload, catalog)
+        answer["operators"] = roofline_points(run, workload, catalog)
+    answer["bottleneck"] = _bottleneck(time.bound, advice)
     if not run.resolved.batch_known:
         run.notes.gap(
             "/step_seconds", "BATCH_REQUIRED", "the sequences of a step do not follow from the question"
@@ -91,6 +123,9 @@ def _phase(phase: Phase) -> PhaseAnswer:
 _AXES: dict[Bound, Literal["algorithm", "machine"]] = {
     Bound.COMPUTE: "algorithm",
     Bound.MEMORY: "machine",
+    Bound.COMMUNICATION: "machine",
+    Bound.WAITING: "algorithm",
+    Bound.HOST: "machine",
 }
 
 
@@ -98,29 +133,24 @@ def _bottleneck(bound: Bound, advice: list[Advice]) -> Bottleneck:
     return {"bound": bound.value, "axis": _AXES[bound], "advice": advice}
 
 
-def _terms(technique: Technique) -> str:
-    terms = (f"{name.replace('_', ' ')} {way}" for name, way in IRON_LAW_TERMS[technique])
-    return f"moves the Iron Law by: {', '.join(terms)}"
-
-
 _LARGE_BUBBLE = 0.1
 
 
 def _training_advice(time: TrainingTime, workload: TrainingWorkload) -> list[Advice]:
-    """Techniques that the workload does not use yet, or uses at a cost."""
+    """Techniques that the workload does not use yet, or uses at a cost; what each gains is not known."""
     advice: list[Advice] = []
     if workload.recipe.compute in (NumberFormat.FP32, NumberFormat.TF32):
-        advice.append({"code": "MIXED_PRECISION", "detail": _terms(Technique.MIXED_PRECISION)})
+        advice.append({"code": "MIXED_PRECISION", "detail": technique_terms(Technique.MIXED_PRECISION)})
     if workload.recomputation in WHOLE_BLOCKS:
-        detail = f"without it: {_terms(Technique.RECOMPUTATION).replace(' up', ' down')}"
+        detail = f"without it: {technique_terms(Technique.RECOMPUTATION).replace(' up', ' down')}"
         advice.append({"code": "LESS_RECOMPUTATION", "detail": detail})
     if workload.kernel.value == "standard":
-        advice.append({"code": "FLASH_ATTENTION", "detail": _terms(Technique.FLASH_ATTENTION)})
+        advice.append({"code": "FLASH_ATTENTION", "detail": technique_terms(Technique.FLASH_ATTENTION)})
     if time.bubble_share > _LARGE_BUBBLE:
         detail = f"pipeline stages wait {time.bubble_share:.0%} of the step; more micro-batches fill it"
         advice.append({"code": "MORE_MICRO_BATCHES", "detail": detail})
     if time.bound is Bound.MEMORY:
-        detail = _terms(Technique.GRADIENT_ACCUMULATION)
+        detail = technique_terms(Technique.GRADIENT_ACCUMULATION)
         advice.append({"code": "GRADIENT_ACCUMULATION", "detail": detail})
     return advice
 

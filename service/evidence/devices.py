@@ -18,6 +18,7 @@ from service.planning.calibration import OperatorCalibration, OperatorQuantity
 from service.planning.cluster import Accelerator
 from service.planning.operators import Machine, Operator, OperatorKind, gemm, machine_of, operator_seconds
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
+from service.planning.profile import FusedAttention
 
 Document = dict[str, Any]
 Group = tuple[str, str]
@@ -85,7 +86,7 @@ def _fused_attention(row: HardwareRow) -> Operator | None:
         columns=size,
         context=context,
         backward=backward,
-        native="3" in row.operation,
+        fused=FusedAttention.NATIVE if "3" in row.operation else FusedAttention.SECOND,
     )
 
 
@@ -157,8 +158,11 @@ _SWEEPS, _POINTS, _PULL = 6, 12, 0.002
 
 
 def fit_operators(document: Document, found: Sequence[Probe]) -> Document:
-    """Constants of operators within their ranges that fit the probes best, one at a time, some times over."""
-    document = copy.deepcopy(document)
+    """Constants of operators within their ranges that fit the probes best, one at a time, some times over.
+
+    The fit starts where the sources put the constants; one that no row moves stays there.
+    """
+    document = _with_priors(document)
     sizes: dict[Group, int] = {}
     for probe in found:
         sizes[probe.row.group] = sizes.get(probe.row.group, 0) + 1
@@ -167,24 +171,60 @@ def fit_operators(document: Document, found: Sequence[Probe]) -> Document:
     for sweep in range(_SWEEPS):
         for place in places:
             entry = document["constants"][place]
-            low, high = entry["range"]
-            width = (high - low) / 2.0 ** (sweep + 1)
-            start = entry["value"]
-            tried = [
-                min(high, max(low, start + width * step / _POINTS)) for step in range(-_POINTS, _POINTS + 1)
-            ]
-            best = math.inf
-            for value in sorted(set(tried), key=lambda value: abs(value - start)):
-                entry["value"] = value
-                # A constant that no row moves stays where its source puts it.
-                loss = _loss(document, found, weights) + _PULL * abs(value - start) / (high - low)
-                if loss < best:
-                    best, kept = loss, value
-            entry["value"] = kept
+            entry["value"] = _best(document, entry, found, weights, sweep)
     for place in places:
         entry = document["constants"][place]
         entry["value"] = rounded(entry["value"])
+    return _pooled(document)
+
+
+def _best(
+    document: Document, entry: Document, found: Sequence[Probe], weights: Sequence[float], sweep: int
+) -> float:
+    """The best value of one constant near where it is, nearer in each sweep."""
+    low, high = entry["range"]
+    width, start = (high - low) / 2.0 ** (sweep + 1), entry["value"]
+    steps = range(-_POINTS, _POINTS + 1)
+    tried = {min(high, max(low, start + width * step / _POINTS)) for step in steps}
+    best, kept = math.inf, start
+    for value in sorted(tried, key=lambda value: (abs(value - start), value)):
+        entry["value"] = value
+        loss = _loss(document, found, weights) + _PULL * abs(value - start) / (high - low)
+        if loss < best:
+            best, kept = loss, value
+    return float(kept)
+
+
+def _with_priors(document: Document) -> Document:
+    document = copy.deepcopy(document)
+    for entry in document["constants"]:
+        entry["value"] = entry.get("prior", entry["value"])
     return document
+
+
+_POOLED = (OperatorQuantity.MATRIX_PEAK, OperatorQuantity.BANDWIDTH)
+
+
+def _pooled(document: Document) -> Document:
+    """Constants of generations without rows: the median of those that have some, between their extremes."""
+    for quantity in _POOLED:
+        of = [entry for entry in document["constants"] if entry["quantity"] == quantity]
+        values = [entry["value"] for entry in of if "generation" in entry]
+        for entry in of:
+            if "generation" not in entry and values:
+                entry["value"] = rounded(statistics.median(values))
+                entry["low"], entry["high"] = min(values), max(values)
+    return document
+
+
+def _unmeasured(document: Document, found: Sequence[Probe], rest: Sequence[Probe]) -> Document:
+    """The document without constants of a generation that only rows outside of ``rest`` would teach."""
+    read = set(_entries(document, rest))
+    lost = {
+        place for place in _entries(document, found) if "generation" in document["constants"][place]
+    } - read
+    kept = [entry for place, entry in enumerate(document["constants"]) if place not in lost]
+    return {**document, "constants": kept}
 
 
 class Tried(NamedTuple):
@@ -211,7 +251,7 @@ def fit_devices(document: Document, found: Sequence[Probe]) -> DeviceFit:
     for group in sorted({probe.row.group for probe in found}):
         rest = [probe for probe in found if probe.row.group != group]
         own = [probe for probe in found if probe.row.group == group]
-        without[group] = fit_operators(document, rest)
+        without[group] = fit_operators(_unmeasured(document, found, rest), rest)
         of = ratios(own, operator_calibration(without[group]))
         held |= {probe.row.id: ratio for probe, ratio in zip(own, of, strict=True)}
     fitted = ratios(found, operator_calibration(whole))
@@ -228,7 +268,9 @@ def _with_intervals(
     shares = list(calibration.constants.values())
     for place in _entries(document, found):
         entry = document["constants"][place]
-        values = [other["constants"][place]["value"] for other in without.values()]
+        values = [
+            each["value"] for other in without.values() for each in other["constants"] if _same(each, entry)
+        ]
         entry["low"], entry["high"] = min([entry["value"], *values]), max([entry["value"], *values])
         entry["runs"] = sum(
             any(
@@ -239,6 +281,11 @@ def _with_intervals(
             for probe in found
         )
     return document
+
+
+def _same(first: Document, second: Document) -> bool:
+    """Whether both are the same constant."""
+    return all(first.get(name) == second.get(name) for name in ("quantity", "generation", "format"))
 
 
 class Line(NamedTuple):

@@ -57,13 +57,17 @@ class Framework(NamedTuple):
     sequence_parallel: bool = False
     """Whether its tensor parallelism always divides the activations between layers too."""
     splits_local_batch: bool = False
-    """Whether a pipeline cuts the stated local batch into micro-batches of one sequence."""
+    """Whether a pipeline cuts the stated local batch into as many micro-batches as it has stages."""
     adapted: tuple[str, ...] = ()
     """Matrices that its recipes put low-rank ones beside."""
+    rank: int | None = None
+    """Of those, where the row names none."""
     loss: str | None = None
     """How its recipes make a loss of logits, where that is not the usual way."""
     view: View = View.DEVICE
     """What its peaks of memory are read from."""
+    sharding: str | None = None
+    """How its recipes spread the training state where nothing else is said."""
 
 
 _FRAMEWORKS: Final[Mapping[str, Framework]] = {
@@ -74,17 +78,18 @@ _FRAMEWORKS: Final[Mapping[str, Framework]] = {
         "torchtune",
         pure=True,
         adapted=("query", "value", "output", "gate", "up", "down"),
+        rank=8,
         loss="chunked",
         view=View.RESERVED,
     ),
-    "LitGPT": Framework("litgpt", pure=True, adapted=("query", "value"), view=View.ALLOCATED),
+    "LitGPT": Framework("litgpt", pure=True, adapted=("query", "value"), loss="narrow", view=View.ALLOCATED),
     "HF PEFT": Framework("transformers"),
     "QLoRA": Framework("transformers"),
     "InternEvo": Framework("internevo"),
     "BigScience BLOOM": Framework("megatron_deepspeed", attention="standard"),
-    "MosaicML llm-foundry": Framework("fsdp"),
-    "NVIDIA Megatron-Bridge": Framework("megatron_lm"),
-    "NVIDIA NeMo": Framework("megatron_lm"),
+    "MosaicML llm-foundry": Framework("fsdp", loss="narrow"),
+    "NVIDIA Megatron-Bridge": Framework("megatron_core", sequence_parallel=True, sharding="zero_1"),
+    "NVIDIA NeMo": Framework("megatron_core"),
     "IBM fms-fsdp": Framework("fsdp"),
     "LLMQ": Framework("llmq", pure=True),
     "Megatron-LM": Framework("megatron_lm"),
@@ -97,6 +102,31 @@ def framework(row: Row) -> Framework | None:
     """The framework of a training row, by its source."""
     known = [name for name in _FRAMEWORKS if row.source.startswith(name)]
     return _FRAMEWORKS[max(known, key=len)] if known else None
+
+
+_MONTH = re.compile(r"_(20\d\d)-?(\d\d)_")
+_COMPILES_LOSS: Final = "202502"
+"""Month from which torchtitan compiles the loss with the model."""
+
+
+def is_compiled(row: Row) -> bool:
+    """Whether torch.compile makes the blocks."""
+    return "compile" in row.text.get("method", "").lower()
+
+
+def loss(row: Row) -> str | None:
+    """How logits become a loss, where that is not the usual way.
+
+    A compiled loss makes log-probabilities and gradients in one kernel each, at the width of the logits.
+    """
+    known = framework(row)
+    if known is None:
+        return None
+    month = _MONTH.search(row.text.get("source_ref", ""))
+    compiles = known.name == "torchtitan" and is_compiled(row) and month is not None
+    if compiles and month is not None and "".join(month.groups()) >= _COMPILES_LOSS:
+        return "narrow"
+    return known.loss
 
 
 def view(row: Row) -> View:
@@ -166,6 +196,11 @@ def lora_rank(row: Row) -> int | None:
     return int(match[1]) if match else None
 
 
+def packing(row: Row) -> str:
+    """How scales of NF4 weights are kept: as they are where the row says so, else packed again."""
+    return "nf4" if row.precision.get("quantisation") == "nf4" and row.source == "LitGPT" else "nf4_double"
+
+
 _MICRO_COUNT = re.compile(r"micro_num (\d+)")
 
 
@@ -184,3 +219,57 @@ def says(row: Row, *words: str) -> bool:
 def is_one_device_recipe(row: Row) -> bool:
     """Whether it is torchtune's recipe for all parameters on one device, with 8-bit optimizer states."""
     return row.source.startswith("torchtune") and row.adaptation == "full" and row.text["n_gpus"] == "1"
+
+
+class Variant(NamedTuple):
+    """A part of the catalog with another memory or power limit, as the notes of its rows describe it."""
+
+    part: str
+    capacity_bytes: int
+    bandwidth_bytes_per_second: float
+    power_limit_watts: float
+
+
+VARIANTS: Final[Mapping[str, Variant]] = {
+    "?h100-96gb-hbm2e-500w": Variant("h100-sxm", 96 * 2**30, 2.4e12, 500.0),
+}
+"""Accelerators outside the catalog whose rows state what they differ in."""
+
+EITHER: Final[Mapping[str, tuple[str, ...]]] = {"?a100-80gb": ("a100-sxm-80gb", "a100-pcie-80gb")}
+"""Names that leave the form factor open, the likeliest first."""
+
+
+class Network(NamedTuple):
+    """What joins the nodes of a cluster: kind, bytes per second of an interface, interfaces a node."""
+
+    kind: str
+    bytes_per_second: float
+    per_node: int
+
+
+_INTERFACES = re.compile(r"(\d+)x(\d+)Gb RoCE per node")
+_BETWEEN_NODES = re.compile(r"A100 sections: RoCE (\d+) Gbps node-node")
+_GIGABIT_BYTES = 1.25e8
+
+
+def network(row: Row) -> Network | None:
+    """What the notes say of the network; Jean Zay's nodes of eight A100 have four Omni-Path ports (IDRIS)."""
+    notes = row.text.get("notes", "")
+    if match := _INTERFACES.search(notes):
+        return Network("roce", float(match[2]) * _GIGABIT_BYTES, int(match[1]))
+    if (match := _BETWEEN_NODES.search(notes)) and "a100" in row.accelerator_id:
+        return Network("roce", float(match[1]) * _GIGABIT_BYTES, 1)
+    if "Jean Zay" in notes:
+        return Network("infiniband", 100.0 * _GIGABIT_BYTES, 4)
+    return None
+
+
+_MEAN_TOKENS: Final = {"Alpaca": 135}
+"""Tokens of a sample on average. Alpaca: 47,764,738 bytes of 52,002 examples (data set card), which hold each
+sample twice, once in a prompt of some 190 bytes: 550 bytes of text a sample, at 4.1 bytes a token."""
+
+
+def mean_tokens(row: Row) -> int | None:
+    """Tokens of a sample of the data set that the notes name, where samples are not packed."""
+    notes = row.text.get("notes", "")
+    return next((tokens for name, tokens in _MEAN_TOKENS.items() if notes.startswith(name)), None)

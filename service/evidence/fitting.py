@@ -19,10 +19,18 @@ from numpy.typing import NDArray
 
 from service.evidence.folds import FOLDS, fold_of, group_of
 from service.evidence.metrics import METRICS, Family
-from service.evidence.scoring import Asked, Estimators, Scored, percentile, score_row
+from service.evidence.scoring import (
+    Asked,
+    Estimators,
+    Scored,
+    likeliest_first,
+    percentile,
+    score_row,
+)
 from service.evidence.service import curves_of
 from service.planning.curves import ReferenceCurves
 from service.questions.catalog import Catalog
+from service.questions.software import software_of
 
 Document = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -53,6 +61,14 @@ class Constant(NamedTuple):
     low: float
     high: float
     metrics: frozenset[str]
+    software: str | None = None
+    """The framework whose habit it is; None where it serves all."""
+
+    def serves(self, one: Asked) -> bool:
+        """Whether the constant can move the estimate of a row."""
+        if one.row.metric not in self.metrics:
+            return False
+        return self.software is None or software_of(one.shapes[0].workload) == self.software
 
     @property
     def name(self) -> str:
@@ -63,6 +79,9 @@ class Constant(NamedTuple):
 SECTIONS: Final[Mapping[str, frozenset[str]]] = {
     "training_overhead": frozenset({"peak_memory_per_gpu"}),
     "training_memory": frozenset({"peak_memory_per_gpu"}),
+    "steps": frozenset(
+        name for name, metric in METRICS.items() if metric.family is Family.THROUGHPUT and metric.target
+    ),
     "serving_memory": frozenset(name for name, metric in METRICS.items() if metric.family is Family.MEMORY),
 }
 """Sections of physical quantities, and the metrics that they serve."""
@@ -84,7 +103,7 @@ def constants_of(
         exact = bool(path) and str(path[-1]).endswith(OF_EXACT_FORMULA)
         if "value" in document and served and low < high and not exact:
             prior = document["prior"] if "prior" in document else document["value"]
-            yield Constant(path, float(prior), low, high, served)
+            yield Constant(path, float(prior), low, high, served, document.get("framework"))
         for name, member in document.items():
             yield from constants_of(member, (*path, name), SECTIONS.get(name, metrics))
     elif isinstance(document, list):
@@ -140,7 +159,24 @@ class Problem:
         """Relative errors of the likeliest estimates; NaN where there is none."""
         catalog = self.catalog(curves_of(with_values(self.document, self.constants, values)))
         asked = (self.asked[place]._replace(shapes=self.asked[place].shapes[:1]) for place in rows)
-        return np.array([score_row(one, catalog, self.estimators).error for one in asked])
+        estimators = _answered_once(self.estimators)
+        return np.array([score_row(one, catalog, estimators).error for one in asked])
+
+
+def _answered_once(estimators: Estimators) -> Estimators:
+    """Estimators that answer each question once: the rows of a run share theirs."""
+    known: dict[tuple[str, int], Mapping[str, Any]] = {}
+
+    def once(name: str, estimator: Callable[[Any, Catalog], Mapping[str, Any]]) -> Any:  # noqa: ANN401
+        def answer(shape: Any, catalog: Catalog) -> Mapping[str, Any]:  # noqa: ANN401
+            key = (name, id(shape))
+            if key not in known:
+                known[key] = estimator(shape, catalog)
+            return known[key]
+
+        return answer
+
+    return {name: once(name, estimator) for name, estimator in estimators.items()}
 
 
 class Fitted(NamedTuple):
@@ -197,7 +233,7 @@ def fit(problem: Problem, rows: Sequence[int]) -> Fitted:
         errors = problem.errors(values, usable)
         slopes = np.zeros((len(usable), len(constants)))
         for place, constant in enumerate(constants):
-            served = [k for k, row in enumerate(usable) if problem.asked[row].row.metric in constant.metrics]
+            served = [k for k, row in enumerate(usable) if constant.serves(problem.asked[row])]
             step = _STEP * (constant.high - constant.low)
             step = -step if values[place] + step > constant.high else step
             moved = values.copy()
@@ -270,20 +306,54 @@ def tail(count: int) -> float:
     return max(0.0, (_TAIL * (count + 1) - 1.0) / (count - 1))
 
 
+_ALL_AS_GROUPS: Final = 4
+"""How many groups of its own the spread over all software weighs as, in that of one."""
+
+
+def _pooled(own: Sequence[float], of_all: Sequence[float], groups: int) -> tuple[float, float]:
+    """Ends of the spread of one software, drawn towards those of all where few groups stand behind them.
+
+    Rows of one group err alike: two groups say less of a third than their number of rows does.
+    """
+    weight = groups / (groups + _ALL_AS_GROUPS)
+    low, high = (
+        math.exp(weight * math.log(one) + (1.0 - weight) * math.log(every))
+        for one, every in zip(own, of_all, strict=True)
+    )
+    return low, high
+
+
 _TOTALS = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
 
 
 def _families(one: Scored) -> list[str]:
     """The kinds of answer that a row tries: a device in all and under its software, else its metric."""
-    if one.row.metric not in _TOTALS:
+    metric = METRICS[one.row.metric]
+    if metric.family is Family.THROUGHPUT and one.row.kind == "training":
+        family = "training_step"
+    elif one.row.metric in _TOTALS:
+        family = f"{one.row.kind}_memory"
+    else:
         return [one.row.metric]
-    family = f"{one.row.kind}_memory"
     return [family, f"{family}/{one.software}"] if one.software else [family]
 
 
-def residuals(scored: Sequence[Scored]) -> list[Residual]:
-    """Spread of the estimates by kind of answer and level of evidence, from rows outside of their fit."""
-    ratios: dict[tuple[str, str], list[float]] = {}
+class _Ratios(NamedTuple):
+    """Measured over estimated of the rows of a family, and the groups that they are of."""
+
+    figures: list[float]
+    groups: set[str]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The figures that leave a tenth of new ones below, and above."""
+        share = tail(len(self.figures))
+        return percentile(self.figures, share), percentile(self.figures, 1.0 - share)
+
+
+def _ratios(scored: Sequence[Scored]) -> dict[tuple[str, str], _Ratios]:
+    """What rows were off by, by kind of answer and level of evidence."""
+    ratios: dict[tuple[str, str], _Ratios] = {}
     for one in scored:
         metric = METRICS[one.row.metric]
         if one.figure is None or metric.unit == "bool" or not one.basis:
@@ -296,22 +366,32 @@ def residuals(scored: Sequence[Scored]) -> list[Residual]:
             found = measured - estimated
         elif measured > 0.0 < estimated:
             found = measured / estimated
+            if metric.family is Family.THROUGHPUT and not metric.counts_time:
+                # A step is slower by what its rate is lower.
+                found = estimated / measured
         else:
             continue
         for family in _families(one):
-            ratios.setdefault((family, one.basis), []).append(found)
-    return [
-        Residual(
-            family,
-            level,
-            low=rounded(percentile(of, tail(len(of)))),
-            value=rounded(percentile(of, 0.5)),
-            high=rounded(percentile(of, 1.0 - tail(len(of)))),
-            rows=len(of),
-        )
-        for (family, level), of in sorted(ratios.items())
-        if len(of) >= _FEWEST
-    ]
+            of = ratios.setdefault((family, one.basis), _Ratios([], set()))
+            of.figures.append(found)
+            of.groups.add(group_of(one.row))
+    return ratios
+
+
+def residuals(scored: Sequence[Scored]) -> list[Residual]:
+    """Spread of the estimates by kind of answer and level of evidence, from rows outside of their fit."""
+    ratios = _ratios(scored)
+    found = []
+    for (family, level), of in sorted(ratios.items()):
+        if len(of.figures) < _FEWEST:
+            continue
+        low, high = of.ends
+        if "/" in family:
+            every = ratios[family.partition("/")[0], level]
+            low, high = _pooled(of.ends, every.ends, len(of.groups))
+        value = percentile(of.figures, 0.5)
+        found.append(Residual(family, level, rounded(low), rounded(value), rounded(high), len(of.figures)))
+    return found
 
 
 def problem_of(
@@ -320,7 +400,11 @@ def problem_of(
     """The rows that some constant of the document serves, and the constants that move some of them."""
     constants = tuple(constants_of(document))
     served = frozenset().union(*(constant.metrics for constant in constants))
-    rows = tuple(one for one in asked if one.row.metric in served and not one.skipped)
+    rows = tuple(
+        likeliest_first(one, catalog(curves_of(document)), estimators)
+        for one in asked
+        if one.row.metric in served and not one.skipped
+    )
     whole = Problem(document, constants, rows, estimators, catalog)
     return replace(whole, constants=tuple(_moving(whole)))
 
@@ -335,7 +419,8 @@ def _moving(problem: Problem) -> Iterator[Constant]:
         middle = (constant.low + constant.high) / 2.0
         end = constant.high if constant.prior < middle else constant.low
         moved[place] = (constant.prior + end) / 2.0
-        changes = problem.errors(moved, everything) - start
+        rows = [row for row in everything if constant.serves(problem.asked[row])]
+        changes = problem.errors(moved, rows) - start[rows]
         if np.any(np.abs(np.nan_to_num(changes)) > _UNMOVED):
             yield constant
 

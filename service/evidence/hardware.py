@@ -115,6 +115,15 @@ def by_metric(rows: Iterable[HardwareRow]) -> Mapping[str, tuple[HardwareRow, ..
     return {metric: tuple(of) for metric, of in found.items()}
 
 
+def is_hardware(path: Path) -> bool:
+    """Whether a file has the columns of measured devices and links; one that cannot be read has not."""
+    try:
+        with path.open(newline="") as file:
+            return set(next(csv.reader(file), [])) >= HARDWARE_COLUMNS
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return False
+
+
 def read_hardware(path: Path) -> HardwareFile:
     """The rows of one file; raises :class:`RowsError` at the first that cannot be read."""
     try:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import MISSING
 
 from service.evidence.facts import View, leaves_passing_out, view
-from service.evidence.rows import Row, printed_half_unit
+from service.evidence.rows import Row, printed_half_unit, stated_count
 from service.planning.engines import EngineName, is_vllm_v0, rules_of
 
 Answer = Mapping[str, Any]
@@ -76,6 +76,11 @@ class Metric(NamedTuple):
     signed: bool = False
     plain: bool = False
     """Whether the answer gives no interval of its own."""
+
+    @property
+    def counts_time(self) -> bool:
+        """Whether the figure grows with the time of a step, rather than with its rate."""
+        return self.unit in ("s", "device*s")
 
 
 def _member(answer: Answer, name: str) -> Figure:
@@ -275,9 +280,50 @@ def _memory(
     return Metric(unit, Family.MEMORY, Operation.MEMORY, read, wanted, target, whole, signed, plain)
 
 
-def _speed(read: Callable[[Answer, Case], Figure], unit: str) -> Metric:
+_TRAINING_TARGET = Target(0.12, 0.35)
+"""Of rows that state layout, device and recomputation."""
+
+
+def _speed(read: Callable[[Answer, Case], Figure], unit: str, target: Target | None = None) -> Metric:
     needs = frozenset({"model_shape", "accelerator", "layout", "batch", "lengths"})
-    return Metric(unit, Family.THROUGHPUT, Operation.THROUGHPUT, read, needs)
+    return Metric(unit, Family.THROUGHPUT, Operation.THROUGHPUT, read, needs, target)
+
+
+def _trained(read: Callable[[Answer, Case], Figure], unit: str) -> Metric:
+    return _speed(read, unit, _TRAINING_TARGET)
+
+
+def _scaled_by(figure: Figure, factor: float) -> Figure:
+    return Figure(*(end * factor for end in figure))
+
+
+def _executed(answer: Answer, case: Case) -> Figure:
+    """FLOP/s with recomputation and whole attention.
+
+    The older formula of Megatron-LM counted the matrices of blocks only: 96 B s l h^2 without the factor
+    (1 + s / 6h + V / 16lh).
+    """
+    executed = _member(answer, "hardware_flops_per_second_per_device")
+    row = case.run["achieved_tflops_per_gpu"]
+    if "older formula" not in row.text.get("notes", ""):
+        return executed
+    hidden, length = float(row.text["hidden"]), float(row.text["seq_len"])
+    vocabulary = stated_count(row.text["vocab"]) or 0
+    # Where the row does not state the layers: 12 l h^2 + V h parameters.
+    counted = ((row.parameter_count or 0) - vocabulary * hidden) / (12.0 * hidden * hidden)
+    layers = float(row.text["layers"] or counted)
+    whole = 1.0 + length / (6.0 * hidden) + vocabulary / (16.0 * layers * hidden)
+    return _scaled_by(executed, 1.0 / whole)
+
+
+def _thousand_micro_batches(answer: Answer, case: Case) -> Figure:
+    """LitGPT's iterations are micro-batches."""
+    steps = case.question.workload.gradient_accumulation_steps
+    return _scaled_by(_member(answer, "step_seconds"), 1000.0 / steps)
+
+
+def _device_seconds(answer: Answer, _case: Case) -> Figure:
+    return _scaled_by(_member(answer, "duration_seconds"), _devices(answer))
 
 
 METRICS: Mapping[str, Metric] = {
@@ -293,11 +339,16 @@ METRICS: Mapping[str, Metric] = {
     "kv_cache_blocks": _memory(_cache_tokens, "layout", "accelerator", unit="tokens"),
     "kv_bytes_per_token": _memory(_bytes_per_token, plain=True),
     "fits": _memory(_fits, "layout", "accelerator", "batch", "lengths", unit="bool"),
-    "tokens_per_s_per_gpu": _speed(_quantity("tokens_per_second_per_device"), "tokens/s"),
-    "tokens_per_s": _speed(_quantity("tokens_per_second"), "tokens/s"),
-    "iteration_time": _speed(_quantity("step_seconds"), "s"),
-    "mfu": _speed(_quantity("model_flops_utilization"), "fraction"),
-    "hfu": _speed(_quantity("hardware_flops_utilization"), "fraction"),
+    "tokens_per_s_per_gpu": _trained(_quantity("tokens_per_second_per_device"), "tokens/s"),
+    "tokens_per_s": _trained(_quantity("tokens_per_second"), "tokens/s"),
+    "iteration_time": _trained(_quantity("step_seconds"), "s"),
+    "mfu": _trained(_quantity("model_flops_utilization"), "fraction"),
+    "hfu": _trained(_quantity("hardware_flops_utilization"), "fraction"),
+    "achieved_tflops_per_gpu": _trained(_executed, "FLOP/s"),
+    "model_tflops_per_gpu": _trained(_quantity("unmasked_flops_per_second_per_device"), "FLOP/s"),
+    "percent_of_peak": _trained(_quantity("hardware_flops_utilization"), "fraction"),
+    "time_per_1k_iterations": _trained(_thousand_micro_batches, "s"),
+    "gpu_hours": _trained(_device_seconds, "device*s"),
     "output_tokens_per_s": _speed(_quantity("output_tokens_per_second"), "tokens/s"),
     "output_tokens_per_s_per_gpu": _speed(
         _scaled("output_tokens_per_second", lambda answer: 1.0 / _devices(answer)), "tokens/s"
@@ -311,13 +362,8 @@ METRICS: Mapping[str, Metric] = {
 """The metrics that the service answers, by their name in the measured rows."""
 
 ONLY_MEASURED: Mapping[str, str] = {
-    "achieved_tflops_per_gpu": "FLOP/s",
-    "model_tflops_per_gpu": "FLOP/s",
-    "percent_of_peak": "fraction",
-    "time_per_1k_iterations": "s",
     "days_for_300B_tokens": "s",
     "time_to_train": "s",
-    "gpu_hours": "device*s",
     "cost": "USD",
     "co2": "kg",
     "energy": "J",

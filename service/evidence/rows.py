@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -304,3 +305,16 @@ def printed_half_unit(row: Row) -> float:
         return 0.0
     _, _, decimals = text.partition(".")
     return abs(row.value / printed) * 0.5 * 10.0 ** -len(decimals)
+
+
+_SCALE = {"": 1, "k": 10**3, "M": 10**6, "B": 10**9}
+_PRINTED_COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kMB]?)(?:e(\d+))?")
+
+
+def stated_count(text: str) -> int | None:
+    """A count as tables print it: 50368, 250k, 7e9, 671B (37B active)."""
+    match = _PRINTED_COUNT.match(text.strip())
+    if not match:
+        return None
+    digits, scale, exponent = match.groups()
+    return round(float(digits) * _SCALE[scale] * 10.0 ** int(exponent or 0))

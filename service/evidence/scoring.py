@@ -99,23 +99,36 @@ class Asked(NamedTuple):
     detail: str = ""
 
 
-def _shape(question: Question, metric: Metric) -> MemoryQuestion | ThroughputQuestion:
+_Shape = MemoryQuestion | ThroughputQuestion
+
+
+def _shape(question: Question, metric: Metric, known: dict[tuple[Operation, str], _Shape]) -> _Shape:
+    """The question as the service takes it; rows of the same run share theirs."""
+    text = json.dumps(question)
+    shape = known.get((metric.operation, text))
+    if shape is not None:
+        return shape
     try:
-        return SHAPES[metric.operation].model_validate_json(json.dumps(question))
+        shape = SHAPES[metric.operation].model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         pointer = "/".join(str(part) for part in first["loc"])
         raise Skipped(Skip.NOT_MODELLED_YET, f"{pointer}: {first['msg']}") from None
+    known[metric.operation, text] = shape
+    return shape
 
 
 def ask(rows: Sequence[Row], catalog: Catalog) -> list[Asked]:
     """Every row with its questions, or the reason why there are none."""
     runs = by_run(rows)
     asked = []
+    known: dict[tuple[Operation, str], _Shape] = {}
     for row in rows:
         run = runs[row.run_id]
         try:
-            shapes = tuple(_shape(question, METRICS[row.metric]) for question in questions(row, catalog, run))
+            shapes = tuple(
+                _shape(question, METRICS[row.metric], known) for question in questions(row, catalog, run)
+            )
             asked.append(Asked(row, run, shapes))
         except Skipped as skipped:
             asked.append(Asked(row, run, (), skipped.reason, skipped.detail))
@@ -148,7 +161,7 @@ def _scale(row: Row, answer: Mapping[str, Any]) -> float | None:
 
 
 def _basis(answer: Mapping[str, Any]) -> str:
-    total = answer.get("per_device", {}).get("total_bytes")
+    total = answer.get("per_device", {}).get("total_bytes") or answer.get("tokens_per_second")
     return str(total["basis"]) if total else ""
 
 
@@ -193,6 +206,39 @@ def _estimates(
 _IMPOSSIBLE = 0.01
 
 
+_TUNED = 0.5
+
+
+def likeliest_first(asked: Asked, catalog: Catalog, estimators: Estimators) -> Asked:
+    """A training run that leaves recomputation open, with its likeliest question first.
+
+    What was measured ran, and was tuned: nothing is computed again where the device holds everything, or
+    would with less than half of the blocks computed again; all blocks are where it would not.
+    """
+    if asked.row.recomputation != "unknown" or METRICS[asked.row.metric].operation is Operation.MEMORY:
+        return asked
+    ways = {shape.workload.recomputation.strategy.value: shape for shape in reversed(asked.shapes)}
+    needed, usable = {}, None
+    for name in ("none", "full"):
+        if name not in ways:
+            return asked
+        shape = MemoryQuestion.model_validate(ways[name].model_dump(include=_MEMORY_MEMBERS))
+        try:
+            answer = estimators[Operation.MEMORY](shape, catalog)
+        except PlanningError:
+            return asked
+        needed[name] = answer["per_device"].get("total_bytes", {}).get("value")
+        usable = answer.get("usable_bytes")
+    if usable is None or None in needed.values():
+        return asked
+    fits = needed["none"] <= usable + _TUNED * (needed["none"] - needed["full"])
+    first = ways["none" if fits else "full"]
+    return asked._replace(shapes=(first, *(shape for shape in asked.shapes if shape is not first)))
+
+
+_MEMORY_MEMBERS = frozenset({"model", "workload", "cluster", "parallelism"})
+
+
 def _that_ran(estimates: list[_Estimate], metric: Metric) -> list[_Estimate]:
     """Without the ways to run that do not fit the device, as long as one is left: what was measured ran."""
     if metric.family is not Family.MEMORY or metric.unit == "bool":
@@ -207,6 +253,7 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
     if asked.skipped:
         return Scored(row, None, skipped=asked.skipped, detail=asked.detail)
     metric = METRICS[row.metric]
+    asked = likeliest_first(asked, catalog, estimators)
     estimates, refused = _estimates(asked, catalog, estimators)
     if not estimates:
         return Scored(row, None, skipped=refused[0].reason, detail=refused[0].detail)

@@ -32,7 +32,8 @@ def _figure(entry: dict[str, Any]) -> Any:  # noqa: ANN401
     return _share(entry) if "value" in entry else Spread(**entry)
 
 
-def _links(document: Mapping[str, Any]) -> LinkCurves:
+def link_curves(document: Mapping[str, Any]) -> LinkCurves:
+    """Constants of links as planning reads them."""
     rates, hops = document["rate"], document["hop_seconds"]
 
     def at(share: str, seconds: str) -> LinkCalibration:
@@ -104,7 +105,7 @@ def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
 def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calibration:
     return Calibration(
         operators=operator_calibration(document["operators"]),
-        links=_links(links),
+        links=link_curves(links),
         steps=step_calibration(document["steps"]),
     )
 

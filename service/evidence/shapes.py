@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from service.evidence.rows import Row
+from service.evidence.rows import Row, stated_count
 from service.planning.errors import PlanningError
 from service.planning.profile import profile_of
 from service.questions.architectures import Architecture, to_planning
@@ -26,19 +26,10 @@ _HEAD_SIZES = (128, 64, 256, 80, 96)
 _ROUNDING = 256
 _EXPERTS = re.compile(r"MoE (\d+)x(\d+) top-(\d+)")
 _WINDOW = re.compile(r"sliding window (\d+)")
-_COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kMB]?)(?:e(\d+))?")
-_SCALE = {"": 1, "k": 10**3, "M": 10**6, "B": 10**9}
 _UNGATED = re.compile(r"(bloom|gpt|mpt|opt|pythia|stablelm-alpha|falcon|bert|megatron)")
 _EXACT_COUNT = 1e-4
-
-
-def stated_count(text: str) -> int | None:
-    """A count as tables print it: 50368, 250k, 7e9, 671B (37B active)."""
-    match = _COUNT.match(text.strip())
-    if not match:
-        return None
-    digits, scale, exponent = match.groups()
-    return round(float(digits) * _SCALE[scale] * 10.0 ** int(exponent or 0))
+_PUBLISHED_VOCABULARIES = {"internlm-20b": 103168}
+"""Where rows of models outside the catalog leave it out: InternEvo, configs/_base_/models/internlm_20B.py."""
 
 
 class _Shape(NamedTuple):
@@ -119,7 +110,7 @@ def _head_sizes(hidden: int, heads: int) -> list[int]:
 
 
 def _vocabularies(row: Row) -> list[int]:
-    stated = stated_count(row.text.get("vocab", ""))
+    stated = stated_count(row.text.get("vocab", "")) or _PUBLISHED_VOCABULARIES.get(row.model_id)
     return [stated] if stated else [32000, 50304, 128256]
 
 

@@ -69,7 +69,8 @@ class Fabric(NamedTuple):
     """The levels of a cluster as collectives see them.
 
     ``domain`` devices are joined by ``intra``; ``in_network`` is the same link through switches that reduce,
-    None where they do not. On a mesh the rate is that of all wires of a device.
+    None where they do not. A mesh joins ``mesh`` devices, each to each other one by a wire of its own, and
+    the rate is that of all wires of a device; 0 where switches join them.
     """
 
     intra: Rail
@@ -77,7 +78,7 @@ class Fabric(NamedTuple):
     domain: int
     launch_seconds: float = 0.0
     in_network: Rail | None = None
-    is_mesh: bool = False
+    mesh: int = 0
 
 
 def _rail(link: Link, calibration: LinkCalibration, share: float | None = None) -> Rail:
@@ -103,7 +104,7 @@ def fabric_of(cluster: Cluster, calibration: LinkCalibration) -> Fabric:
         domain=cluster.domain,
         launch_seconds=calibration.launch_seconds,
         in_network=through_switch,
-        is_mesh=intra.kind in MESHES,
+        mesh=max(intra.joined, cluster.domain) if intra.kind in MESHES else 0,
     )
 
 
@@ -122,8 +123,8 @@ class _Group(NamedTuple):
 def _group(devices: float, per_domain: float, fabric: Fabric) -> _Group:
     inside = smaller(1.0 * devices, 1.0 * per_domain)
     intra = fabric.intra
-    if fabric.is_mesh:
-        wires = larger(inside - 1.0, 1.0) / max(fabric.domain - 1, 1)
+    if fabric.mesh:
+        wires = larger(inside - 1.0, 1.0) / max(fabric.mesh - 1, 1)
         intra = intra._replace(bytes_per_second=intra.bytes_per_second * wires)
     domains = rounded_up(devices / inside)
     return _Group(devices, inside, domains, intra, fabric.inter, fabric.in_network, fabric.launch_seconds)

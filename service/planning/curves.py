@@ -29,6 +29,7 @@ class TrainingMemoryCurves(NamedTuple):
     """
 
     context: Share
+    eager_context: Share
     communicator: Share
     matrix_workspace: Share
     fragmentation: Share
@@ -42,6 +43,7 @@ class TrainingMemoryCurves(NamedTuple):
             self.communicator.value,
             self.matrix_workspace.value,
             self.fragmentation.value,
+            self.eager_context.value,
         )
 
 
@@ -91,6 +93,8 @@ class ReferenceCurves:
     inference_memory: Spread
     serving_memory: Mapping[EngineName, Mapping[str, Share]]
     inference_latency: Spread
+    training_step: Spread
+    """Measured over modelled seconds of a step, where no rows of the same software say."""
     calibration: Calibration
     """Constants of operators, links and steps."""
     residuals: Mapping[tuple[str, str], Spread] = field(default_factory=dict)

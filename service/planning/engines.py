@@ -8,7 +8,10 @@ room beside it; llama.cpp allocates the whole context and reserves no share; Tra
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
+
+from service.planning.precision import NumberFormat
 
 GIBIBYTE = 2**30
 
@@ -23,6 +26,9 @@ class EngineName(StrEnum):
     TRANSFORMERS = "transformers"
 
 
+_MOST_TEXTS = 256
+"""Names and versions whose reading is kept: callers write them freely."""
+
 _ALIASES = {
     "trt-llm": EngineName.TENSORRT_LLM,
     "trtllm": EngineName.TENSORRT_LLM,
@@ -35,6 +41,7 @@ _ALIASES = {
 }
 
 
+@lru_cache(maxsize=_MOST_TEXTS)
 def engine_name(text: str) -> EngineName | None:
     """The engine that ``text`` names, in any case; None for one that is not known."""
     word = text.strip().lower()
@@ -105,7 +112,11 @@ class EngineRules(NamedTuple):
     table_on_host: bool = False
     """Whether a token table that is no head stays in the host's memory."""
     element_bytes: int = 2
-    """Of intermediates."""
+    """Of intermediates, and of the inputs that convolutions keep."""
+    state_format: NumberFormat = NumberFormat.BF16
+    """Of recurrent states, unless asked otherwise."""
+    whole_convolutions: bool = False
+    """Whether a convolution keeps as many inputs as it is wide, and not one fewer."""
     logit_bytes: int = 0
     """Of a logit, where every token of a batch passes the head and not only the last of a request."""
     scores_kept: bool = False
@@ -124,6 +135,7 @@ _NEWEST: _Version = (10**6, 0, 0)
 _LAST_PATCH = 10**6
 
 
+@lru_cache(maxsize=_MOST_TEXTS)
 def _version(text: str | None) -> _Version:
     """Major, minor and patch of a version; the newest where none is given, its last patch likewise."""
     found = _VERSION.search(text or "")
@@ -174,6 +186,7 @@ def _keeps_scores(version: str | None) -> bool:
     return built is not None and int(built[1]) < _LLAMA_CPP_FLASH_BUILD
 
 
+@lru_cache(maxsize=_MOST_TEXTS)
 def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
     """The rules of an engine; without a version those of the newest known one."""
     number = _version(version)
@@ -199,7 +212,11 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
             return EngineRules(name=name, reservation=Reservation.FREE, block_tokens=blocks)
         case EngineName.SGLANG:
             return EngineRules(
-                name=name, reservation=Reservation.STATIC, memory_fraction=0.88, block_tokens=1
+                name=name,
+                reservation=Reservation.STATIC,
+                memory_fraction=0.88,
+                block_tokens=1,
+                state_format=NumberFormat.FP32,
             )
         case EngineName.LLAMA_CPP:
             return EngineRules(
@@ -211,6 +228,7 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 block_tokens=256,
                 table_on_host=True,
                 element_bytes=4,
+                state_format=NumberFormat.FP32,
                 logit_bytes=4,
                 scores_kept=_keeps_scores(version),
             )
@@ -223,6 +241,8 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 block_tokens=1,
                 # At 16 bit and again in FP32.
                 logit_bytes=0 if number >= _TRANSFORMERS_LAST_LOGITS else 6,
+                state_format=NumberFormat.FP32,
+                whole_convolutions=True,
                 loads_tied_copy=True,
                 keeps_tied_copy=True,
                 rotary_tables=number < _TRANSFORMERS_LAST_LOGITS,

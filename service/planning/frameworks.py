@@ -4,7 +4,11 @@ Sources: the table of bytes per parameter in Megatron Core's page on the distrib
 parameters with FP32 gradients 18, fp16 ones 20); the BF16 optimizer of DeepSpeed as BLOOM trained with it
 (an FP32 gradient beside the 16-bit one); Zhao et al. 2023 for FSDP, whose shards stay in FP32 and are
 gathered in the compute format; PyTorch's autocast, which multiplies from cached 16-bit copies; He and Yu
-2023 for selective recomputation by operator in PyTorch.
+2023 for selective recomputation by operator in PyTorch. LitGPT: its modules of October 2023 (LoRA,
+adapters, RMSNorm), autograd's formula of ``index_copy``, ``MatMul4Bit`` of bitsandbytes 0.41, which saves
+inputs of frozen weights and casts what it unpacks, and PyTorch's page on FSDP (``no_sync`` keeps whole
+gradients; flat tensors with frozen and trained weights have gradients for both). InternEvo: the step of its
+FSDP and hybrid ZeRO optimizers.
 """
 
 from dataclasses import replace
@@ -19,6 +23,7 @@ class Framework(StrEnum):
 
     GENERIC = "generic"
     MEGATRON_LM = "megatron_lm"
+    MEGATRON_CORE = "megatron_core"
     MEGATRON_DEEPSPEED = "megatron_deepspeed"
     DEEPSPEED = "deepspeed"
     DDP = "ddp"
@@ -26,6 +31,7 @@ class Framework(StrEnum):
     TORCHTITAN = "torchtitan"
     TORCHTUNE = "torchtune"
     LITGPT = "litgpt"
+    INTERNEVO = "internevo"
     TRANSFORMERS = "transformers"
 
 
@@ -46,8 +52,22 @@ class Traits(NamedTuple):
     recomputation is that of the attention core (Korthikanti et al. 2022, section 5), else that of every
     second matrix multiplication; ``scales_inputs`` says that FP8 inputs are what is saved. The optimizer's
     step takes ``step_copies`` of a state and ``step_gradient_bytes`` per parameter whose state is held.
-    ``keeps_outputs`` says that a stage keeps what it sent on until the backward pass, ``loads_whole`` that a
-    device loads all weights before it shards them.
+    ``keeps_outputs`` says that a stage keeps what it sent on until the backward pass.
+
+    Of adaptations: ``fused_projection`` gives query, key and value by one multiplication, ``wide_norms``
+    multiplies a norm's weight in FP32 too, ``low_rank_dropout`` drops out inputs of low-rank matrices,
+    ``gated_prefixes`` attends to virtual tokens apart, ``keeps_packed_inputs`` saves inputs of packed
+    weights, ``packs_head`` packs the head too, ``unpacked_bytes`` is what a packed weight takes at work.
+    ``sums_unsharded`` says that gradients of micro-batches are summed before they are spread, frozen weights
+    in the same flat tensors included.
+
+    ``loss_parallel_bytes`` is more for a logit where tensor parallelism divides the vocabulary.
+    ``gathers_inputs`` says that the whole input of a divided matrix is saved, where Megatron gathers it
+    again; ``keeps_all_outputs`` that a stage keeps what it sent on, and room for the gradients of it, for all
+    micro-batches of a step.
+
+    ``eager_context`` is a context with all kernels loaded at once, ``own_groups`` says that a second engine
+    makes communicators of its own beside those of the degrees.
     """
 
     state: State = State.NARROW
@@ -62,7 +82,19 @@ class Traits(NamedTuple):
     bucket_elements: float = 0.0
     logit_bytes: float = 8.0
     keeps_outputs: bool = False
-    loads_whole: bool = False
+    fused_projection: bool = False
+    wide_norms: bool = False
+    low_rank_dropout: bool = False
+    gated_prefixes: bool = False
+    keeps_packed_inputs: bool = True
+    packs_head: bool = False
+    unpacked_bytes: float = 2.0
+    sums_unsharded: bool = False
+    loss_parallel_bytes: float = 0.0
+    gathers_inputs: bool = False
+    keeps_all_outputs: bool = False
+    eager_context: bool = False
+    own_groups: bool = False
 
 
 _PYTORCH = Traits(state=State.WIDE, scales_inputs=False, step_copies=1.0, logit_bytes=10.0)
@@ -73,6 +105,7 @@ TRAITS = {
     Framework.MEGATRON_LM: Traits(
         state=State.MEGATRON, fused_gates=True, recomputes_attention=True, logit_bytes=4.0
     ),
+    Framework.MEGATRON_CORE: Traits(fused_gates=True, recomputes_attention=True, logit_bytes=4.0),
     Framework.MEGATRON_DEEPSPEED: Traits(
         state=State.ACCUMULATED,
         fused_gates=True,
@@ -81,6 +114,8 @@ TRAITS = {
         step_gradient_bytes=_ZERO_STEP_BYTES,
         bucket_elements=1e9,
         keeps_outputs=True,
+        eager_context=True,
+        own_groups=True,
     ),
     Framework.DEEPSPEED: Traits(
         eager_norms=True,
@@ -91,18 +126,32 @@ TRAITS = {
     ),
     Framework.DDP: _PYTORCH._replace(gradient_buckets=True),
     Framework.FSDP: _PYTORCH,
-    Framework.TORCHTITAN: _PYTORCH,
-    Framework.TORCHTUNE: _PYTORCH._replace(step_copies=0.0),
-    Framework.LITGPT: _PYTORCH._replace(eager_norms=True, loads_whole=True),
+    Framework.TORCHTITAN: _PYTORCH._replace(
+        loss_parallel_bytes=4.0, gathers_inputs=True, keeps_all_outputs=True
+    ),
+    Framework.TORCHTUNE: _PYTORCH._replace(step_copies=0.0, keeps_packed_inputs=False),
+    Framework.LITGPT: _PYTORCH._replace(
+        eager_norms=True,
+        fused_projection=True,
+        wide_norms=True,
+        low_rank_dropout=True,
+        gated_prefixes=True,
+        packs_head=True,
+        unpacked_bytes=4.0,
+        sums_unsharded=True,
+    ),
+    Framework.INTERNEVO: Traits(step_copies=2.0, step_gradient_bytes=4.0),
     Framework.TRANSFORMERS: _PYTORCH._replace(
         eager_norms=True, eager_scores=True, gradient_buckets=True, logit_bytes=12.0
     ),
 }
 """Logits: Megatron exponentiates and differentiates FP32 logits in place (4 bytes beside the narrow ones);
 the cross-entropy of PyTorch holds log-probabilities, their gradient and that of the logits (12), beside the
-narrow logits only where the caller keeps those. DeepSpeed's ZeRO flattens 16-bit gradients and widens them
+narrow logits only where the caller keeps those; divided over the vocabulary its backward pass holds the
+exponentials as well (4 more). DeepSpeed's ZeRO flattens 16-bit gradients and widens them
 for its step (2 + 4); its buckets are 5e8 elements to reduce and 5e8 to gather by default. PyTorch's
-Adam takes the root of the second moment as a copy; fused, as torchtune does it, it does not.
+Adam takes the root of the second moment as a copy; fused, as torchtune does it, it does not. Before
+PyTorch 2.1 it takes a second one for the denominator, and InternEvo widens the 16-bit gradients beside them.
 """
 
 

@@ -102,7 +102,7 @@ def decode_iteration(
         source_tokens=workload.input_tokens,
     )
     # A state is read and written.
-    cache += 2.0 * state_bytes(profile, workload.state_format, tensor=layout.tensor)
+    cache += 2.0 * state_bytes(profile, workload.state_format, tensor=layout.tensor, rules=workload.rules)
     weights = _moved_weights(profile, workload, layout, requests)
     return Iteration(flops * requests / layout.tensor, weights + requests * cache)
 

@@ -77,7 +77,8 @@ class Attention:
     their own, the keys serving as values too (``key_as_value``), or an earlier layer whose keys and
     values are read again (``shared``: neither projections nor a cache). ``sinks`` is one learned score
     a head, ``gate`` a projection that scales the output by element or by head. ``dropout`` says that
-    attention weights and output pass a dropout.
+    attention weights and output pass a dropout, ``score_bias`` that something learned is added to the
+    scores (relative positions), which fused kernels do not differentiate: the scores are stored.
     """
 
     kind: ClassVar[Literal["attention"]] = "attention"
@@ -101,6 +102,7 @@ class Attention:
     output_norm: bool = False
     sinks: bool = False
     dropout: bool = False
+    score_bias: bool = False
     count: int = 1
 
     def tensors(self) -> Iterator[Tensor]:
@@ -318,12 +320,18 @@ class StateSpace:
         yield from vectors(self.projection_bias, "input_bias", width, Split.COLUMN)
 
 
+ActivationFunction: TypeAlias = Literal["smooth", "relu", "quick_gelu", "gelu_new"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedForward:
     """Two matrices with an activation between them; ``gated`` adds a third beside the first.
 
     ``inner_norm`` is a norm in front of the last matrix, ``activation_parameters`` the learned scalars
-    of the activation function.
+    of the activation function. ``activation`` is a function of one operator whose backward pass needs its
+    input (``smooth``) or only its result (``relu``), or one that PyTorch's classes write out in several
+    (``quick_gelu``, ``gelu_new``), each of which keeps its own; ``inner_dropout`` says that its result passes
+    a dropout.
     """
 
     kind: ClassVar[Literal["feed_forward"]] = "feed_forward"
@@ -333,7 +341,9 @@ class FeedForward:
     bias: bool = False
     inner_norm: bool = False
     activation_parameters: int = 0
+    activation: ActivationFunction = "smooth"
     dropout: bool = False
+    inner_dropout: bool = False
     count: int = 1
 
     def tensors(self) -> Iterator[Tensor]:
@@ -421,6 +431,22 @@ class Normalization:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Activation:
+    """A smooth function of each element, whose backward pass needs its input; no parameters.
+
+    One that needs only its result, such as ReLU, is no layer: what reads the result keeps it.
+    """
+
+    kind: ClassVar[Literal["activation"]] = "activation"
+    size: int
+    count: int = 1
+
+    def tensors(self) -> Iterator[Tensor]:
+        """None."""
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
     """One matrix on every token."""
 
@@ -476,13 +502,15 @@ class Resampling:
     """Pooling (``factor`` > 1) or up-sampling (``factor`` < 1) of the spatial axes; no parameters.
 
     Merging neighbours into one position of more channels is a resampling too. ``frame_factor`` does
-    the same to frames. ``drops_extra_tokens`` leaves class tokens behind.
+    the same to frames. ``drops_extra_tokens`` leaves class tokens behind. ``channels`` are those of a
+    maximum, which keeps its input and where in it the maxima stood; absent for other resamplings.
     """
 
     kind: ClassVar[Literal["resampling"]] = "resampling"
     factor: float
     frame_factor: float = 1.0
     drops_extra_tokens: bool = False
+    channels: int | None = None
     count: int = 1
 
     def tensors(self) -> Iterator[Tensor]:
@@ -499,6 +527,7 @@ VectorPurpose: TypeAlias = Literal[
     "layer_scale",
     "bias",
     "scale",
+    "modulation",
     "tokens",
 ]
 
@@ -510,8 +539,9 @@ class LearnedVectors:
     ``positions`` are added to each position, ``relative_positions`` to the scores of attention or to
     its keys, ``class_tokens`` stand in front of the sequence and lengthen it, ``query_tokens`` are a
     sequence of their own, ``layer_scale`` multiplies the output of a layer, ``bias`` is one that another
-    layer has in part only (queries and values without keys), ``scale`` is a single factor, ``tokens`` is
-    a further look-up table.
+    layer has in part only (queries and values without keys), ``scale`` is a single factor, ``modulation``
+    is a row for each shift, scale and gate, added to those of a condition, ``tokens`` is a further look-up
+    table.
     """
 
     kind: ClassVar[Literal["learned_vectors"]] = "learned_vectors"
@@ -556,12 +586,16 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modulation:
-    """Shifts, scales and gates computed from a condition vector (adaptive norm of a DiT)."""
+    """Shifts, scales and gates computed from a condition vector (adaptive norm of a DiT).
+
+    ``streams`` sequences have vectors of their own among these.
+    """
 
     kind: ClassVar[Literal["modulation"]] = "modulation"
     condition_size: int
     hidden_size: int
     vectors: int = 6
+    streams: int = 1
     count: int = 1
 
     def tensors(self) -> Iterator[Tensor]:
@@ -579,6 +613,7 @@ SimpleLayer: TypeAlias = (
     | FeedForward
     | MixtureOfExperts
     | Normalization
+    | Activation
     | Linear
     | Convolution
     | Resampling

@@ -7,13 +7,19 @@ class DeviceOverhead(NamedTuple):
     """What a device holds beside tensors, in bytes, and the share that the allocator loses.
 
     ``communicator`` is of one group of devices that exchange with one another; ``fragmentation`` is a share
-    of what is allocated and freed within a step.
+    of what is allocated and freed within a step. ``eager_context`` is the context where all kernels are
+    loaded at once, as CUDA did before 11.7.
     """
 
     context: float = 0.0
     communicator: float = 0.0
     matrix_workspace: float = 0.0
     fragmentation: float = 0.0
+    eager_context: float = 0.0
+
+    def under(self, *, eager: bool) -> "DeviceOverhead":
+        """The overhead with the context that a framework's time had."""
+        return self._replace(context=self.eager_context) if eager else self
 
 
 NO_OVERHEAD = DeviceOverhead()

@@ -57,11 +57,12 @@ dense unit in the current generations and is always widened.
 
 
 class LowPrecision(StrEnum):
-    """How an FP8 recipe scales: per tensor from a history, or per block (OCP MX: 32 elements)."""
+    """How a recipe scales: per tensor from a history, or per block (OCP MX: 32 elements, NVFP4: 16)."""
 
     DELAYED = "delayed"
     BLOCKWISE = "blockwise"
     MX = "mx"
+    NVFP4 = "nvfp4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,11 @@ class TrainingPrecision(StrEnum):
     FP8_DELAYED = "fp8_delayed"
     FP8_BLOCKWISE = "fp8_blockwise"
     MXFP8 = "mxfp8"
+    NVFP4 = "nvfp4"
 
 
 _F32, _F16, _B16, _F8 = NumberFormat.FP32, NumberFormat.FP16, NumberFormat.BF16, NumberFormat.FP8
+_F4 = NumberFormat.FP4
 
 TRAINING_RECIPES = {
     TrainingPrecision.FP32: TrainingRecipe(_F32, _F32, None, _F32, _F32, _F32),
@@ -113,15 +116,18 @@ TRAINING_RECIPES = {
         _B16, _B16, _F32, _F32, _B16, _F8, low=LowPrecision.BLOCKWISE
     ),
     TrainingPrecision.MXFP8: TrainingRecipe(_B16, _B16, _F32, _F32, _B16, _F8, low=LowPrecision.MX),
+    TrainingPrecision.NVFP4: TrainingRecipe(_B16, _B16, _F32, _F32, _B16, _F4, low=LowPrecision.NVFP4),
 }
 
 LOW_PRECISION_BYTES = {
     LowPrecision.DELAYED: 1.0,
     LowPrecision.BLOCKWISE: 1.0 + 4.0 / 128,
     LowPrecision.MX: 1.0 + 1.0 / 32,
+    LowPrecision.NVFP4: 0.5 + 1.0 / 16,
 }
 """Bytes of an element with its share of the scales: FP32 per 128 elements of a row (DeepSeek-V3 2024,
-section 3.3.2), 8 bits per 32 (OCP MX 1.0). The history of a delayed recipe is of tensors, not elements."""
+section 3.3.2), 8 bits per 32 (OCP MX 1.0) or per 16 (NVFP4: Abecassis et al. 2025, section 2). The history of
+a delayed recipe is of tensors, not elements."""
 
 
 class Optimizer(StrEnum):

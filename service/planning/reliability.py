@@ -1,8 +1,9 @@
 """Checkpoints, failures, and the share of its time that a run makes progress in.
 
 Failures are a Poisson process: a run on n devices fails n times as often as one on a single device. Optimal
-interval: Young 1974 (first order), Daly 2006 (higher order). Expected duration: Daly 2006, equation 20, which
-lets failures strike checkpoints and restarts too. Times are in seconds and above zero, floats or arrays.
+interval: Young 1974 (first order), Daly 2006 (higher order). Expected duration: the complete cost function of
+Daly 2006, which lets failures strike checkpoints and restarts too. Times are in seconds and above zero,
+floats or arrays.
 """
 
 from typing import NamedTuple
@@ -96,7 +97,7 @@ class ElapsedTime(NamedTuple):
 def elapsed_time(productive_seconds: float, recovery: Recovery) -> ElapsedTime:
     """Expected time of a run that needs ``productive_seconds`` of progress.
 
-    M e^(R / M) (e^((tau + d) / M) - 1) T / tau (Daly 2006, equation 20), what is unsaved being worked off
+    M e^(R / M) (e^((tau + d) / M) - 1) T / tau (Daly 2006), what is unsaved being worked off
     like a longer restart. Of that, failures are the total over M, and a restart, which may fail in turn,
     takes M (1 - e^(-R / M)) on average.
     """

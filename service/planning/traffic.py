@@ -1,8 +1,7 @@
 """What a training step communicates: which messages, in which groups, how often.
 
 Every function gives the messages of one kind of parallelism; :func:`seconds` is their time on a fabric, all
-of it, hidden or not. What is hidden behind work follows from :func:`exposed_buckets` (gradients that are
-reduced while the backward pass still runs) and :func:`exposed_prefetch` (weights that are gathered ahead).
+of it, hidden or not.
 
 Sources: Li et al. 2020 (DDP: buckets in reverse order), Rajbhandari et al. 2020 (ZeRO: reduce-scatter and
 all-gather; stage 3 gathers twice, 1.5 times the bytes), Zhao et al. 2023 (FSDP, hybrid sharding), Shoeybi et
@@ -139,28 +138,6 @@ def tied_embedding(parameters: float, gradient_bytes: float, placed: Placement) 
     ``parameters`` are those of a tensor-parallel device.
     """
     return Message("tied_embedding", Collective.ALL_REDUCE, placed.ends, parameters * gradient_bytes)
-
-
-def exposed_buckets(
-    bucket_seconds: float, count: float, backward_seconds: float, overlap: float = 1.0
-) -> float:
-    """Seconds of a reduction in ``count`` buckets that the backward pass does not hide.
-
-    Buckets are full one after the other as the pass proceeds; the first after 1/count of it, and the last is
-    never hidden: max(bucket, count bucket - overlap (1 - 1/count) backward). ``overlap`` is the share of
-    the remaining pass in which communication proceeds.
-    """
-    hidden = overlap * (1.0 - 1.0 / count) * backward_seconds
-    return larger(bucket_seconds, count * bucket_seconds - hidden)
-
-
-def exposed_prefetch(gather_seconds: float, units: float, unit_seconds: float, overlap: float = 1.0) -> float:
-    """Seconds of gathers ahead of ``units`` that their work does not hide.
-
-    The first is waited for; each other one runs beside the work of the unit before it.
-    """
-    late = larger(0.0, gather_seconds - overlap * unit_seconds)
-    return gather_seconds + (units - 1.0) * late
 
 
 # --- activations ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from service.planning.engines import EngineBuffers, EngineRules
 from service.planning.frameworks import Framework
 from service.planning.precision import NumberFormat, Optimizer, TrainingRecipe
-from service.planning.profile import Profile
+from service.planning.profile import Fusion, Profile
 from service.planning.storage import PLAIN_FORMATS, BlockFormat, WeightFormat
 
 
@@ -45,6 +45,7 @@ class AdaptationKind(StrEnum):
     PROMPT = "prompt"
     PREFIX = "prefix"
     ADAPTER = "adapter"
+    SCALE = "scale"
 
 
 class BaseWeights(StrEnum):
@@ -106,6 +107,33 @@ class Loss(StrEnum):
     FUSED = "fused"
 
 
+class CompressionKind(StrEnum):
+    """What replicas send in place of their gradients.
+
+    ``fp16`` and ``int8`` narrow each element, ``one_bit`` sends its sign and a scale, ``top_k`` the largest
+    elements with their places, ``random_k`` those that a common seed draws, ``power_sgd`` two thin matrices.
+    """
+
+    FP16 = "fp16"
+    INT8 = "int8"
+    ONE_BIT = "one_bit"
+    TOP_K = "top_k"
+    RANDOM_K = "random_k"
+    POWER_SGD = "power_sgd"
+
+
+class Compression(NamedTuple):
+    """``kept_share`` of the elements is sent under top_k and random_k, ``rank`` is that of power_sgd.
+
+    ``error_feedback`` keeps what was not sent and adds it to the next gradient.
+    """
+
+    kind: CompressionKind
+    kept_share: float = 0.01
+    rank: int = 4
+    error_feedback: bool = True
+
+
 class TrainingWorkload(NamedTuple):
     """One training run. ``micro_batches`` counts those of one step on one data-parallel replica.
 
@@ -131,6 +159,16 @@ class TrainingWorkload(NamedTuple):
     weight_average: bool = False
     optimizer_rank: int = 128
     steps_in_backward: bool = False
+    fusion: Fusion | None = None
+    """How operators without a multiplication become kernels; None for the framework's own way. Compiled
+    blocks keep nothing that their backward pass does not read."""
+    compression: Compression | None = None
+    """Of gradients between replicas."""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether a compiler makes the blocks."""
+        return self.fusion is Fusion.COMPILED
 
     @property
     def measured_recomputation(self) -> Recomputation:
@@ -205,6 +243,10 @@ class InferenceWorkload(NamedTuple):
     """Tokens that a request takes at least, where the cache is no paged one."""
     device_layers: int | None = None
     """Blocks that lie on the device; the others on the host. None for all."""
+    pass_elements: float = 0.0
+    """Most that a forward pass over one request holds: of a model that decodes nothing, or of a tower."""
+    source_tokens: float | None = None
+    """Positions that cross-attention reads, where they are not those of the input."""
 
     @property
     def storage(self) -> WeightFormat:

@@ -175,18 +175,52 @@ class MemoryAnswer(Answer):
 class PhaseAnswer(TypedDict):
     """A part of the time and the limit that sets it."""
 
-    phase: Literal["forward", "backward", "recomputation", "bubble", "data", "prefill", "decode"]
+    phase: Literal[
+        "forward",
+        "backward",
+        "recomputation",
+        "tensor_communication",
+        "context_communication",
+        "expert_communication",
+        "data_communication",
+        "pipeline_communication",
+        "bubble",
+        "optimizer",
+        "host",
+        "stragglers",
+        "data",
+        "prefill",
+        "decode",
+    ]
     """Part of a step or of a request."""
     seconds: QuantityAnswer
     """Time that it takes."""
-    bound: Literal["compute", "memory", "data"]
+    bound: Literal["compute", "memory", "communication", "waiting", "host", "data"]
     """The limit that sets the time."""
+
+
+OperatorAnswer = TypedDict(
+    "OperatorAnswer",
+    {
+        "operator": str,
+        "pass": Literal["forward", "backward"],
+        "flops": float,
+        "moved_bytes": Integer,
+        "flops_per_byte": float,
+        "attainable_flops_per_second": float,
+        "achieved_flops_per_second": float,
+        "seconds": float,
+        "bound": Literal["compute", "memory"],
+    },
+)
+"""One operator of a block on one device under the roofline: what the data sheet allows at its intensity, and
+what its estimated time amounts to."""
 
 
 class Bottleneck(TypedDict):
     """What limits the speed. `axis` is that of data, algorithm and machine."""
 
-    bound: Literal["compute", "memory", "data"]
+    bound: Literal["compute", "memory", "communication", "waiting", "host", "data"]
     """The limit that sets most of the time."""
     axis: Literal["algorithm", "machine", "data"]
     """Where to look for a remedy."""
@@ -215,6 +249,12 @@ class Rates(TypedDict):
     """Share of the peak rate that the model's own operations reach."""
     hardware_flops_utilization: NotRequired[QuantityAnswer]
     """The same with the operations of recomputation."""
+    hardware_flops_per_second_per_device: NotRequired[QuantityAnswer]
+    """What each device executes, recomputation included and attention counted whole."""
+    model_flops_per_second_per_device: NotRequired[QuantityAnswer]
+    """The model's own operations, attention counted whole whatever its mask hides."""
+    unmasked_flops_per_second_per_device: NotRequired[QuantityAnswer]
+    """The model's own operations without the scores that a causal mask hides."""
     time_to_first_token_seconds: NotRequired[QuantityAnswer]
     """From the request to its first token."""
     time_per_output_token_seconds: NotRequired[QuantityAnswer]
@@ -232,6 +272,8 @@ class ThroughputAnswer(Answer, Rates, TrainingParts):
     """Where the time of a step or of a request goes."""
     bottleneck: NotRequired[Bottleneck]
     """What limits the speed."""
+    operators: NotRequired[list[OperatorAnswer]]
+    """Operators of one block of a training run, on one device and one micro-batch."""
 
 
 class CostAnswer(Answer):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import MISSING, Field
 
 from service.planning import architecture as planning
-from service.planning.layers import VectorPurpose
+from service.planning.layers import ActivationFunction, VectorPurpose
 from service.questions.base import Input, Positive, Size, Text
 
 HiddenSize = Annotated[Size, Field(description="Width of the residual stream.")]
@@ -61,6 +61,8 @@ class AttentionLayer(Input):
     """Whether each head has a learned score that no token answers to."""
     dropout: bool = False
     """Whether attention weights and output pass a dropout in training."""
+    score_bias: bool = False
+    """Whether something learned is added to the scores, which are then stored in training."""
     count: Repeats = 1
 
 
@@ -161,8 +163,13 @@ class FeedForwardLayer(Input):
     """Whether a norm stands in front of the last matrix."""
     activation_parameters: Annotated[int, Field(ge=0, le=1000)] = 0
     """Learned scalars of the activation function."""
+    activation: ActivationFunction = "smooth"
+    """One operator whose backward pass needs its input (smooth) or only its result (relu), or one that is
+    written out in several."""
     dropout: bool = False
     """Whether the output passes a dropout in training."""
+    inner_dropout: bool = False
+    """Whether the activation's result passes one."""
     count: Repeats = 1
 
 
@@ -205,6 +212,15 @@ class NormalizationLayer(Input):
     """Over what is normalized."""
     learned: bool = True
     """Whether it has parameters."""
+    count: Repeats = 1
+
+
+class ActivationLayer(Input):
+    """A smooth function of each element; one that keeps only its result, such as ReLU, is no layer."""
+
+    kind: Literal["activation"]
+    size: Size
+    """Width."""
     count: Repeats = 1
 
 
@@ -260,6 +276,8 @@ class ResamplingLayer(Input):
     """Frames before over after."""
     drops_extra_tokens: bool = False
     """Whether class tokens are left behind."""
+    channels: Size | MISSING = MISSING
+    """Channels of a maximum pooling; absent for other resamplings."""
     count: Repeats = 1
 
 
@@ -309,6 +327,8 @@ class ModulationLayer(Input):
     hidden_size: HiddenSize
     vectors: Size = 6
     """Shifts, scales and gates together."""
+    streams: Size = 1
+    """Sequences that have vectors of their own among these."""
     count: Repeats = 1
 
 
@@ -320,6 +340,7 @@ SimpleLayer = Annotated[
     | FeedForwardLayer
     | MixtureOfExpertsLayer
     | NormalizationLayer
+    | ActivationLayer
     | LinearLayer
     | ConvolutionLayer
     | ResamplingLayer
@@ -363,6 +384,7 @@ Layer = Annotated[
     | FeedForwardLayer
     | MixtureOfExpertsLayer
     | NormalizationLayer
+    | ActivationLayer
     | LinearLayer
     | ConvolutionLayer
     | ResamplingLayer

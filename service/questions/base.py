@@ -143,6 +143,8 @@ class Advice(TypedDict):
     """Stable name of the change."""
     detail: str
     """What to change, and what it does."""
+    gain_share: NotRequired[float]
+    """Share of the time of a token that the change saves, estimated anew with it."""
 
 
 class Source(TypedDict):

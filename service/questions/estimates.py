@@ -85,9 +85,9 @@ class MemoryQuestion(Input):
 class ScalingInput(Input):
     """Asks for the same run on other numbers of accelerators. An empty object chooses them."""
 
-    accelerator_counts: Annotated[list[Degree], Field(min_length=1, max_length=16)] | MISSING = MISSING
-    """Numbers of accelerators; defaults to doublings of the smallest that the layout leaves, up to four times
-    that of the cluster."""
+    accelerator_counts: Annotated[list[Degree], Field(min_length=1, max_length=8)] | MISSING = MISSING
+    """Numbers of accelerators; defaults to doublings, up to eight of them and to four times the cluster, of
+    the smallest that the layout leaves and that holds the step."""
     time_limit_seconds: Positive = TIME_LIMIT_SECONDS
     """Longest run that is put up with before it is spread over more accelerators; two weeks when left out."""
 

@@ -39,7 +39,7 @@ def _accelerator(reference: AcceleratorReference, catalog: Catalog, notes: Notes
     power, rates = given.power_limit_watts, given.peak_flops_per_second
     return Accelerator(
         id=given.name,
-        generation="",
+        generation="" if given.generation is MISSING else given.generation,
         capacity_bytes=None if memory is MISSING else assumed(float(memory)),
         bandwidth_bytes_per_second=None if bandwidth is MISSING else bandwidth,
         peak_flops_per_second={} if rates is MISSING else rates,
@@ -135,6 +135,22 @@ def resolve_cluster(
     else:
         _note_unused_links(given, notes)
     return cluster
+
+
+def catalog_cluster(catalog: Catalog, name: str, count: int, per_node: int) -> Cluster | None:
+    """A cluster of an accelerator as the catalog joins it; None where it knows no such accelerator."""
+    if name not in catalog.accelerators:
+        return None
+    accelerator = CatalogAccelerator(source="catalog", id=name)
+    given = ClusterInput(accelerator=accelerator, accelerator_count=count, accelerators_per_node=per_node)
+    return resolve_cluster(given, catalog, Notes())
+
+
+def host_link(catalog: Catalog, name: str) -> Link | None:
+    """The link between an accelerator and its host; None where its generation is not known."""
+    known = catalog.accelerators.get(name)
+    link = catalog.links.get(f"pcie-{known.pcie_generation}-x16") if known else None
+    return link.link if link else None
 
 
 def _note_links(cluster: Cluster, links: _Links, notes: Notes) -> None:

@@ -63,6 +63,8 @@ class AcceleratorSpecification(Input):
 
     name: Text = "specification"
     """What the answer calls it."""
+    generation: CatalogName | MISSING = MISSING
+    """Generation of its chip as the catalog writes it: whose measured constants hold."""
     memory_bytes: Count | MISSING = MISSING
     """What the driver reports to a process."""
     memory_bandwidth_bytes_per_second: Positive | MISSING = MISSING

@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Field
 
 from service.planning.precision import Optimizer, TrainingPrecision
+from service.planning.profile import Fusion
 from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS
 from service.planning.workload import (
     AdaptationKind,
     AttentionKernel,
     BaseWeights,
+    CompressionKind,
     Loss,
     Objective,
     Place,
@@ -68,7 +70,8 @@ class AdaptationInput(Input):
     """Which parameters are trained."""
 
     kind: AdaptationKind
-    """All of them (full), or small ones beside frozen weights."""
+    """All of them (full), or small ones beside frozen weights. Scale trains norms, a factor and a shift
+    behind every matrix and virtual tokens in each layer (LLaMA-Adapter V2)."""
     rank: Degree | MISSING = MISSING
     """Rank of the low-rank matrices (defaults to 16) or width of an adapter's bottleneck (to 64)."""
     target_modules: Annotated[list[TargetModule], Field(min_length=1, max_length=32)] | MISSING = MISSING
@@ -77,7 +80,7 @@ class AdaptationInput(Input):
     """How frozen weights are kept: plain is the width of the activations. Defaults to it, for qlora to
     nf4_double."""
     virtual_tokens: Degree | MISSING = MISSING
-    """Virtual tokens of prompt and prefix tuning; defaults to 20."""
+    """Virtual tokens of prompt and prefix tuning and of scale; defaults to 20."""
 
 
 class OffloadInput(Input):
@@ -89,6 +92,29 @@ class OffloadInput(Input):
     """Weights, gathered block by block."""
     activations: Literal[Place.NONE, Place.CPU] = Place.NONE
     """Saved activations but those of two blocks."""
+
+
+_PIXELS = Annotated[int, Field(ge=1, le=65_536, json_schema_extra=_INT64)]
+
+
+class SampleInput(Input):
+    """What one sample holds beside its tokens. A field left out takes what the model was built for."""
+
+    height: _PIXELS | MISSING = MISSING
+    """Pixels; of latents too, those of the picture behind them."""
+    width: _PIXELS | MISSING = MISSING
+    """Pixels; as many as rows when left out."""
+    channels: Annotated[int, Field(ge=1, le=65_536, json_schema_extra=_INT64)] | MISSING = MISSING
+    """Numbers of one cell that enters, which the model sets; refused where it has another count."""
+    frames: Annotated[int, Field(ge=1, le=1_000_000, json_schema_extra=_INT64)] | MISSING = MISSING
+    """Frames of a video."""
+    images: Annotated[int, Field(ge=0, le=10_000, json_schema_extra=_INT64)] = 1
+    """Pictures or videos of a sample, each encoded on its own."""
+    source_tokens: Size | MISSING = MISSING
+    """Tokens that an encoder reads or that a diffusion model is told; a training sequence of an
+    encoder-decoder has as many as the decoder when left out."""
+    audio_frames: Size | MISSING = MISSING
+    """Frames of a spectrogram."""
 
 
 class DataPipelineInput(Input):
@@ -115,7 +141,7 @@ class DataPipelineInput(Input):
     device_bytes_per_sample: Positive | MISSING = MISSING
     """Bytes of a sample as it is copied to the device; defaults to 8 for each token."""
     dataset_bytes: Positive | MISSING = MISSING
-    """Size of the dataset as it is stored."""
+    """Size of the dataset as it is stored; defaults to what the run reads, each sample once."""
 
 
 class CheckpointingInput(Input):
@@ -151,6 +177,19 @@ class ReliabilityInput(Input):
     that of published runs."""
 
 
+class GradientCompressionInput(Input):
+    """What replicas send in place of their gradients; for replicas that hold them whole (sharding none)."""
+
+    kind: CompressionKind
+    """fp16 and int8 narrow, one_bit sends signs, top_k and random_k a share, power_sgd two thin matrices."""
+    kept_share: Share | MISSING = MISSING
+    """Share of the elements that top_k and random_k send; 0.01 when left out."""
+    rank: Degree | MISSING = MISSING
+    """Columns of the thin matrices of power_sgd; 4 when left out."""
+    error_feedback: bool = True
+    """Whether what was not sent is kept in FP32 and added to the next gradient."""
+
+
 class LearningRateInput(Input):
     """A learning rate that is known to work, for hints at another batch size."""
 
@@ -165,9 +204,12 @@ class TrainingWorkloadInput(Input):
 
     kind: Literal["training"]
     sequence_length: Size = 4096
-    """Tokens per sequence."""
+    """Tokens per sequence; those of pictures in it are among them. Models without tokens have none."""
+    sample: SampleInput | MISSING = MISSING
+    """What a sample holds beside its tokens: sizes of pictures, videos and of what an encoder reads."""
     micro_batch_size: Degree = 1
-    """Sequences that a data-parallel replica processes at a time; pairs of them under dpo, simpo and orpo."""
+    """Sequences or other samples that a data-parallel replica processes at a time; pairs of them under dpo,
+    simpo and orpo."""
     global_batch_size: Count | MISSING = MISSING
     """Sequences per optimizer step over all replicas."""
     gradient_accumulation_steps: Degree | MISSING = MISSING
@@ -189,6 +231,10 @@ class TrainingWorkloadInput(Input):
     micro-batch."""
     attention: AttentionKernel = AttentionKernel.FLASH
     """Whether the attention kernel stores the score matrix (standard) or not (flash)."""
+    fusion: Fusion | MISSING = MISSING
+    """How operators without a multiplication become kernels: each its own (eager), chains by hand (fused), or
+    chains by a compiler such as torch.compile (compiled), which keeps nothing that no backward pass reads.
+    Defaults to the framework's own way."""
     loss: Loss = Loss.FP32
     """How logits become a loss: whole in FP32, whole at the width of the activations (narrow), in eight parts
     (chunked), or without storing logits (fused)."""
@@ -206,6 +252,8 @@ class TrainingWorkloadInput(Input):
     """Nothing when left out."""
     data_pipeline: DataPipelineInput | MISSING = MISSING
     """Without it the devices never wait for data."""
+    gradient_compression: GradientCompressionInput | MISSING = MISSING
+    """Without it gradients are sent as they are kept."""
     checkpointing: CheckpointingInput | MISSING = MISSING
     """Without it no checkpoint is written."""
     reliability: ReliabilityInput | MISSING = MISSING
@@ -220,7 +268,8 @@ class TrainingWorkloadInput(Input):
     """Sequences of the whole run."""
     framework: Software | MISSING = MISSING
     """Framework that trains: megatron_lm, megatron_deepspeed, deepspeed, ddp, fsdp, torchtitan, torchtune,
-    litgpt or transformers. Another name keeps what the precision says and no more, with a warning."""
+    litgpt, internevo or transformers. Another name keeps what the precision says and no more, with a
+    warning."""
 
 
 class FixedLength(Input):
@@ -301,10 +350,14 @@ class InferenceWorkloadInput(Input):
         "bf16"
     )
     """Format that the KV cache is stored in; q8_0, q5_0 and q4_0 are those of llama.cpp."""
-    state_precision: Literal["fp32", "fp16", "bf16"] = "bf16"
-    """Format that recurrent states (state space, linear attention) are stored in."""
+    state_precision: Literal["fp32", "fp16", "bf16"] | MISSING = MISSING
+    """Format that recurrent states (state space, linear attention) are stored in. Defaults to the engine's:
+    fp32 for transformers, sglang and llama.cpp, else bf16."""
     input_tokens: Size | FixedLength = 1024
-    """Tokens of a prompt."""
+    """Tokens of a prompt; those of pictures come on top where sample says how large they are."""
+    sample: SampleInput | MISSING = MISSING
+    """What a request holds beside its tokens: sizes of pictures, videos and of what an encoder reads. Of a
+    diffusion model a request is one denoised sample of one step; guidance makes two of it."""
     output_tokens: Size | FixedLength = 256
     """Tokens that are generated for a prompt."""
     concurrency: Degree = 1
@@ -315,8 +368,8 @@ class InferenceWorkloadInput(Input):
     """Requests join and leave the batch at every step."""
     memory_fraction: Share | MISSING = MISSING
     """Share of the device's memory that the engine may use, as it reads it: of the device (vllm), of what is
-    free once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults to 0.9, 0.88
-    for sglang, 1 for llama.cpp and transformers."""
+    free once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults to 0.9, to
+    what sglang reckons by version, device and group, to 1 for llama.cpp and transformers."""
     speculative: DraftModel | MISSING = MISSING
     """A draft model beside the served one. Its memory counts; its speed-up does not yet."""
     adapters: AdaptersInput | MISSING = MISSING

@@ -1,7 +1,9 @@
 """Does it fit? Sums, verdict, limits and advice, each against asking again."""
 
+import json
 import math
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -298,20 +300,21 @@ class TestCapacity:
         assert answer["usable_bytes"] == round(answer["capacity_bytes"] * 0.5)
 
 
-def test_kinds_without_physics_are_a_gap(snapshot):
-    layers = [
-        {
-            "kind": "convolution",
-            "input_channels": 3,
-            "output_channels": 64,
-            "kernel_height": 7,
-            "kernel_width": 7,
-        }
-    ]
-    model = {"source": "architecture", "architecture": {"layers": layers}}
+def test_a_sample_whose_size_is_not_known_is_a_gap(snapshot):
+    stem = {
+        "kind": "convolution",
+        "input_channels": 3,
+        "output_channels": 64,
+        "kernel_height": 7,
+        "kernel_width": 7,
+    }
+    architecture = {"inputs": [{"name": "image", "kind": "image", "channels": 3}], "layers": [stem]}
+    model = {"source": "architecture", "architecture": architecture}
     answer = ask(snapshot, "memory", question(model, "h100-sxm"))
-    assert gaps(answer)["/per_device/total_bytes"] == "LAYER_KIND_NOT_MODELLED"
+    assert gaps(answer)["/per_device/total_bytes"] == "SAMPLE_REQUIRED"
     assert answer["parameter_count"] > 0
+    told = ask(snapshot, "memory", question(model, "h100-sxm", sample={"height": 64}))
+    assert told["fits"]
 
 
 def test_what_a_device_holds_beside_tensors_is_itemised(snapshot):
@@ -432,13 +435,23 @@ def test_objectives_hold_more_models(snapshot, objective, copies):
     assert parts.get("auxiliary_models", 0) == copies * answer["parameter_count"]
 
 
+def test_the_cache_of_generated_sequences_is_said_not_to_be_counted(snapshot):
+    """Llama-2-7B, 4 sequences of 4,096 tokens at 524,288 bytes each."""
+    for objective in ("ppo", "grpo", "dpo"):
+        workload = {"objective": objective, "micro_batch_size": 4, "sequence_length": 4096}
+        answer = ask(snapshot, "memory", question("llama-2-7b", "mi300x", **workload))
+        said = [note["detail"] for note in answer["warnings"] if note["code"] == "GENERATION_NOT_COUNTED"]
+        assert len(said) == (objective != "dpo")
+        assert all("holds 8.6 GB of KV cache" in detail for detail in said)
+
+
 @pytest.mark.parametrize("workload", [{"objective": "distillation"}, {"framework": {"name": "fsdp"}}])
 def test_a_model_without_parameters_is_no_crash(snapshot, workload):
     layers = [{"kind": "resampling", "factor": 2.0}]
     model = {"source": "architecture", "architecture": {"layers": layers}}
     answer = ask(snapshot, "memory", question(model, "h100-sxm", **workload))
     assert answer["parameter_count"] == 0
-    assert gaps(answer)["/per_device/total_bytes"] == "LAYER_KIND_NOT_MODELLED"
+    assert answer["fits"]
 
 
 def test_further_models_are_not_timed_yet(snapshot):
@@ -644,5 +657,134 @@ def test_a_tower_beside_the_decoder_is_told(snapshot):
     answer = ask(snapshot, "memory", served("qwen3-vl-8b", input_tokens=1000, output_tokens=24))
     assert components(answer)["kv_cache"] == 36 * 2 * 8 * 128 * 2 * 1024
     assert "TOKENS_ALONE_COUNTED" in codes(answer["warnings"])
-    unknown = ask(snapshot, "memory", served("vit-base-patch16-224"))
-    assert "fits" not in unknown
+    seen = ask(
+        snapshot,
+        "memory",
+        served("qwen3-vl-8b", input_tokens=1000, output_tokens=24, sample={"height": 1024}),
+    )
+    # 1024 pixels are 64 x 64 patches, of which 2 x 2 are one position of the decoder.
+    assert components(seen)["kv_cache"] == 36 * 2 * 8 * 128 * 2 * (1024 + 32 * 32)
+    assert components(seen)["workspace"] >= components(answer)["workspace"]
+
+
+TOWERS = Path(__file__).parents[1] / "oracles" / "tower_configs"
+
+
+def published(name, **workload):
+    """A question about one H100 and a configuration as it was published."""
+    config = json.loads((TOWERS / f"{name}.json").read_text())
+    return question({"source": "huggingface_config", "config": config}, "h100-sxm", **workload)
+
+
+PICTURES = {
+    "stable-diffusion-vae": {"height": 512},
+    "qwen2-vl-7b": {"height": 1008},
+    "qwen2.5-vl-7b": {"height": 1008, "width": 756},
+    "qwen3-vl-8b": {"height": 1024},
+    "gemma-4-26b-a4b": {"height": 768},
+    "flux.1-dev": {"height": 1024},
+    "flux.1-schnell": {"height": 1024},
+    "wan-2.1-1.3b": {"height": 480, "width": 832, "frames": 81},
+    "wan-2.1-14b": {"height": 480, "width": 832, "frames": 17},
+    "cogvideox-2b": {"height": 480, "width": 720, "frames": 49},
+    "cogvideox-5b": {"height": 480, "width": 720, "frames": 49},
+    "hunyuan-video": {"height": 544, "width": 960, "frames": 17},
+    "mochi-1": {"height": 480, "width": 848, "frames": 19},
+    "ltx-video": {"height": 512, "width": 768, "frames": 121},
+}
+"""Samples of models that do not say for which they were built."""
+
+
+@pytest.mark.parametrize("kind", ["training", "inference"])
+@pytest.mark.parametrize("name", sorted(path.stem for path in TOWERS.glob("*.json")))
+def test_every_published_model_has_a_total(snapshot, name, kind):
+    sample = {"sample": PICTURES[name]} if name in PICTURES else {}
+    answer = ask(snapshot, "memory", published(name, kind=kind, **sample))
+    assert answer["per_device"]["total_bytes"]["value"] == answer["per_device"]["known_bytes"]
+    assert "fits" in answer
+    assert not codes(answer["gaps"]) - {"NOT_APPLICABLE", "NO_KV_CACHE", "UNBOUNDED"}
+
+
+@pytest.mark.parametrize(
+    ("name", "workload"),
+    [
+        ("resnet-50", {}),
+        ("stable-diffusion-1.5-unet", {"sample": {"height": 512}}),
+        ("dit-xl-2", {"recomputation": {"strategy": "full"}}),
+        ("t5-base", {"sequence_length": 300}),
+        ("cogvideox-2b", {"sample": {"height": 240, "frames": 9}, "attention": "standard"}),
+        ("clip-vit-large-patch14", {"precision": "fp32", "optimizer": "lamb"}),
+    ],
+)
+def test_the_largest_micro_batch_of_samples_fits_and_no_larger_one(snapshot, name, workload):
+    most = ask(snapshot, "memory", published(name, **workload))["limits"]["max_micro_batch_size"]
+    fits = [
+        ask(snapshot, "memory", published(name, **workload, micro_batch_size=size))["fits"]
+        for size in (most, most + 1)
+    ]
+    assert most > 1
+    assert fits == [True, False]
+
+
+@pytest.mark.parametrize("name", ["t5-base", "bart-large", "whisper-small", "deberta-v3-base"])
+def test_the_longest_sequence_of_an_encoder_decoder_fits_and_no_longer_one(snapshot, name):
+    most = ask(snapshot, "memory", published(name))["limits"]["max_sequence_length"]
+    fits = [
+        ask(snapshot, "memory", published(name, sequence_length=length))["fits"]
+        for length in (most, most + 1)
+    ]
+    assert fits == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "sample"),
+    [
+        ("vit-base-patch16-224", {}),
+        ("stable-diffusion-vae", {"sample": {"height": 1024}}),
+        ("wan-2.1-1.3b", {"sample": PICTURES["wan-2.1-1.3b"]}),
+        ("dlrm-criteo-1tb", {}),
+    ],
+)
+def test_the_most_requests_of_a_forward_pass_fit_and_no_more(snapshot, name, sample):
+    most = ask(snapshot, "memory", published(name, kind="inference", **sample))["limits"]["max_concurrency"]
+    fits = []
+    for concurrency in (min(most, 65_536), most + 1):
+        asked = published(name, kind="inference", concurrency=min(concurrency, 65_536), **sample)
+        fits.append(ask(snapshot, "memory", asked)["fits"])
+    assert fits == [True, most >= 65_536]
+
+
+def test_the_decoder_of_pictures_takes_more_than_the_network_that_denoises(snapshot):
+    """Latent diffusion at 1024 pixels: the autoencoder works on pixels (Rombach et al. 2022)."""
+    sample = {"sample": {"height": 1024}}
+    held = [
+        components(ask(snapshot, "memory", published(name, kind="inference", **sample)))["workspace"]
+        for name in ("stable-diffusion-vae", "stable-diffusion-1.5-unet")
+    ]
+    assert held[0] > held[1]
+
+
+def test_cross_attention_caches_what_an_encoder_heard(snapshot):
+    """Whisper small: 12 layers of 12 heads of 64, over 1,500 positions and the tokens of the answer."""
+    answer = ask(
+        snapshot, "memory", published("whisper-small", kind="inference", input_tokens=4, output_tokens=200)
+    )
+    assert components(answer)["kv_cache"] == 12 * 2 * 12 * 64 * 2 * (208 + 1500)
+
+
+def test_a_head_that_only_the_class_ties_is_told(snapshot):
+    answer = ask(snapshot, "memory", published("flan-t5-base"))
+    assert answer["parameter_count"] == 222_903_552
+    told = [note["detail"] for note in answer["warnings"] if note["code"] == "HEAD_TIED_BY_CLASS"]
+    assert len(told) == 1
+    assert "24674304" in told[0]
+    assert "HEAD_TIED_BY_CLASS" not in codes(ask(snapshot, "memory", published("t5-base"))["warnings"])
+
+
+def test_a_sample_is_checked(snapshot):
+    wrong = published("resnet-50", sample={"channels": 4})
+    assert refusal(snapshot, "memory", wrong) == ("SAMPLE_CHANNELS", "/workload/sample/channels")
+    small = published("vit-base-patch16-224", sample={"height": 8})
+    assert refusal(snapshot, "memory", small) == ("SAMPLE_TOO_SMALL", "/workload/sample/height")
+    plain = ask(snapshot, "memory", question("llama-2-7b", "h100-sxm", sample={"height": 8}))
+    assert "NOT_USED" in codes(plain["warnings"])

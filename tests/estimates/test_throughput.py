@@ -137,7 +137,7 @@ class TestTraining:
         answer = ask(snapshot, "throughput", question("llama-2-7b", "h100-sxm", 8, **workload))
         assert advice in codes(answer["bottleneck"]["advice"])
         plain = ask(snapshot, "throughput", question("llama-2-7b", "h100-sxm", 8))
-        assert plain["bottleneck"]["advice"] == []
+        assert advice not in codes(plain["bottleneck"]["advice"])
 
 
 class TestServing:

@@ -66,14 +66,21 @@ def test_planted_constants_are_found_again(tmp_path):
     assert max(abs(ratio - 1.0) for ratio in ratios(found, operator_calibration(fitted))) < 0.05
 
 
-def test_constants_that_no_row_moves_stay(tmp_path):
+def test_constants_that_no_row_moves_stay_where_their_source_puts_them(tmp_path):
     fitted = fit_operators(document(), multiplications(tmp_path))
-    for quantity, generation in (
-        ("bandwidth", "hopper"),
-        ("attention_peak", "ampere"),
-        ("matrix_peak", "hopper"),
-    ):
-        assert entry(fitted, quantity, generation) == entry(document(), quantity, generation)
+    for quantity, generation in (("bandwidth", "hopper"), ("attention_peak", "ampere"), ("gather_row", None)):
+        known = entry(fitted, quantity, generation)
+        assert known["value"] == known["prior"] == entry(document(), quantity, generation)["prior"]
+
+
+def test_a_generation_held_out_whole_takes_the_pooled_constant(tmp_path):
+    """What a device of a generation without any rows would be told."""
+    (group,) = {probe.row.group for probe in multiplications(tmp_path)}
+    fit = fit_devices(document(), multiplications(tmp_path))
+    names = [(each["quantity"], each.get("generation")) for each in fit.without[group]["constants"]]
+    assert ("matrix_peak", "ampere") not in names
+    assert ("matrix_peak", None) in names
+    assert fit.tried[-1].fitted != fit.tried[-1].held_out
 
 
 def test_each_group_is_predicted_without_itself(tmp_path):

@@ -2,15 +2,19 @@
 
 import pytest
 
+from service.estimates.service import ESTIMATES
 from service.evidence import facts
 from service.evidence.asking.questions import questions
+from service.evidence.asking.serving import serving_workloads
 from service.evidence.metrics import METRIC_UNITS
-from service.evidence.rows import read_rows
-from service.evidence.shapes import model_references, stated_count
+from service.evidence.rows import read_rows, stated_count
+from service.evidence.scoring import ask, score_row
+from service.evidence.shapes import model_references
 from service.snapshot.service import shipped_snapshot
 from tests.evidence.measured import SERVED, write
 
 CATALOG = shipped_snapshot()
+ESTIMATORS = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
 
 
 @pytest.fixture
@@ -86,15 +90,61 @@ def test_versions_of_engines(row, version, notes, versions):
     assert facts.engine_versions(found) == versions
 
 
+@pytest.mark.parametrize(
+    ("printed", "size"), [("79.18 GiB", round(79.18 * 2**30)), ("80 GiB", None), ("", None)]
+)
+def test_a_whole_number_of_gibibytes_is_a_label(row, printed, size):
+    assert facts.device_bytes(row(notes=f"total_gpu_memory={printed}")) == size
+
+
+def logged(row, metric, gib, **cells):
+    cells = {"metric": metric, "value_si": str(gib * 2**30), "value": str(gib), "unit": "GiB"} | cells
+    return row(**SERVED | {"model_id": "llama-2-7b"} | cells)
+
+
+def test_a_log_that_only_the_first_engine_of_vllm_prints(row):
+    peak = logged(row, "activation_peak_per_gpu", 1.2, engine_version="0.8.x")
+    assert facts.engine_versions(peak, {peak.metric: peak}) == ["0.8.x V0"]
+    assert facts.engine_versions(peak) == ["0.8.x"]
+
+
+def test_a_device_of_many_draws_no_tokens(row):
+    for tensor, first in ((4, None), (16, 1)):
+        peak = logged(
+            row,
+            "activation_peak_per_gpu",
+            0.4,
+            engine_version="0.7.3",
+            layout_json=f'{{"tensor":{tensor}}}',
+        )
+        engines = [workload["engine"] for workload in serving_workloads(peak, {})]
+        assert engines[0].get("max_num_seqs") == first
+        assert {engine.get("max_num_seqs") for engine in engines} == {None, 1}
+
+
+def test_a_share_that_the_log_itself_exceeds_was_larger(row):
+    """64.38, 7.38 and 0.13 GiB are more than 0.9 of 79.18."""
+    parts = {
+        "weights_memory_per_gpu": 64.38,
+        "activation_peak_per_gpu": 7.38,
+        "non_torch_memory_per_gpu": 0.13,
+    }
+    run = {metric: logged(row, metric, gib) for metric, gib in parts.items()}
+    room = logged(row, "kv_cache_memory_per_gpu", 3.33)
+    assert [workload["memory_fraction"] for workload in serving_workloads(room, run)] == [0.95, 0.9]
+    run["weights_memory_per_gpu"] = logged(row, "weights_memory_per_gpu", 60.0)
+    assert [workload["memory_fraction"] for workload in serving_workloads(room, run)] == [0.9]
+
+
 def test_a_pipeline_of_torchtitan_cuts_its_local_batch(asked):
-    """A local batch of 32 over a pipeline is 32 micro-batches of one sequence."""
+    """A local batch of 32 over a pipeline of two is two micro-batches, the default of torchtitan."""
     question = asked(
         source="torchtitan",
         layout_json='{"tensor":2,"pipeline":2,"data":2,"sharding":"zero_3"}',
         batch_json='{"micro_batch_size":32,"global_batch_size":64}',
     )[0]
     workload = question["workload"]
-    assert (workload["micro_batch_size"], workload["gradient_accumulation_steps"]) == (1, 32)
+    assert (workload["micro_batch_size"], workload["gradient_accumulation_steps"]) == (16, 2)
     assert question["parallelism"]["sequence_parallel"] is True
 
 
@@ -104,7 +154,7 @@ def test_a_pipeline_of_torchtitan_cuts_its_local_batch(asked):
         ({"adaptation": "lora", "source": "LitGPT", "notes": "LoRA r=8"}, {"kind": "lora", "rank": 8}),
         ({"adaptation": "lora", "precision_json": '{"weights":"nf4"}'}, {"kind": "qlora"}),
         ({"adaptation": "adapter"}, {"kind": "prefix", "virtual_tokens": 10}),
-        ({"adaptation": "adapter-v2"}, {"kind": "lora", "rank": 1, "target_modules": ["all_linear"]}),
+        ({"adaptation": "adapter-v2"}, {"kind": "scale", "virtual_tokens": 10}),
     ],
 )
 def test_adaptations(asked, cells, wanted):
@@ -149,3 +199,62 @@ def test_a_sweep_of_shapes_takes_the_row_s_own(row):
     known = {"bloom-proto-181b": object()}
     found = model_references(row(model_id="bloom-proto-181b", parameter_count=""), known)
     assert found[0]["source"] == "architecture"
+
+
+def test_a_published_vocabulary_stands_in_for_one_that_the_row_leaves_out(row):
+    cells = {"model_id": "internlm-20b", "layers": "60", "hidden": "5120", "heads": "40", "kv_heads": "40"}
+    cells |= {"ffn": "", "vocab": "", "parameter_count": "20000000000", "source": "InternEvo"}
+    architecture = model_references(row(**cells), {})[0]["architecture"]
+    assert architecture["embeddings"]["vocabulary_size"] == 103168
+    assert architecture["layers"][0]["layers"][3]["inner_size"] == 13824
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("torchtitan", facts.View.RESERVED),
+        ("LitGPT", facts.View.ALLOCATED),
+        ("BigScience BLOOM", facts.View.DEVICE),
+        ("unheard of", facts.View.DEVICE),
+    ],
+)
+def test_what_a_peak_was_read_from(row, source, seen):
+    assert facts.view(row(source=source)) is seen
+
+
+@pytest.mark.parametrize(
+    ("source", "unseen"),
+    [
+        ("torchtitan", {"device_context", "communication_buffers"}),
+        ("LitGPT", {"device_context", "communication_buffers", "fragmentation"}),
+    ],
+)
+def test_a_peak_is_compared_without_what_its_reading_does_not_see(row, source, unseen):
+    layout = '{"data":8,"sharding":"zero_3"}'
+    scored = score_row(ask([row(source=source, layout_json=layout)], CATALOG)[0], CATALOG, ESTIMATORS)
+    question = ask([row(source=source, layout_json=layout)], CATALOG)[0].shapes[0]
+    device = ESTIMATORS["memory"](question, CATALOG)["per_device"]
+    outside = sum(part["bytes"] for part in device["components"] if part["name"] in unseen)
+    assert outside > 0
+    assert scored.figure.value == pytest.approx(device["total_bytes"]["value"] - outside)
+
+
+@pytest.mark.parametrize(
+    ("cells", "loss"),
+    [
+        ({"method": "pretrain; FSDP+compile", "source_ref": "llama3_h100_202412_torchtitan.md"}, None),
+        ({"method": "pretrain; FSDP+compile", "source_ref": "llama3-8b_h200_202506_x.md"}, "narrow"),
+        ({"method": "pretrain; FSDP", "source_ref": "llama3-8b_h200_202506_x.md"}, None),
+    ],
+)
+def test_a_compiled_loss_of_torchtitan_since_2025_is_not_widened(asked, cells, loss):
+    workload = asked(source="torchtitan", **cells)[0]["workload"]
+    assert workload.get("loss") == loss
+    assert (workload.get("fusion") == "compiled") == ("compile" in cells["method"])
+
+
+@pytest.mark.parametrize(("scales", "base"), [("nf4", "nf4"), ("nf4-dq", "nf4_double")])
+def test_packed_weights_keep_their_scales_as_the_row_says(asked, scales, base):
+    precision = f'{{"weights":"nf4","quantisation":"{scales}"}}'
+    given = asked(source="LitGPT", adaptation="lora", precision_json=precision)[0]["workload"]["adaptation"]
+    assert given["base_weights"] == base

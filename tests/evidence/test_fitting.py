@@ -214,6 +214,31 @@ def test_few_rows_give_their_extremes():
     assert tail(5) == 0.0
 
 
+def test_the_spread_of_few_groups_is_drawn_towards_that_of_all(tmp_path):
+    """One group of a framework says little of its next model, however many rows it has."""
+    rows = read_rows(
+        write(
+            tmp_path / "rows.csv",
+            *({"id": f"a{n}", "run_id": f"a{n}", "source": "torchtitan"} for n in range(20)),
+            *(
+                {"id": f"b{n}", "run_id": f"b{n}", "source": "made", "model_id": f"made-{n}"}
+                for n in range(20)
+            ),
+        ),
+        METRIC_UNITS,
+    ).rows
+    scored = []
+    for one in score(rows, CATALOG, ESTIMATORS):
+        own = one.row.source == "torchtitan"
+        measured = one.figure.value * (1.0 if own else 1.2)
+        scored.append(replace(one, row=replace(one.row, value=measured)))
+    found = {residual.family: residual for residual in residuals(scored)}
+    every, narrow = found["training_memory"], found["training_memory/torchtitan"]
+    assert (every.low, every.high) == pytest.approx((1.0, 1.2))
+    assert narrow.value == pytest.approx(1.0)
+    assert narrow.high == pytest.approx(1.2 ** (4 / 5))
+
+
 def test_an_answer_takes_the_interval_of_rows_of_the_same_software(tmp_path):
     """Rows of torchtitan, 10% above their estimates, move the interval of its answers and of no other's."""
     rows = [{**case, "source": "torchtitan", "value_si": repr(1.1 * size)} for case, size in sized(tmp_path)]

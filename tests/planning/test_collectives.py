@@ -38,7 +38,14 @@ def fabric(
     intra=900 * GB, inter=25 * GB, *, latency=0.0, domain=8, chunk=0.0, launch=0.0, switched=True, mesh=False
 ):
     near = Rail(intra, latency, chunk)
-    return Fabric(near, Rail(inter, latency, chunk), domain, launch, near if switched else None, is_mesh=mesh)
+    return Fabric(
+        near,
+        Rail(inter, latency, chunk),
+        domain,
+        launch,
+        near if switched else None,
+        mesh=domain if mesh else 0,
+    )
 
 
 def seconds(kind, message, devices, per_domain, on, algorithm=None):  # noqa: PLR0917
@@ -72,12 +79,14 @@ def reduced(message, devices, per_domain, on, algorithm=None):
     [
         (8, 25 * GB, 0.98),  # C05
         (8, 900 * GB, 0.0272222),  # C06
-        (1024, 25 * GB, 27.97265625 / 25),  # C03
+        (1024, 25 * GB, 27.97265625 / 25),  # C03, C04: 1.12 s
     ],
 )
 def test_a_ring_moves_twice_the_message_less_one_share(devices, bandwidth, expected):
     on = fabric(inter=bandwidth)
     assert reduced(14 * GB, devices, 1, on, Algorithm.RING) == pytest.approx(expected, rel=1e-5)
+    # C13: for a hundred devices and more the bytes are those of infinitely many, to a hundredth.
+    assert devices < 100 or expected == pytest.approx(2 * 14 * GB / bandwidth, rel=0.01)
 
 
 def test_ten_billion_parameters_take_800_and_not_40_milliseconds():
@@ -281,6 +290,17 @@ def test_the_fastest_of_what_nccl_has_is_taken(message, devices, per_domain):
         for algorithm in (Algorithm.RING, Algorithm.TREE, Algorithm.IN_NETWORK)
     ]
     assert reduced(message, devices, per_domain, on) == min(each)
+
+
+def test_small_messages_waste_the_link():
+    """C34: an 8 MB all-reduce at a time against 25 MiB buckets on eight H200."""
+    on = fabric_of(cluster(), reference_curves().calibration.links.value)
+
+    def rate(message):
+        return bus_bandwidth(Collective.ALL_REDUCE, message, 8, reduced(message, 8, 8, on))
+
+    assert 1.5 < rate(25 * MIB) / rate(8e6) < 2.5
+    assert rate(25 * MIB) / rate(4e6) > 2.0
 
 
 # --- from a cluster ---------------------------------------------------------------------------------------

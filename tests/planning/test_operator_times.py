@@ -42,7 +42,7 @@ from service.planning.precision import (
     Optimizer,
     TrainingPrecision,
 )
-from service.planning.profile import Choice, Fusion
+from service.planning.profile import Choice, FusedAttention, Fusion
 from service.planning.quantity import Basis
 from service.planning.workload import (
     Adaptation,
@@ -93,6 +93,7 @@ def ideal(peak=989e12, bandwidth=3.35e12, **rates) -> Machine:
         "bandwidth": 1.0,
         "attention_peak": 1.0,
         "attention_native_peak": 1.0,
+        "attention_first_peak": 1.0,
         "attention_backward": 1.0,
         "attention_context": 0.0,
         "attention_head": 0.0,
@@ -260,6 +261,33 @@ def test_a_token_of_a_fused_norm_is_read_and_written_once():
     assert norm.moved_bytes == 2 * SEQUENCE * 4096 * 2 * 2
 
 
+@pytest.mark.parametrize(
+    ("name", "rotary"),
+    [("llama-3-8b", True), ("gpt2", False), ("bloom-176b", False), ("mpt-7b", False), ("falcon-40b", True)],
+)
+def test_queries_and_keys_are_rotated_where_no_position_is_added(name, rotary):
+    of = workload(framework=Framework.FSDP)
+    assert choice_of(profile(name), of).rotary is rotary
+    found = {operator.name for operator, _ in of_blocks(profile(name), of, Parallelism())}
+    assert ("rotary" in found) is rotary
+
+
+@pytest.mark.parametrize(("release", "share"), [("first", 0.5), ("second", 0.85), ("native", 0.9)])
+def test_each_release_of_fused_attention_is_faster(release, share):
+    long = Operator(
+        "attention",
+        OperatorKind.ATTENTION,
+        BF16,
+        1e12,
+        1e6,
+        columns=1e9,
+        context=1e9,
+        fused=FusedAttention(release),
+    )
+    achieved = 1e12 / operator_seconds(long, machine("a100-sxm-80gb")).compute_seconds / 312e12
+    assert achieved == pytest.approx(share, abs=0.03)
+
+
 # Waves and tiles.
 
 
@@ -281,6 +309,16 @@ def test_a_hundredth_of_a_wave_costs_a_whole_one():
     assert wave_rounds(1.01 * 132, 132) == 2.0
     assert wave_rounds(132, 132) == 1.0
     assert wave_rounds(1.5 * 132, 132, tail=0.5) == 1.75
+
+
+def test_few_deep_tiles_are_divided_along_the_depth():
+    """A gradient of 768 x 768 weights over 50,000 tokens has 36 tiles for 132 places: each in three parts."""
+    whole = ideal(wave_tail=1.0)
+    shape = (768.0, 768.0, 49_152.0, 1.0)
+    seconds = matrix_seconds(*shape, machine=whole, number_format=BF16)
+    assert seconds == pytest.approx(2.0 * 128 * 128 * 132 * 49_152.0 / 3.0 / 989e12)
+    shallow = matrix_seconds(768.0, 768.0, 1536.0, 1.0, machine=whole, number_format=BF16)
+    assert shallow == pytest.approx(2.0 * 128 * 128 * 132 * 1536.0 / 989e12)
 
 
 @pytest.mark.parametrize(
@@ -449,7 +487,7 @@ def any_operators(draw):
         row_bytes=draw(SIZES),
         deviations=draw(st.floats(0.0, 3.0)),
         backward=draw(st.booleans()),
-        native=draw(st.booleans()),
+        fused=draw(st.sampled_from(FusedAttention)),
     )
 
 

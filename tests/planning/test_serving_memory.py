@@ -1,5 +1,7 @@
 """Caches, states, buffers and reservations of served models, against engine logs and exact figures."""
 
+import json
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from service.evidence.service import reference_curves
 from service.planning.architecture import Architecture, Block, Embeddings, Head
 from service.planning.engines import EngineName, defaults_of, engine_name, is_vllm_v0, rules_of
+from service.planning.formats.huggingface import import_config
 from service.planning.inference import decode_iteration
 from service.planning.layers import (
     Attention,
@@ -216,6 +219,40 @@ class TestStates:
         assert key_value_bytes(profile, 1, BF16) == 12 * 2 * 8 * 64 * 2
 
 
+CACHES = json.loads((Path(__file__).parents[1] / "oracles" / "state_caches.json").read_text())
+
+
+@pytest.mark.parametrize("name", sorted(CACHES["models"]))
+def test_states_are_those_of_the_caches_of_transformers(name):
+    """To the last byte: states in FP32, as many inputs of a convolution as it is wide, keys and values."""
+    model = CACHES["models"][name]
+    profile = profile_of(import_config(model["config"]).architecture)
+    rules = rules_of(EngineName.TRANSFORMERS, CACHES["transformers"])
+    held = {part: entry["bytes"] for part, entry in model["held"].items()}
+    assert {entry["dtype"] for part, entry in model["held"].items() if part == "recurrent_states"} == {
+        "torch.float32"
+    }
+    states = held["recurrent_states"] + held["conv_states"]
+    assert state_bytes(profile, rules.state_format, rules=rules) == states
+    kept = held.get("keys", 0) + held.get("values", 0)
+    assert key_value_bytes(profile, CACHES["tokens"], BF16, rules=rules) == kept
+
+
+def test_llama_cpp_keeps_states_and_convolutions_in_fp32():
+    """A load log of four sequences of 24 gated delta layers: R (f32) 9.00 MiB, S (f32) 192.00 MiB."""
+    layer = LinearAttention(
+        hidden_size=2560,
+        key_heads=16,
+        value_heads=32,
+        key_head_size=128,
+        value_head_size=128,
+        convolution_width=4,
+    )
+    profile = decoder(((layer,), 24), ((attention(),), 8))
+    rules = rules_of(EngineName.LLAMA_CPP, None)
+    assert 4 * state_bytes(profile, rules.state_format, rules=rules) == 201 * 2**20
+
+
 class TestFlops:
     def test_latent_attention_scores_over_heads_in_prefill_and_over_the_latent_in_decode(self):
         profile = decoder(((LATENT,), 1), hidden=7168)
@@ -313,6 +350,72 @@ class TestEngines:
 
         assert of(cache_gib - 0.005) - 1 <= blocks <= of(cache_gib + 0.005) + 1
 
+    FIRST: ClassVar = (
+        # Pull request 2031 of December 2023: blocks before it, and with it in 0.2.5.
+        ("llama-2-7b", "0.2.4", 1, 79.15, 0.9, 4096, 256, 7449, 0.005),
+        ("llama-2-7b", "0.2.5", 1, 79.15, 0.9, 4096, 256, 7351, 0.01),
+        ("llama-2-70b", "0.2.4", 4, 79.15, 0.9, 4096, 256, 31615, 0.005),
+        # What all-reduces return is kept: 160 of them at 64 MiB.
+        ("llama-2-70b", "0.2.5", 4, 79.15, 0.9, 4096, 256, 20865, 0.11),
+        ("codellama-13b", "0.2.4", 2, 23.65, 0.95, 16384, 16, 1464, 0.02),
+    )
+
+    @pytest.mark.parametrize("log", FIRST, ids=lambda log: f"{log[0]}-{log[1]}")
+    def test_blocks_of_the_first_versions(self, log):
+        model, version, tensor, total, fraction, length, most, blocks, share = log
+        workload = served(
+            EngineName.VLLM,
+            version,
+            total=total,
+            a100=True,
+            model_tokens=length,
+            memory_fraction=fraction,
+            most_requests=most,
+            buffers=reference_curves().serving_buffers(EngineName.VLLM, "ampere")[1],
+        )
+        memory = inference_memory(published(model), workload, Parallelism(tensor=tensor))
+        room = fraction * total * GIB + memory.outside_bytes - memory.fixed_bytes
+        assert room / memory.token_cache_bytes / 16 == pytest.approx(blocks, rel=share)
+
+    def test_what_all_reduces_returned_is_freed_since(self):
+        """Llama-70B on eight devices took 25.5 GiB before pull request 2151 and 19.5 with it."""
+        before, after = (
+            inference_memory(
+                published("llama-2-70b"),
+                served(EngineName.VLLM, version, a100=True, model_tokens=4096),
+                Parallelism(tensor=8),
+            )
+            for version in ("0.2.5", "0.2.6")
+        )
+        assert after.fixed_bytes < 19.5 * GIB < 25.5 * GIB < before.fixed_bytes
+
+    @pytest.mark.parametrize(
+        ("version", "length", "tokens", "requests"),
+        [
+            ("0.5.3", 131_072, 131_072, 256),
+            ("0.5.4", 131_072, 512, 256),
+            ("0.6.4", 131_072, 512, 256),
+            ("0.6.5", 131_072, 2048, 256),
+            ("0.6.5", 8192, 8192, 256),
+            ("0.8.2", 8192, 2048, 1024),
+            ("0.8.3", 8192, 2048, 256),
+        ],
+    )
+    def test_what_vllm_takes_on_a_small_device(self, version, length, tokens, requests):
+        workload = served(EngineName.VLLM, version, total=24, model_tokens=length)
+        assert (workload.batched_tokens, workload.most_requests) == (tokens, requests)
+
+    def test_contexts_counted_by_vllm_for_a_while(self):
+        rules = {version: rules_of(EngineName.VLLM, version) for version in ("0.6.4", "0.6.6", "0.7.0")}
+        assert [rule.context_charged for rule in rules.values()] == [False, True, False]
+
+    def test_outputs_of_experts_are_as_wide_as_the_model_on_every_device(self):
+        """A device of DeepSeek-V3 on sixteen that draws no tokens logs an activation peak of 0.37 GiB."""
+        workload = served(EngineName.VLLM, "0.8.5 V0", total=23.58, model_tokens=163_840, most_requests=1)
+        memory = inference_memory(published("deepseek-v3"), workload, Parallelism(tensor=16))
+        assert memory.workspace == 2048 * (4 * 7168 + 8 * (7168 + 2048 / 16)) * 2
+        assert memory.workspace / GIB == pytest.approx(0.37, rel=0.12)
+
     def test_what_must_not_fit(self):
         """Qwen3-32B at 32,000 tokens and Llama-3.3-70B FP8 do not start on one H100."""
         for model, stored, length in (("qwen3-32b", None, 32000), ("llama-3.1-70b", "fp8_channel", 1024)):
@@ -341,6 +444,95 @@ class TestEngines:
         pool = usable - memory.fixed_bytes
         assert pool + memory.weights == pytest.approx(0.8 * (80 * GIB - memory.context))
 
+    def test_blocks_of_tensorrt_llm(self):
+        """Start-up logs: 69,524,783,104 bytes are 132,608 tokens of Llama-2-7B, in blocks of 64 then."""
+        workload = served(EngineName.TENSORRT_LLM, "0.8")
+        memory = inference_memory(published("llama-2-7b"), workload, Parallelism())
+        assert cache_tokens(memory, memory.fixed_bytes + 69_524_783_104, workload) == 132_608
+        assert served(EngineName.TENSORRT_LLM, "0.18").block_tokens == 32
+
+    @pytest.mark.parametrize(
+        ("model", "version", "total", "tokens", "changes"),
+        [
+            # 0.8 of what is free, 23,552 tokens at a time, FP8 weights and cache: 52.51 GiB.
+            (
+                "llama-3.1-8b",
+                "1.0",
+                79.18,
+                860_308,
+                {
+                    "memory_fraction": 0.8,
+                    "batched_tokens": 23_552,
+                    "cache_format": NumberFormat.FP8,
+                    "stored": NAMED_FORMATS["fp8_tensor"],
+                },
+            ),
+            # SmoothQuant on an A100, 4,096 tokens at a time, the share left at 0.9.
+            (
+                "llama-2-7b",
+                "0.8",
+                79.15,
+                132_608,
+                {"batched_tokens": 4096, "stored": NAMED_FORMATS["int8_channel"]},
+            ),
+        ],
+        ids=["0.8-of-free", "default"],
+    )
+    def test_tokens_that_tensorrt_llm_logs(self, model, version, total, tokens, changes):
+        workload = served(EngineName.TENSORRT_LLM, version, total=total, **changes)
+        memory = inference_memory(published(model), workload, Parallelism())
+        usable = usable_bytes_of(memory, workload, workload.memory_fraction * total * GIB)
+        assert cache_tokens(memory, usable, workload) == pytest.approx(tokens, rel=0.025)
+
+    @pytest.mark.parametrize(
+        ("gib", "devices", "version", "share"),
+        [
+            # A start-up log on an accelerator of 288 GB.
+            (288.0, 1, None, 0.911),
+            (79.65, 1, "0.5.3", 0.835),
+            (79.65, 8, "0.5.3", 0.818),
+            (23.6, 1, "0.5.3", 0.844),
+            (79.65, 1, "0.4.4", 0.88),
+            (79.65, 8, "0.4.6", 0.81),
+            (0.0, 1, None, 0.88),
+        ],
+    )
+    def test_the_share_that_sglang_takes_by_itself(self, gib, devices, version, share):
+        rules = rules_of(EngineName.SGLANG, version)
+        bounds = defaults_of(
+            rules, version, capacity_bytes=gib * GIB, is_a100=False, model_tokens=8192, devices=devices
+        )
+        assert bounds.memory_fraction == share
+
+    def test_the_pool_of_sglang(self):
+        """Llama-3.1-8B on an H100, 0.4: 78.59 free, 15.11 taken by loading, 442,750 tokens in 54.04 GiB."""
+        workload = served(EngineName.SGLANG, "0.4.4", total=79.18)
+        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        tokens = cache_tokens(memory, usable_bytes_of(memory, workload, 0.88 * 79.18 * GIB), workload)
+        assert tokens == pytest.approx(442_750, rel=0.01)
+        logged = memory._replace(context=0.0, communication=0.0, weights=15.11 * GIB)
+        tokens = cache_tokens(logged, usable_bytes_of(logged, workload, 0.88 * 78.59 * GIB), workload)
+        assert tokens == pytest.approx(442_750, abs=0.015 * GIB / 131_072)
+
+    @pytest.mark.parametrize(
+        ("model", "tensor", "tokens", "gib"),
+        [("qwen2.5-7b", 1, 2_243_474, 2 * 59.91), ("qwen3-235b-a22b", 4, 367_404, 2 * 8.23)],
+    )
+    def test_tokens_of_a_logged_pool_of_sglang(self, model, tensor, tokens, gib):
+        workload = served(EngineName.SGLANG)
+        memory = inference_memory(published(model), workload, Parallelism(tensor=tensor))
+        held = cache_tokens(memory, memory.fixed_bytes + gib * GIB, workload)
+        assert held == pytest.approx(tokens, abs=0.01 * GIB * tokens / (gib * GIB) + 1)
+
+    def test_graphs_of_sglang_hold_logits(self):
+        workload = served(EngineName.SGLANG)
+        profile = published("llama-3.1-8b")
+        plain, held = (
+            inference_memory(profile, workload._replace(graph_requests=requests), Parallelism()).cuda_graphs
+            for requests in (0, 512)
+        )
+        assert held - plain == 512 * 128_256 * 4
+
     def test_llama_cpp_holds_the_logits_of_a_batch(self):
         """Llama 3 8B with a batch of 512: its compute buffer is 258.50 MiB."""
         workload = served(EngineName.LLAMA_CPP)
@@ -348,6 +540,25 @@ class TestEngines:
         assert memory.workspace == 258.5 * 2**20
         assert memory.sampler == 0
         assert usable_bytes_of(memory, workload, 24.0 * GIB) == 24 * GIB
+
+    @pytest.mark.parametrize("requests", [1, 4])
+    def test_llama_cpp_without_flash_attention_holds_scores_of_a_batch(self, requests):
+        """Load logs of Llama-3.1-8B (`flash_attn = 0`): 8,192 tokens in all, compute buffer 560.00 MiB."""
+        workload = served(EngineName.LLAMA_CPP, "b4000", reserved_tokens=8192 // requests)
+        workload = workload._replace(concurrency=requests)
+        memory = inference_memory(published("llama-3.1-8b"), workload, Parallelism())
+        assert memory.workspace == 560 * 2**20
+        assert memory.kv_cache == 2**30
+        newest = workload._replace(rules=rules_of(EngineName.LLAMA_CPP, "b6500"))
+        memory = inference_memory(published("llama-3.1-8b"), newest, Parallelism())
+        assert memory.workspace == 258.5 * 2**20
+
+    @pytest.mark.parametrize(
+        ("version", "kept"),
+        [("b6324", True), ("6325", False), ("2025-08", True), ("2025-09", False), (None, False)],
+    )
+    def test_when_llama_cpp_turned_to_flash_attention(self, version, kept):
+        assert rules_of(EngineName.LLAMA_CPP, version).scores_kept is kept
 
     def test_the_table_of_llama_cpp_stays_on_the_host(self):
         """Llama-3.1-8B in Q4_K_M: 4,403.49 MiB on the device, 281.81 MiB of table on the host."""

@@ -15,8 +15,6 @@ from service.planning.traffic import (
     buckets,
     context_messages,
     expert_messages,
-    exposed_buckets,
-    exposed_prefetch,
     pipeline_messages,
     replica_messages,
     seconds,
@@ -25,6 +23,7 @@ from service.planning.traffic import (
     total_seconds,
     vocabulary_messages,
 )
+from service.planning.training.communication import exposed
 
 GB = 1e9
 FABRIC = Fabric(Rail(400 * GB, 0.0), Rail(40 * GB, 0.0), 8)
@@ -111,44 +110,17 @@ def test_a_tied_table_is_reduced_between_the_ends():
     assert seconds(tied_embedding(1e8, 4.0, placement(Parallelism(data=8), 8)), FABRIC) == 0.0
 
 
-# --- what is hidden ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
-    ("bucket", "count", "backward", "overlap", "expected"),
-    [
-        (1.0, 10, 100.0, 1.0, 1.0),  # all but the last behind the pass
-        (10.0, 10, 50.0, 1.0, 55.0),  # 100 s of which 45 s are hidden
-        (10.0, 10, 50.0, 0.0, 100.0),
-        (10.0, 1, 50.0, 1.0, 10.0),  # one bucket is full at the end
-    ],
+    ("share", "overlap", "left"),
+    [(0.2, 0.8, 0.048), (0.3, 0.5, 0.176), (0.3, 0.6, 0.146), (0.3, 0.8, 0.079), (0.5, 0.6, 0.286)],
 )
-def test_buckets_hide_behind_the_backward_pass(bucket, count, backward, overlap, expected):
-    assert exposed_buckets(bucket, count, backward, overlap) == pytest.approx(expected)
-
-
-@given(
-    bucket=st.floats(1e-6, 10.0),
-    count=st.integers(1, 50),
-    backward=st.floats(0.0, 100.0),
-)
-def test_exposed_buckets_are_what_a_queue_leaves(bucket, count, backward):
-    """Bucket k is full at k/count of the pass and is reduced when the one before it is."""
-    free = 0.0
-    for full in range(1, count + 1):
-        free = max(free, full / count * backward) + bucket
-    assert exposed_buckets(bucket, count, backward) == pytest.approx(free - backward, abs=1e-9)
-
-
-@given(gather=st.floats(1e-6, 10.0), work=st.floats(0.0, 10.0), units=st.integers(1, 50))
-def test_exposed_gathers_are_what_a_queue_leaves(gather, work, units):
-    """A unit's gather starts with the work of the unit before it."""
-    clock = gather
-    for _ in range(units - 1):
-        clock += max(work, gather)
-    assert exposed_prefetch(gather, units, work) == pytest.approx(
-        clock + work - units * work, rel=1e-9, abs=1e-9
-    )
+def test_what_overlap_leaves_of_a_step(share, overlap, left):
+    """Claims C16, C17, C21."""
+    work = 1.0 - share
+    waited = exposed(share, overlap=overlap, behind=work).seconds
+    assert waited / (work + waited) == pytest.approx(left, abs=5e-4)
+    if share <= 0.3 and overlap >= 0.8:
+        assert waited / work < 0.10
 
 
 # --- activations ------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from service.evidence.asking.serving import serving_workloads
 from service.evidence.asking.skips import Skip, Skipped
 from service.evidence.asking.training import training_layout, training_workloads
 from service.evidence.metrics import METRICS, Metric, Operation
-from service.evidence.rows import Row
-from service.evidence.shapes import model_references, stated_count
+from service.evidence.rows import Row, stated_count
+from service.evidence.shapes import model_references
 from service.planning.cluster import memory_capacity
 from service.planning.quantity import Quantity
 from service.questions.catalog import Catalog
@@ -93,6 +93,46 @@ def _capacities(row: Row, catalog: Catalog) -> list[int]:
     return [round(end) for end in (capacity.value, capacity.low, capacity.high)]
 
 
+def _variants(row: Row, catalog: Catalog) -> list[Mapping[str, Any]]:
+    """What a row outside the catalog runs on: a part with other figures, or one of several parts."""
+    parts = facts.EITHER.get(row.accelerator_id, ())
+    if parts:
+        return [{"accelerator": {"source": "catalog", "id": part}} for part in parts]
+    variant = facts.VARIANTS.get(row.accelerator_id)
+    if variant is None:
+        raise Skipped(Skip.ACCELERATOR_UNKNOWN, row.accelerator_id)
+    part = catalog.accelerators[variant.part]
+    known = part.accelerator
+    specification = {
+        "name": row.accelerator_id.removeprefix("?"),
+        "generation": known.generation,
+        "memory_bytes": variant.capacity_bytes,
+        "memory_bandwidth_bytes_per_second": variant.bandwidth_bytes_per_second,
+        "peak_flops_per_second": dict(known.peak_flops_per_second),
+        "power_limit_watts": variant.power_limit_watts,
+    }
+    cluster: dict[str, Any] = {"accelerator": {"source": "specification", "specification": specification}}
+    for name, link in (
+        ("intra_node_link", part.intra_node_link_id),
+        ("inter_node_link", part.inter_node_link_id),
+    ):
+        if link:
+            cluster[name] = {"source": "catalog", "id": link}
+    return [cluster]
+
+
+def _network(row: Row) -> dict[str, Any]:
+    """The network of a cluster, where the row says."""
+    known = facts.network(row)
+    if known is None or row.kind != "training":
+        return {}
+    link = {"kind": known.kind, "bandwidth_bytes_per_second": known.bytes_per_second}
+    return {
+        "inter_node_link": {"source": "specification", "specification": link},
+        "network_interfaces_per_node": known.per_node,
+    }
+
+
 def _clusters(
     row: Row, metric: Metric, layout: Mapping[str, Any], catalog: Catalog
 ) -> Sequence[Mapping[str, Any] | None]:
@@ -105,9 +145,9 @@ def _clusters(
     speed = metric.operation is Operation.THROUGHPUT
     if known and (speed or facts.device_bytes(row) is None):
         accelerator = {"source": "catalog", "id": row.accelerator_id}
-        return [{"accelerator": accelerator, "accelerator_count": count}]
+        return [{"accelerator": accelerator, "accelerator_count": count, **_network(row)}]
     if speed:
-        raise Skipped(Skip.ACCELERATOR_UNKNOWN, row.accelerator_id)
+        return [{**each, "accelerator_count": count, **_network(row)} for each in _variants(row, catalog)]
     capacities = _capacities(row, catalog)
     if "accelerator" not in metric.needs:
         capacities = capacities[:1]

@@ -5,6 +5,7 @@ from typing import Any
 
 from service.evidence import facts
 from service.evidence.asking.skips import Skip, Skipped
+from service.evidence.metrics import METRICS, Operation
 from service.evidence.rows import Row
 
 
@@ -14,9 +15,11 @@ def training_layout(row: Row) -> dict[str, Any]:
     layout: dict[str, Any] = {}
     if stated.get("sharding", "none") != "none":
         layout["sharding"] = stated["sharding"]
-    if stated.get("zero_group"):
+    if stated.get("zero_group") and stated.get("sharding") == "hybrid":
         layout["sharding_group_size"] = int(stated["zero_group"])
     known = facts.framework(row)
+    if known and known.sharding and "sharding" not in stated:
+        layout["sharding"] = known.sharding
     if stated.get("sequence_parallel") or (known and known.sequence_parallel and stated.get("tensor", 1) > 1):
         layout["sequence_parallel"] = True
     if stated.get("virtual_stages", 1) > 1:
@@ -38,11 +41,12 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
     if micro is None:
         if total is None:
             raise Skipped(Skip.BATCH_UNKNOWN)
-        micro = max(1, total // (data * (steps or 1)))
+        # Pipelines are fed by the smallest micro-batches: their number is what keeps stages busy.
+        micro = 1 if layout.get("pipeline", 1) > 1 else max(1, total // (data * (steps or 1)))
     micro = max(1, int(micro))
     known = facts.framework(row)
     if known and known.splits_local_batch and layout.get("pipeline", 1) > 1:
-        return 1, micro
+        return max(1, micro // layout["pipeline"]), layout["pipeline"]
     if steps is None and total is not None:
         steps = max(1, int(total // (micro * data)))
     return micro, int(steps or layout.get("pipeline", 1))
@@ -51,7 +55,7 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
 def _recomputations(row: Row) -> list[str]:
     if row.recomputation in ("none", "selective", "full"):
         return [row.recomputation]
-    return ["full", "none"]
+    return ["none", "selective", "full"]
 
 
 def _training_precision(row: Row) -> str:
@@ -64,7 +68,7 @@ def _training_precision(row: Row) -> str:
     return _FP8.get(compute, compute)
 
 
-_FP8 = {"fp8": "fp8_delayed", "mxfp8": "mxfp8"}
+_FP8 = {"fp8": "fp8_delayed", "mxfp8": "mxfp8", "fp4": "nvfp4", "nvfp4": "nvfp4"}
 """Recipes of the formats that rows name; FP8 without more words scales a tensor at a time."""
 
 
@@ -79,21 +83,21 @@ def _optimizer(row: Row) -> str | None:
 def _adaptation(row: Row) -> dict[str, Any]:
     """Which parameters are trained, in the terms of the question.
 
-    LLaMA-Adapter puts ten virtual tokens before each layer's keys; its second version also trains a scale
-    and a shift beside every matrix, which keep of a step what low-rank matrices there would keep. Over packed
-    weights only low-rank matrices can be asked for: the least of them stand for the tokens.
+    LLaMA-Adapter puts ten virtual tokens before each layer's keys; its second version also trains norms, and
+    a scale and a shift behind every matrix.
     """
     kind = row.adaptation or "full"
+    known = facts.framework(row)
     packed = row.precision.get("weights") == "nf4"
-    if kind == "adapter" and not packed:
-        return {"kind": "prefix", "virtual_tokens": 10}
+    if kind == "full":
+        return {"kind": kind}
+    base = facts.packing(row) if packed else "plain"
     if kind in ("adapter", "adapter-v2"):
-        targets = ["value"] if kind == "adapter" else ["all_linear"]
-        return {"kind": "qlora" if packed else "lora", "rank": 1, "target_modules": targets}
-    given: dict[str, Any] = {"kind": "qlora" if kind == "lora" and packed else kind}
+        name = "prefix" if kind == "adapter" else "scale"
+        return {"kind": name, "virtual_tokens": 10, "base_weights": base}
+    given: dict[str, Any] = {"kind": "qlora" if kind == "lora" and packed else kind, "base_weights": base}
     if kind in ("lora", "qlora"):
-        known = facts.framework(row)
-        rank = facts.lora_rank(row)
+        rank = facts.lora_rank(row) or (known.rank if known else None)
         if rank:
             given["rank"] = rank
         if known and known.adapted:
@@ -104,6 +108,9 @@ def _adaptation(row: Row) -> dict[str, Any]:
 def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The workloads of a row, the likeliest first."""
     length = row.length.get("sequence_length")
+    if METRICS[row.metric].operation is Operation.THROUGHPUT:
+        # Memory is that of the longest sample, time that of all.
+        length = facts.mean_tokens(row) or length
     if not length:
         raise Skipped(Skip.LENGTHS_UNKNOWN)
     micro, steps = _micro_batch(row, layout)
@@ -118,8 +125,11 @@ def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str
     }
     if known:
         workload |= {"framework": {"name": known.name}, "attention": known.attention}
-        if known.loss:
-            workload["loss"] = known.loss
+        loss = facts.loss(row)
+        if loss:
+            workload["loss"] = loss
+        if facts.is_compiled(row):
+            workload["fusion"] = "compiled"
     optimizer = _optimizer(row)
     if optimizer:
         workload["optimizer"] = optimizer

@@ -35,6 +35,8 @@ class OperatorQuantity(StrEnum):
     """Bytes of a row at which reading rows in random order reaches half of that."""
     ATTENTION_PEAK = "attention_peak"
     """Share of the dense rate of a fused attention kernel for long rows and wide heads."""
+    ATTENTION_FIRST_PEAK = "attention_first_peak"
+    """The same for the first fused kernels (FlashAttention, and Triton's of 2022)."""
     ATTENTION_NATIVE_PEAK = "attention_native_peak"
     """The same for a kernel written for the generation's own instructions."""
     ATTENTION_BACKWARD = "attention_backward"
@@ -68,6 +70,7 @@ class OperatorRates(NamedTuple):
     bandwidth: float
     gather_row: float
     attention_peak: float
+    attention_first_peak: float
     attention_native_peak: float
     attention_backward: float
     attention_context: float

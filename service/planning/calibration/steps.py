@@ -32,6 +32,8 @@ class StepQuantity(StrEnum):
     CONTENTION = "contention"
     """Seconds that work loses for each second of communication behind it: they share the memory and the
     multiprocessors."""
+    ATTENTION_SHARE = "attention_share"
+    """Rate of the framework's fused attention kernel over that of the generation's measured one."""
     LOST_SHARE = "lost_share"
     """Seconds between kernels and of kernels that are no operator, over the seconds of operators."""
     LAUNCH_SECONDS = "launch_seconds"
@@ -54,6 +56,7 @@ class StepRates(NamedTuple):
     expert_overlap: float
     pipeline_overlap: float
     contention: float
+    attention_share: float
     lost_share: float
     launch_seconds: float
     step_seconds: float
@@ -85,10 +88,6 @@ class StepCalibration:
             values = {quantity.value: self.find(quantity, framework).value for quantity in StepQuantity}
             known = self._known[framework] = StepRates(**values)
         return known
-
-    def knows(self, framework: Framework) -> bool:
-        """Whether some constant is the framework's own."""
-        return any(key[1] is framework for key in self.constants)
 
     def without_software(self) -> "StepCalibration":
         """The set without the constants of named frameworks."""

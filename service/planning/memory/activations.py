@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from service.planning.figures import rounded_up, row, smaller
 from service.planning.frameworks import TRAITS, Framework, Traits
-from service.planning.memory.adaptation import LOW_RANK
+from service.planning.memory.adaptation import LOW_RANK, PREFIXED, TRAINS_NORMS
 from service.planning.memory.stages import blocks_within, stage_start
 from service.planning.parallelism import Parallelism
 from service.planning.precision import (
@@ -18,12 +18,20 @@ from service.planning.precision import (
     NumberFormat,
     TrainingRecipe,
 )
-from service.planning.profile import ActivationTerms, Profile, Trained, block_activations
+from service.planning.profile import (
+    ActivationTerms,
+    BlockProfile,
+    Profile,
+    Trained,
+    block_activations,
+)
+from service.planning.profile.saved import sampled_activations
 from service.planning.workload import (
     WHOLE_BLOCKS,
     Adaptation,
     AdaptationKind,
     AttentionKernel,
+    BaseWeights,
     Loss,
     Objective,
     Place,
@@ -73,19 +81,28 @@ def activation_bytes_per_token(
     sequence_parallel: bool = False,
     traits: Traits = GENERIC,
     input_bytes: float | None = None,
+    trains_norms: bool = True,
+    compiled: bool = False,
 ) -> TokenBytes:
     """Saved activations of one token of a micro-batch.
 
     For a GPT layer at 16 bit with a kernel that stores scores this is Korthikanti et al. 2022,
     equation 1: h (34 + 5 a s / h) bytes; with tensor parallelism t, equation 2: h (10 + 24 / t +
     5 a s / (h t)); with sequence parallelism, equation 4: all of it over t. ``input_bytes`` is the width in
-    which inputs of matrix multiplications are saved, where it differs from ``element_bytes``.
+    which inputs of matrix multiplications are saved, where it differs from ``element_bytes``. An eager RMS
+    norm saves its input in FP32 in place of the narrow one, and the normed one where its weight is trained.
     """
     whole = element_bytes * terms.whole_elements + terms.whole_bytes
     split = element_bytes * terms.split_elements
     if traits.eager_norms:
-        whole += _FP32_BYTES * terms.whole_normed
-        split += _FP32_BYTES * terms.split_normed
+        result = _FP32_BYTES if traits.wide_norms else element_bytes
+        beside = _FP32_BYTES - element_bytes + result * trains_norms
+        whole += beside * terms.whole_normed
+        split += beside * terms.split_normed
+    if compiled:
+        whole -= element_bytes * terms.unread_elements
+    if traits.fused_projection:
+        split += element_bytes * terms.fused_elements
     if traits.fused_gates:
         split -= element_bytes * terms.gates
     if input_bytes is not None:
@@ -113,12 +130,13 @@ def logits_bytes_per_token(
     sequence_parallel: bool = False,
     loss: Loss = Loss.FP32,
     loss_bytes: float = LOSS_BYTES_PER_LOGIT,
+    compiled: bool = False,
 ) -> float:
     """Logits of one token, what a loss in FP32 keeps of them, and the inputs of last norm and head.
 
     Sequence parallelism divides those inputs too (Korthikanti et al. 2022, section 4.3). A loss at the width
     of the activations keeps logits and their gradient, a chunked one widens a part at a time, a fused one
-    keeps only the gradient of its input.
+    keeps only the gradient of its input. A compiled part goes to its gradient without being widened.
     """
     narrow = element_bytes if element_bytes < _FP32_BYTES else 0.0
     shared = tensor if sequence_parallel else 1
@@ -127,7 +145,8 @@ def logits_bytes_per_token(
         case Loss.FUSED:
             return behind * 2.0
         case Loss.CHUNKED:
-            each = element_bytes + (loss_bytes + narrow) / LOSS_CHUNKS
+            part = 2.0 * element_bytes if compiled else loss_bytes + narrow
+            each = element_bytes + part / LOSS_CHUNKS
         case Loss.NARROW:
             each = 2.0 * element_bytes
         case _:
@@ -135,12 +154,27 @@ def logits_bytes_per_token(
     return profile.vocabulary_size / tensor * each + behind
 
 
-def trained_matrices(adaptation: Adaptation) -> Trained | None:
+def trained_matrices(adaptation: Adaptation, traits: Traits = GENERIC) -> Trained | None:
     """Which matrices need their inputs; None where all are trained."""
-    if adaptation.kind is AdaptationKind.FULL:
+    kind = adaptation.kind
+    if kind is AdaptationKind.FULL:
         return None
-    names = adaptation.targets if adaptation.kind in LOW_RANK else frozenset()
-    return Trained(names, adaptation.rank)
+    return Trained(
+        adaptation.targets if kind in LOW_RANK else frozenset(),
+        adaptation.rank,
+        keeps_inputs=adaptation.base is not BaseWeights.PLAIN and traits.keeps_packed_inputs,
+        dropout=traits.low_rank_dropout and kind in LOW_RANK,
+        copies_updates=traits.fused_projection,
+        scales=kind is AdaptationKind.SCALE,
+        attends_apart=traits.gated_prefixes and kind in PREFIXED,
+    )
+
+
+def _of_block(block: BlockProfile, trained: Trained) -> ActivationTerms:
+    """Activations of one repetition of a block of which only some matrices are trained."""
+    if block.positions is None:
+        return block_activations(block.block, trained)
+    return sampled_activations(block.block, block.positions, trained)
 
 
 class StageTerms(NamedTuple):
@@ -152,16 +186,15 @@ class StageTerms(NamedTuple):
     depth: float
 
 
-def _stage_terms(profile: Profile, adaptation: Adaptation, layout: Parallelism, stage: int) -> StageTerms:
+def _stage_terms(profile: Profile, trained: Trained | None, layout: Parallelism, stage: int) -> StageTerms:
     start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
     low, high = row(profile.activation_prefixes, start), row(profile.activation_prefixes, end)
     sums = [last - first for first, last in zip(low, high, strict=True)]
     terms = ActivationTerms(*sums[:_TERMS])
-    trained = trained_matrices(adaptation)
     if trained is not None:
         terms = ActivationTerms()
         for block in profile.blocks:
-            saved = block_activations(block.block, trained)
+            saved = _of_block(block, trained)
             terms = terms.plus(saved, blocks_within(block, start, end))
     return StageTerms(terms, ActivationTerms(*sums[_TERMS:-1]), sums[-1], end - start)
 
@@ -197,6 +230,35 @@ def _interval(workload: TrainingWorkload, depth: float) -> float:
             return smaller(1.0, depth)
 
 
+def _working(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, of_block: ActivationTerms
+) -> TokenBytes:
+    """Gradients of the block at work, and what it gathers of the others of its tensor-parallel group."""
+    element_bytes = ELEMENT_BYTES[workload.recipe.activations]
+    shared = layout.tensor if layout.sequence_parallel else 1
+    elements = 2.0 * profile.widest_elements / shared + profile.inner_elements / layout.tensor
+    if TRAITS[workload.framework].gathers_inputs:
+        # The inputs of divided matrices, and as much of a gradient and of a sum before it is spread.
+        elements += (of_block.whole_inputs + 2.0 * profile.widest_elements) * (1.0 - 1.0 / shared)
+    return TokenBytes(element_bytes * elements, 0.0)
+
+
+def _sent(profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int) -> float:
+    """Bytes per token of a micro-batch that a stage keeps of what it sent on, and for what comes back."""
+    traits = TRAITS[workload.framework]
+    if profile.deepest is None or not (traits.keeps_outputs or traits.keeps_all_outputs):
+        return 0.0
+    piped = (layout.pipeline > 1) * ELEMENT_BYTES[workload.recipe.activations]
+    width = profile.deepest.width_elements / (layout.tensor if layout.sequence_parallel else 1)
+    if traits.keeps_outputs:
+        return piped * width * layout.micro_batches_in_flight(workload.micro_batches, stage)
+    # The last stage sends nothing on: its outputs are the logits, of which one is at work.
+    last = (stage == layout.pipeline - 1) * 1.0
+    logits = profile.vocabulary_size / layout.tensor * (workload.micro_batches - 1.0)
+    rooms = 2.0 * layout.virtual_stages * workload.micro_batches
+    return piped * ((1.0 - last) * width * rooms + last * logits)
+
+
 def stage_activations(
     profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int
 ) -> StageActivations:
@@ -216,19 +278,19 @@ def stage_activations(
             sequence_parallel=layout.sequence_parallel,
             traits=traits,
             input_bytes=input_width(recipe, traits),
+            trains_norms=workload.adaptation.kind in TRAINS_NORMS,
+            compiled=workload.compiled,
         )
 
-    held = _stage_terms(profile, workload.adaptation, layout, stage)
+    trained = trained_matrices(workload.adaptation, traits)
+    held = _stage_terms(profile, trained, layout, stage)
     in_flight = layout.micro_batches_in_flight(workload.micro_batches, stage)
     shared = layout.tensor if layout.sequence_parallel else 1
-    trained = trained_matrices(workload.adaptation)
     of_block = profile.deepest.activations
     if trained is not None:
-        of_block = block_activations(profile.deepest.block, trained)
+        of_block = _of_block(profile.deepest, trained)
     every, deepest = saved(held.terms), saved(of_block)
-    working = TokenBytes(
-        element_bytes * (2.0 * profile.widest_elements / shared + profile.inner_elements / layout.tensor), 0.0
-    )
+    working = _working(profile, workload, layout, of_block)
     if strategy in WHOLE_BLOCKS:
         interval = _interval(workload, held.depth)
         kept = rounded_up(held.depth / interval) / held.depth
@@ -247,15 +309,13 @@ def stage_activations(
         working = working.plus(deepest).plus(kept_of_block.times(-1.0))
     else:
         stored = every.times(in_flight)
-    first = (stage == 0) * 1.0
-    stored = stored._replace(linear=stored.linear + first * profile.embedding_mask_bytes * in_flight / shared)
-    if traits.keeps_outputs:
-        sent = (layout.pipeline > 1) * element_bytes * profile.deepest.width_elements * in_flight / shared
-        stored = stored._replace(linear=stored.linear + sent)
+    mask = (stage == 0) * profile.embedding_mask_bytes * in_flight / shared
+    stored = stored._replace(linear=stored.linear + mask)
+    sent = TokenBytes(_sent(profile, workload, layout, stage), 0.0)
     pairs = 2.0 if workload.objective in PAIRED else 1.0
-    stored, working = stored.times(pairs), working.times(pairs)
+    stored, working, sent = stored.times(pairs), working.times(pairs), sent.times(pairs)
     if workload.offload.activations is Place.NONE:
-        return StageActivations(stored, working, TokenBytes(0.0, 0.0))
+        return StageActivations(stored.plus(sent), working, TokenBytes(0.0, 0.0))
     # The block at work and the one on its way stay.
     staying = smaller(1.0, 2.0 / (held.depth * in_flight))
-    return StageActivations(stored.times(staying), working, stored.times(1.0 - staying))
+    return StageActivations(stored.times(staying).plus(sent), working, stored.times(1.0 - staying))

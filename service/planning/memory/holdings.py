@@ -1,8 +1,9 @@
 """Parameters that a pipeline stage holds, and their training state on one device, wherever it lies."""
 
 from service.planning.figures import larger, row
+from service.planning.frameworks import TRAITS
 from service.planning.layers import Tensor
-from service.planning.memory.adaptation import adapted_tensors, frozen_bytes, prompt_tensors
+from service.planning.memory.adaptation import LINEAR_NAMES, adapted_tensors, frozen_bytes, prompt_tensors
 from service.planning.memory.stages import blocks_within, stage_start
 from service.planning.memory.states import (
     Held,
@@ -75,6 +76,14 @@ def largest_block(profile: Profile, layout: Parallelism) -> float:
     return largest
 
 
+def largest_matrix(profile: Profile, layout: Parallelism, *, with_head: bool) -> float:
+    """Elements of the largest matrix of a linear module on one device."""
+    inside = (tensor for block in profile.blocks for tensor, _ in block.block.tensors())
+    tensors = [tensor for tensor in inside if tensor.name in LINEAR_NAMES]
+    tensors += profile.head_tensors if with_head else ()
+    return max((tensor.size for tensor in tensors if tensor.multiplied), default=0) / layout.tensor
+
+
 def _optimizer_states(
     profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int, held: Held
 ) -> float:
@@ -137,7 +146,8 @@ def _frozen(
     base: StageParameters,
 ) -> float:
     """Weights that are not trained, on one device."""
-    inside, outside = frozen_bytes(profile, workload.adaptation, workload.recipe)
+    packs_head = TRAITS[workload.framework].packs_head
+    inside, outside = frozen_bytes(profile, workload.adaptation, workload.recipe, packs_head=packs_head)
     outer = outer_parameters(profile, layout, stage)
     blocks = StageParameters(base.split - outer.split, base.whole - outer.whole, base.expert)
     return held_parameters(blocks, layout).weights * inside + held_parameters(outer, layout).weights * outside

@@ -69,14 +69,22 @@ def key_value_bytes(
     )
 
 
-def state_bytes(profile: Profile, state_format: NumberFormat, *, tensor: int = 1) -> float:
+def state_bytes(
+    profile: Profile, state_format: NumberFormat, *, tensor: int = 1, rules: EngineRules = _BARE
+) -> float:
     """Recurrent states and the convolutions' last inputs of one sequence, split over the heads.
 
-    States in ``state_format``, inputs of convolutions at 16 bit.
+    States in ``state_format``, inputs of convolutions as wide as the engine's intermediates.
     """
-    width = ELEMENT_BYTES[state_format]
+    width, inputs = ELEMENT_BYTES[state_format], rules.element_bytes
+    more = 1 if rules.whole_convolutions else 0
     return sum(
-        work.layers * (work.state_elements * width + work.convolution_elements * _WIDE_BYTES) / tensor
+        work.layers
+        * (
+            work.state_elements * width
+            + (work.convolution_elements + more * work.convolution_channels) * inputs
+        )
+        / tensor
         for work in profile.attention
         if work.caches
     )
@@ -259,10 +267,11 @@ def adapter_bytes(profile: Profile, adapters: Adapters, tensor: int) -> float:
 
 def _lengths(profile: Profile, workload: InferenceWorkload) -> tuple[float, float]:
     """Tokens of context of a decoder, and those that its cross-attention reads."""
+    source = workload.input_tokens if workload.source_tokens is None else workload.source_tokens
     if not profile.encodes:
-        return workload.context_tokens, workload.input_tokens
+        return workload.context_tokens, source
     block = workload.block_tokens
-    return float(-(-int(workload.output_tokens) // block) * block), workload.input_tokens
+    return float(-(-int(workload.output_tokens) // block) * block), source
 
 
 def _token_cache_bytes(profile: Profile, workload: InferenceWorkload, tensor: int) -> float:
@@ -310,13 +319,22 @@ def inference_memory(
     return _taking(_measures(profile, workload, layout), workload, buffers or workload.buffers)
 
 
-def inference_memory_ends(
+class ServingRange(NamedTuple):
+    """Memory with every buffer of the engine at its least, at its value and at its most."""
+
+    least: ServingMemory
+    value: ServingMemory
+    most: ServingMemory
+
+
+def inference_memory_range(
     profile: Profile, workload: InferenceWorkload, layout: Parallelism
-) -> tuple[ServingMemory, ServingMemory]:
-    """Memory with each buffer of the engine at its least, and at its most."""
+) -> ServingRange:
+    """As :func:`inference_memory`, with the ends of the interval of the engine's buffers."""
     measures = _measures(profile, workload, layout)
-    return (
+    return ServingRange(
         _taking(measures, workload, workload.least_buffers),
+        _taking(measures, workload, workload.buffers),
         _taking(measures, workload, workload.most_buffers),
     )
 
@@ -351,7 +369,7 @@ def _measures(profile: Profile, workload: InferenceWorkload, layout: Parallelism
         sequence_cache_bytes=sequence,
         iteration=_iteration_bytes(profile, workload, layout),
         request_logits_bytes=0.0,
-        sequence_state_bytes=share * state_bytes(profile, workload.state_format, tensor=tensor),
+        sequence_state_bytes=share * state_bytes(profile, workload.state_format, tensor=tensor, rules=rules),
         loading_bytes=copy,
     )
     known = rules.name is not None
@@ -420,8 +438,25 @@ def _taking(measures: _Measures, workload: InferenceWorkload, taken: EngineBuffe
     )
 
 
+def pass_bytes(workload: InferenceWorkload) -> float:
+    """What a forward pass over one request holds: at 16 bit, or in FP32 where the weights are.
+
+    Not divided by tensor parallelism.
+    """
+    return workload.pass_elements * max(_WIDE_BYTES, ELEMENT_BYTES[workload.weight_format])
+
+
 def _iteration_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> IterationBytes:
-    """Live intermediates of one iteration."""
+    """Live intermediates of one iteration; of a tower in front of it where they are more."""
+    if not workload.pass_elements:
+        return _decoded_bytes(profile, workload, layout)
+    if not profile.generates:
+        return IterationBytes(0.0, request=pass_bytes(workload))
+    decoded = _decoded_bytes(profile, workload, layout)
+    return decoded._replace(least=max(decoded.least, pass_bytes(workload)))
+
+
+def _decoded_bytes(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> IterationBytes:
     rules, tensor, tokens = workload.rules, layout.tensor, workload.batched_tokens
     if rules.name is None:
         wide = 2.0 * profile.widest_elements + profile.inner_elements / tensor

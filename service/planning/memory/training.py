@@ -28,7 +28,7 @@ from service.planning.memory.states import (
     StateBytes,
     held_parameters,
 )
-from service.planning.memory.transients import step_temporaries, transients, weight_copies
+from service.planning.memory.transients import communicators, step_temporaries, transients, weight_copies
 from service.planning.overhead import NO_OVERHEAD, DeviceOverhead
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import (
@@ -230,14 +230,14 @@ def stage_memory(
         layout.tensor,
         sequence_parallel=layout.sequence_parallel,
         loss=workload.loss,
-        loss_bytes=traits.logit_bytes,
+        compiled=workload.compiled,
+        loss_bytes=traits.logit_bytes + (layout.tensor > 1) * traits.loss_parallel_bytes,
     )
     if workload.objective in PAIRED:
         logits *= 2.0
     if workload.objective is Objective.DISTILLATION:
         logits += profile.vocabulary_size / layout.tensor * _FP32_BYTES
     on_host = 1.0 if workload.offload.activations is Place.CPU else 0.0
-    degrees = (layout.tensor, layout.pipeline, layout.data, layout.context, layout.expert)
     return StageMemory(
         stage=stage,
         state=placed.device,
@@ -250,14 +250,20 @@ def stage_memory(
         stored=activations.stored,
         working=activations.working,
         logits_bytes_per_token=logits * (stage == layout.pipeline - 1),
-        overhead=overhead,
-        communicators=sum(((degree > 1) * 1.0 for degree in degrees), 0.0),
+        overhead=overhead.under(eager=traits.eager_context),
+        communicators=communicators(layout, traits),
         sequence_length=workload.sequence_length,
         tokens=workload.micro_batch_size * workload.sequence_length / layout.context,
         host_state=placed.host,
         nvme_state=placed.nvme,
         host_activations=activations.offloaded.times(on_host),
     )
+
+
+def device_state(profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int) -> StateBytes:
+    """Weights, gradients and optimizer states that stay on one device of a stage."""
+    base = stage_parameters(profile, layout, stage)
+    return _placed(stage_states(profile, workload, layout, stage, base), workload, layout).device
 
 
 def unsharded_state(

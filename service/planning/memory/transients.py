@@ -3,14 +3,20 @@
 from typing import NamedTuple
 
 from service.planning.figures import larger, smaller
-from service.planning.frameworks import TRAITS, State
+from service.planning.frameworks import TRAITS, State, Traits
 from service.planning.memory.adaptation import frozen_bytes
-from service.planning.memory.holdings import adapted_parameters, largest_block, on_device, outer_parameters
+from service.planning.memory.holdings import (
+    adapted_parameters,
+    largest_block,
+    largest_matrix,
+    on_device,
+    outer_parameters,
+)
 from service.planning.memory.states import held_parameters
-from service.planning.parallelism import Parallelism, Sharding
-from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES
+from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
+from service.planning.precision import ELEMENT_BYTES, LOW_PRECISION_BYTES, NumberFormat
 from service.planning.profile import Profile, StageParameters
-from service.planning.workload import AdaptationKind, Place, TrainingWorkload
+from service.planning.workload import AdaptationKind, BaseWeights, Place, TrainingWorkload
 
 
 class Transient(NamedTuple):
@@ -32,7 +38,8 @@ def transients(
 
     Gathered are those of the block at work and of the next; token table and head stay gathered throughout
     (Zhao et al. 2023, section 3.1). Between the micro-batches of a pipeline the whole stage stays gathered
-    and its gradients are summed whole.
+    and its gradients are summed whole; so they are where gradients are accumulated under FSDP's ``no_sync``,
+    there as wide as the flat tensors, frozen weights among them. A packed matrix is unpacked at work.
     """
     recipe, traits = workload.recipe, TRAITS[workload.framework]
     shards = layout.shards(layout.replicas)
@@ -48,21 +55,48 @@ def transients(
     if adapted:
         width = frozen_bytes(profile, workload.adaptation, recipe)[0]
     gathered = sharded * width * (piped * stage_parameters + (1.0 - piped) * in_turn)
+    if workload.adaptation.base is not BaseWeights.PLAIN:
+        matrix = largest_matrix(profile, layout, with_head=traits.packs_head)
+        gathered += matrix * traits.unpacked_bytes
     if workload.steps_in_backward:
         return Transient(gathered, 0.0, largest * ELEMENT_BYTES[recipe.gradients])
+    held = (shards.gradients > 1.0) * (workload.micro_batches > 1) * (1.0 - piped)
+    unspread = traits.sums_unsharded * held * stage_parameters * ELEMENT_BYTES[recipe.activations]
     if adapted:
-        return Transient(gathered, 0.0, 0.0)
+        return Transient(gathered, unspread, 0.0)
     gradient_bytes = ELEMENT_BYTES[recipe.gradients]
     apart = (shards.gradients > 1.0) * 1.0
     # FSDP copies the gradients of the compute format into FP32 to reduce them.
     wide = ELEMENT_BYTES[recipe.activations] if traits.state is State.WIDE else 0.0
     block = apart * (1.0 - piped) * largest * (gradient_bytes + wide)
-    summed = sharded * apart * piped * stage_parameters * gradient_bytes
-    many = (layout.replicas > 1) * 1.0
+    summed = sharded * apart * piped * stage_parameters * gradient_bytes * _chunk_share(workload, layout)
     if traits.gradient_buckets and layout.sharding is Sharding.NONE:
-        summed += many * stage_parameters * gradient_bytes
-    elements = smaller(traits.bucket_elements, stage_parameters) if traits.bucket_elements else 0.0
-    return Transient(gathered, summed + many * elements * ELEMENT_BYTES[recipe.activations], block)
+        summed += (layout.replicas > 1) * stage_parameters * gradient_bytes
+    if workload.compression is not None and layout.sharding is Sharding.NONE:
+        # What error feedback keeps of each gradient until the next step.
+        kept = workload.compression.error_feedback * ELEMENT_BYTES[NumberFormat.FP32]
+        summed += (layout.replicas > 1) * stage_parameters * kept
+    summed += unspread + (1.0 - piped) * _bucket_bytes(workload, layout, stage_parameters)
+    return Transient(gathered, summed, block)
+
+
+def _chunk_share(workload: TrainingWorkload, layout: Parallelism) -> float:
+    """Share of a stage's gradients that are summed at a time.
+
+    An interleaved stage has gradients of all its chunks at once; those of one where the step has no more
+    micro-batches than stages, since a chunk is then through before the one before it begins.
+    """
+    if layout.pipeline_schedule is not PipelineSchedule.INTERLEAVED:
+        return 1.0
+    one = (workload.micro_batches <= layout.pipeline) * 1.0
+    return one / layout.virtual_stages + (1.0 - one)
+
+
+def _bucket_bytes(workload: TrainingWorkload, layout: Parallelism, stage_parameters: float) -> float:
+    """Buckets through which gradients are reduced and weights gathered."""
+    most = TRAITS[workload.framework].bucket_elements
+    elements = smaller(most, stage_parameters) if most else 0.0
+    return (layout.replicas > 1) * elements * ELEMENT_BYTES[workload.recipe.activations]
 
 
 def step_temporaries(
@@ -72,21 +106,20 @@ def step_temporaries(
     stage: int,
     base: StageParameters,
 ) -> float:
-    """What the optimizer's step takes for a moment, or loading does where it needs more."""
+    """What the optimizer's step takes for a moment.
+
+    Behind a pipeline gradients are reduced just before it, so that their buckets stand there.
+    """
     recipe, traits = workload.recipe, TRAITS[workload.framework]
     adapted = workload.adaptation.kind is not AdaptationKind.FULL
     each = traits.step_copies * ELEMENT_BYTES[recipe.optimizer_states]
     if recipe.accumulated_gradients is None:
         each += traits.step_gradient_bytes
-    if workload.offload.optimizer is not Place.NONE or not (each or traits.loads_whole):
-        return 0.0
+    if workload.offload.optimizer is not Place.NONE:
+        each = 0.0
     trained = adapted_parameters(profile, workload, layout, stage) if adapted else base
-    step = each * held_parameters(trained, layout).states
-    if not (adapted and traits.loads_whole):
-        return step
-    sharded = (layout.shards(layout.replicas).weights > 1.0) * 1.0
-    width = frozen_bytes(profile, workload.adaptation, recipe)[0]
-    return larger(step, sharded * on_device(base, layout) * width)
+    buckets = (layout.pipeline > 1) * _bucket_bytes(workload, layout, on_device(trained, layout))
+    return larger(each * held_parameters(trained, layout).states, buckets)
 
 
 def weight_copies(
@@ -104,3 +137,19 @@ def weight_copies(
     share = profile.quantisable_parameters / max(profile.parameter_count, 1)
     unsharded = (layout.shards(layout.replicas).weights == 1.0) * 1.0
     return unsharded * share * on_device(base, layout) * each
+
+
+def communicators(layout: Parallelism, traits: Traits) -> float:
+    """Groups of devices that exchange with one another, each with buffers on the device.
+
+    One for each degree. Megatron-LM under DeepSpeed makes more: all devices, those of one replica, a second
+    data-parallel group (both libraries average over their own), the second neighbour of a pipeline stage, and
+    the two ends of a pipeline, which share the token table.
+    """
+    degrees = (layout.tensor, layout.pipeline, layout.data, layout.context, layout.expert)
+    groups = sum(((degree > 1) * 1.0 for degree in degrees), 0.0)
+    if not traits.own_groups:
+        return groups
+    replica = (layout.tensor * layout.pipeline > 1) * 1.0
+    pairs = 2.0 * (layout.pipeline > 1)
+    return groups + (layout.devices > 1) * 1.0 + replica + (layout.replicas > 1) * 1.0 + pairs

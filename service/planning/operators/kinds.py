@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from service.planning.figures import larger
 from service.planning.precision import NumberFormat
-from service.planning.profile import OperatorKind
+from service.planning.profile import FusedAttention, OperatorKind
 
 __all__ = ["Operator", "OperatorKind", "OperatorTime"]
 
@@ -34,8 +34,8 @@ class Operator(NamedTuple):
     deviations: float = 0.0
     """By how many standard deviations of an expert's tokens the busiest device exceeds the mean."""
     backward: bool = False
-    native: bool = False
-    """Whether an attention kernel is written for the generation of the device."""
+    fused: FusedAttention = FusedAttention.SECOND
+    """Release of a fused attention kernel."""
 
 
 class OperatorTime(NamedTuple):

@@ -1,6 +1,7 @@
 """Operators outside the blocks: token table, head and loss, and the optimizer's step."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from service.planning.frameworks import Framework
 from service.planning.operators.kinds import Operator, OperatorKind
@@ -11,17 +12,28 @@ from service.planning.workload import Loss
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 
-LOSS_PASSES = {
-    Fusion.EAGER: (6.0, 5.0, 8.0),
-    Fusion.FUSED: (7.0, 5.0, 8.0),
-    Fusion.COMPILED: (2.0, 2.0, 3.0),
-}
-"""FP32 passes over the logits forward and backward, and kernels of each pass.
 
-Eager: the logits are widened, their log-probabilities taken and picked from; backward the gradient is spread,
-taken back through the softmax and narrowed. Fused is Megatron's loss over a divided vocabulary, which takes
-the largest, subtracts it, exponentiates, sums and divides in kernels of its own.
-"""
+class LossPasses(NamedTuple):
+    """How often a loss passes over the logits: at the width of the activations, and in FP32."""
+
+    narrow: float
+    wide: float
+    kernels: float
+
+
+LOSS_PASSES = {
+    Fusion.EAGER: (LossPasses(1.0, 3.0, 3.0), LossPasses(1.0, 5.0, 4.0)),
+    Fusion.FUSED: (LossPasses(1.0, 9.0, 8.0), LossPasses(1.0, 3.0, 3.0)),
+    Fusion.COMPILED: (LossPasses(2.0, 0.0, 2.0), LossPasses(2.0, 0.0, 1.0)),
+}
+"""Forward and backward. Eager: the logits are widened (r, W) and their log-probabilities taken (R, W);
+backward a gradient of zeros is filled (W), taken through the softmax (2 R, W) and narrowed (R, w). Fused is
+Megatron's loss over a divided vocabulary: widened, largest taken, subtracted, exponentiated, summed and
+divided in kernels of their own, and multiplied by the gradient and narrowed backward. A compiler keeps them
+narrow."""
+
+FUSED_LOSS = (LossPasses(1.0, 0.0, 1.0), LossPasses(2.0, 0.0, 1.0))
+"""A kernel for the whole loss reads the logits, and backward writes the gradient over them."""
 
 CHUNKS = 8.0
 """Parts in which a chunked loss takes the logits."""
@@ -82,24 +94,28 @@ def head_operators(
     if backward and choice.trained is None:
         yield product("head_weight_gradient", (inputs, vocabulary, rows), 2.0 * widths.gradient)
     logits = shard.tokens * vocabulary
-    forward_passes, backward_passes, launches = LOSS_PASSES[
-        Fusion.COMPILED if loss is Loss.FUSED else choice.fusion
-    ]
-    passes = backward_passes if backward else forward_passes
-    each = _FP32_BYTES if loss is not Loss.NARROW else element
+    passes = (FUSED_LOSS if loss is Loss.FUSED else LOSS_PASSES[choice.fusion])[backward]
+    wide_bytes = _FP32_BYTES if loss is not Loss.NARROW else element
     yield Operator(
         "loss_gradient" if backward else "loss",
         OperatorKind.MEMORY,
         format_of,
         5.0 * logits,
-        logits * (passes * each + element),
-        launches * kernels,
+        logits * (passes.narrow * element + passes.wide * wide_bytes),
+        passes.kernels * kernels,
         backward=backward,
     )
 
 
 _FUSED_STEP = frozenset(
-    {Framework.MEGATRON_LM, Framework.MEGATRON_DEEPSPEED, Framework.DEEPSPEED, Framework.TORCHTUNE}
+    {
+        Framework.MEGATRON_LM,
+        Framework.MEGATRON_CORE,
+        Framework.INTERNEVO,
+        Framework.MEGATRON_DEEPSPEED,
+        Framework.DEEPSPEED,
+        Framework.TORCHTUNE,
+    }
 )
 STEP_PASSES = 3.0
 """How often PyTorch's step by lists of tensors passes over what a fused one passes over once."""

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from service.planning.architecture import Block
 from service.planning.frameworks import TRAITS, Framework
+from service.planning.layers import FeedForward, Normalization
 from service.planning.operators.kinds import Operator, OperatorKind
 from service.planning.operators.machine import Machine
 from service.planning.operators.shapes import Shard, Widths, operators
 from service.planning.operators.timing import operator_seconds
-from service.planning.profile import Choice, Fusion, Profile, Trained
+from service.planning.profile import Choice, FusedAttention, Fusion, Profile, Trained
 from service.planning.profile.layer_operators import Core, Template
 from service.planning.workload import (
     WHOLE_BLOCKS,
@@ -21,7 +23,9 @@ from service.planning.workload import (
 FUSION: Mapping[Framework, Fusion] = {
     Framework.GENERIC: Fusion.FUSED,
     Framework.MEGATRON_LM: Fusion.FUSED,
+    Framework.MEGATRON_CORE: Fusion.FUSED,
     Framework.MEGATRON_DEEPSPEED: Fusion.FUSED,
+    Framework.INTERNEVO: Fusion.FUSED,
     Framework.DEEPSPEED: Fusion.EAGER,
     Framework.DDP: Fusion.EAGER,
     Framework.FSDP: Fusion.EAGER,
@@ -34,8 +38,13 @@ FUSION: Mapping[Framework, Fusion] = {
 Transformer Engine, PyTorch's own one kernel a step."""
 
 
-NATIVE_ATTENTION = frozenset({Framework.MEGATRON_LM})
-"""Frameworks whose fused attention is that of the device's generation (cuDNN by Transformer Engine)."""
+FUSED_ATTENTION: Mapping[Framework, FusedAttention] = {
+    Framework.MEGATRON_CORE: FusedAttention.NATIVE,
+    Framework.MEGATRON_LM: FusedAttention.FIRST,
+    Framework.MEGATRON_DEEPSPEED: FusedAttention.FIRST,
+}
+"""Release of the fused attention of frameworks that have not the second: cuDNN's by Transformer Engine, and
+the one that Megatron-LM and Megatron-DeepSpeed took up in 2022."""
 
 
 class Work(NamedTuple):
@@ -81,16 +90,36 @@ class BlockTimes(NamedTuple):
     recomputed: Work
 
 
-def choice_of(profile: Profile, workload: TrainingWorkload, fusion: Fusion | None = None) -> Choice:
-    """The kernels that ``workload`` runs with: those of its framework unless stated."""
+def _is_plain(block: Block) -> bool:
+    """Whether a feed-forward without gate stands behind norms without shift."""
+    ungated = any(isinstance(layer, FeedForward) and not layer.gated for layer in block.layers)
+    norms = [layer for layer in block.layers if isinstance(layer, Normalization)]
+    return ungated and bool(norms) and all(layer.norm == "rms" for layer in norms)
+
+
+def choice_of(
+    profile: Profile,
+    workload: TrainingWorkload,
+    fusion: Fusion | None = None,
+    fused: FusedAttention | None = None,
+) -> Choice:
+    """The kernels that ``workload`` runs with: those of its framework unless stated.
+
+    Architectures do not say what has no parameters. A decoder without positions is taken to rotate queries
+    and keys, unless its embeddings have a norm (BLOOM) or its norms have no shift beside a feed-forward
+    without gate (MPT): such ones bias their scores, and the latter's norms are layer norms without shift.
+    """
     trained = None
+    tables = {tensor.name for tensor in profile.table_tensors}
+    plain = bool(profile.blocks) and _is_plain(profile.blocks[0].block)
     if workload.adaptation.kind is not AdaptationKind.FULL:
         trained = Trained(workload.adaptation.targets, workload.adaptation.rank)
     return Choice(
         flash=workload.kernel is AttentionKernel.FLASH,
-        native=workload.framework in NATIVE_ATTENTION,
-        fusion=fusion or FUSION[workload.framework],
-        rotary=not any(tensor.name == "positions" for tensor in profile.table_tensors),
+        fused=fused or FUSED_ATTENTION.get(workload.framework, FusedAttention.SECOND),
+        fusion=fusion or workload.fusion or FUSION[workload.framework],
+        rotary=not (tables & {"positions", "scale"} or plain),
+        one_norm_kernel=plain,
         trained=trained,
     )
 

@@ -14,6 +14,10 @@ class Bound(StrEnum):
 
     COMPUTE = "compute"
     MEMORY = "memory"
+    COMMUNICATION = "communication"
+    WAITING = "waiting"
+    """Devices wait for each other: stages of a pipeline, the slowest of all."""
+    HOST = "host"
 
 
 class Phase(NamedTuple):

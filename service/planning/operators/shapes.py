@@ -90,17 +90,24 @@ class Widths(NamedTuple):
     """Bytes of a frozen weight that is unpacked before it is multiplied, else 0."""
     master: float = 0.0
     """Bytes of a weight that is cast before it is multiplied, else 0."""
+    weight_uses: float = 1.0
+    """Micro-batches that multiply with a weight once it is scaled and stored in FP8."""
 
 
 def widths_of(
-    recipe: TrainingRecipe, compute: NumberFormat, *, packed: float = 0.0, casts: bool = False
+    recipe: TrainingRecipe,
+    compute: NumberFormat,
+    *,
+    packed: float = 0.0,
+    casts: bool = False,
+    weight_uses: float = 1.0,
 ) -> Widths:
     """Widths under ``recipe`` on a device that multiplies in ``compute``.
 
     ``packed`` is the width of a quantised base; ``casts`` says that each device narrows whole weights.
     """
     element = ELEMENT_BYTES[recipe.activations]
-    low = recipe.low if compute is NumberFormat.FP8 else None
+    low = recipe.low if compute in (NumberFormat.FP8, NumberFormat.FP4) else None
     operand = LOW_PRECISION_BYTES[low] if low else element
     return Widths(
         matrix=compute,
@@ -111,6 +118,7 @@ def widths_of(
         cast=element + 2.0 * operand if low else 0.0,
         packed=packed,
         master=ELEMENT_BYTES[recipe.weights] if casts else 0.0,
+        weight_uses=weight_uses,
     )
 
 
@@ -191,7 +199,7 @@ class _Beside:
         """A matrix of ``weights`` elements that multiplies ``inputs`` elements."""
         of, times = self.widths, template.times
         if of.cast and template.trained:
-            self.cast += (inputs + weights) * of.cast * times
+            self.cast += (inputs + weights / of.weight_uses) * of.cast * times
             self.casts += 2.0 * times
         stored = of.master if template.trained else of.packed
         if stored and weights:
@@ -281,7 +289,7 @@ def _flash(template: Core, shard: Shard, of: Widths, *, backward: bool) -> Itera
         columns=sizes / 2.0,
         context=scored,
         backward=backward,
-        native=template.native,
+        fused=template.fused,
     )
     if template.index_flops:
         # The scorer of sparse attention multiplies all heads on each device.

@@ -4,19 +4,25 @@ A matrix multiplication is cut into tiles of the result, one a multiprocessor at
 cuts and places that the last wave leaves idle take time as full ones do (tile and wave quantization: NVIDIA,
 Matrix Multiplication Background User's Guide, section 4), and before a tile multiplies its pipeline fills,
 as if it were some elements deeper. What the power limit sustains is a second ceiling, not a factor: a kernel
-that leaves places idle draws less, so its clock does not fall.
+that leaves places idle draws less, so its clock does not fall. Few tiles of a deep product are divided along
+the depth, each part on a multiprocessor of its own (split-k).
 
-    waves   = ceil(m / tm) ceil(n / tn) batch / SM
+    parts   = max(1, min(floor(SM / tiles), floor(k / 1024)))        tiles = ceil(m / tm) ceil(n / tn) batch
+    waves   = tiles parts / SM
     rounds  = waves + tail (ceil(waves) - waves)
-    seconds = max(2 m n k batch / (share peak), rounds SM 2 tm tn (k + fill / width) / peak)
+    seconds = max(2 m n k batch / (share peak), rounds SM 2 tm tn (k / parts + fill / width) / peak)
 
 A tail, a fill and launches of 0 and shares of 1 leave the roofline.
 """
 
-from service.planning.figures import larger, rounded_up
+from service.planning.figures import larger, rounded_up, smaller, whole
 from service.planning.operators.kinds import Operator, OperatorKind, OperatorTime
 from service.planning.operators.machine import Machine
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
+from service.planning.profile import FusedAttention
+
+LEAST_DEPTH = 1024.0
+"""Depth that a part of a divided tile keeps at least."""
 
 
 def wave_rounds(tiles: float, multiprocessors: float, tail: float = 1.0) -> float:
@@ -36,18 +42,26 @@ def matrix_seconds(
 ) -> float:
     """Seconds in which the multipliers of ``machine`` work on ``batch`` equal multiplications."""
     rates, facts = machine.rates, machine.facts
-    peak = machine.peak_flops_per_second[number_format]
+    peak, units = machine.peak_flops_per_second[number_format], facts.multiprocessors
     tiles = rounded_up(rows / facts.tile_rows) * rounded_up(columns / facts.tile_columns) * batch
-    rounds = wave_rounds(tiles, facts.multiprocessors, rates.wave_tail)
-    places = 2.0 * facts.tile_rows * facts.tile_columns * facts.multiprocessors
-    filled = depth + rates.matrix_fill / ELEMENT_BYTES[number_format]
+    parts = larger(1.0, smaller(whole(units / tiles), whole(depth / LEAST_DEPTH)))
+    rounds = wave_rounds(tiles * parts, units, rates.wave_tail)
+    places = 2.0 * facts.tile_rows * facts.tile_columns * units
+    filled = depth / parts + rates.matrix_fill / ELEMENT_BYTES[number_format]
     sustained = 2.0 * rows * columns * depth * batch / rates.matrix_peak[number_format]
     return larger(sustained, rounds * places * filled) / peak
 
 
+_ATTENTION_RATES = {
+    FusedAttention.FIRST: "attention_first_peak",
+    FusedAttention.SECOND: "attention_peak",
+    FusedAttention.NATIVE: "attention_native_peak",
+}
+
+
 def _attention_seconds(operator: Operator, machine: Machine) -> float:
     rates = machine.rates
-    share = rates.attention_native_peak if operator.native else rates.attention_peak
+    share: float = getattr(rates, _ATTENTION_RATES[operator.fused])
     if operator.backward:
         share *= rates.attention_backward
     peak = machine.peak_flops_per_second[operator.number_format] * share

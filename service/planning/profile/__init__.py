@@ -7,7 +7,13 @@ from service.planning.profile.activations import (
     block_activations,
 )
 from service.planning.profile.attention import AttentionWork
-from service.planning.profile.layer_operators import Choice, Fusion, OperatorBook, OperatorKind
+from service.planning.profile.layer_operators import (
+    Choice,
+    FusedAttention,
+    Fusion,
+    OperatorBook,
+    OperatorKind,
+)
 from service.planning.profile.weights import StoredWeights, WeightInventory
 from service.planning.profile.whole import (
     BlockProfile,
@@ -22,6 +28,7 @@ __all__ = [
     "AttentionWork",
     "BlockProfile",
     "Choice",
+    "FusedAttention",
     "Fusion",
     "OperatorBook",
     "OperatorKind",

@@ -22,6 +22,10 @@ from service.planning.layers import (
     StateSpace,
 )
 
+_KEPT_BY_ACTIVATION = {"smooth": 1, "relu": 0, "quick_gelu": 2, "gelu_new": 4}
+"""Tensors that an activation function keeps beside its result: its input, a sigmoid of it, or the input, its
+half, a tanh and one more than that."""
+
 CHUNK_TOKENS = 64
 """Tokens of a chunk of linear attention, each of which keeps one state (Yang et al. 2024, section 3.3)."""
 
@@ -34,7 +38,9 @@ class ActivationTerms(NamedTuple):
     stores the score matrix, as do ``expanded_elements``, the keys and values repeated for each query head;
     ``statistics_bytes`` only where a fused kernel stores its row sums. ``inputs`` are the part of the
     elements that nothing but a matrix multiplication reads, ``gates`` what a fused gate does not keep,
-    ``normed`` those that an eager RMS norm keeps again in FP32.
+    ``normed`` those that an eager RMS norm keeps again in FP32, ``fused_elements`` the query and the key that
+    stay with the values where one multiplication gives all three and the rotary embedding copies two,
+    ``unread_elements`` what selective recomputation keeps and no backward pass reads.
     """
 
     whole_elements: float = 0.0
@@ -49,6 +55,8 @@ class ActivationTerms(NamedTuple):
     gates: float = 0.0
     whole_normed: float = 0.0
     split_normed: float = 0.0
+    fused_elements: float = 0.0
+    unread_elements: float = 0.0
 
     def plus(self, other: "ActivationTerms", times: float = 1) -> "ActivationTerms":
         """The sum of both, the other taken ``times`` times."""
@@ -56,18 +64,47 @@ class ActivationTerms(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """Which matrices are trained, or stand beside trained ones of ``rank``; all of them where None."""
+    """Which matrices are trained, or stand beside trained ones of ``rank``, and what that keeps of a step.
+
+    ``keeps_inputs`` is the way of a kernel that unpacks 4-bit weights and saves its input though the weight
+    is frozen (bitsandbytes, ``MatMul4Bit``). ``dropout`` copies the input of low-rank matrices under a mask.
+    ``copies_updates`` says that what they add to a fused query, key and value is placed by an indexed copy,
+    which saves its source. ``scales`` trains a factor behind every matrix, which saves its result.
+    ``attends_apart`` adds a second result of attention, over virtual tokens, under a trained gate.
+    """
 
     names: frozenset[str]
     rank: int
+    keeps_inputs: bool = False
+    dropout: bool = False
+    copies_updates: bool = False
+    scales: bool = False
+    attends_apart: bool = False
+
+    def beside(self, *names: str) -> float:
+        """1 where low-rank matrices stand beside a matrix of these names, else 0."""
+        return 1.0 if self.names.intersection(names) else 0.0
 
     def inputs(self, *names: str) -> float:
-        """1 where a matrix of these names needs its input, else 0."""
-        return 1.0 if self.names.intersection(names) else 0.0
+        """How often the input of matrices of these names is saved."""
+        beside = self.beside(*names)
+        if self.keeps_inputs:
+            return 1.0 + beside * self.dropout
+        return beside
 
     def low_rank(self, *names: str) -> float:
         """Elements per token between the two low-rank matrices beside these."""
         return float(self.rank * sum(name in self.names for name in names))
+
+    def updates(self, **sizes: float) -> float:
+        """Elements that an indexed copy puts into a fused result, unless it fills all of it."""
+        if not self.copies_updates or self.names >= sizes.keys():
+            return 0.0
+        return sum(size for name, size in sizes.items() if name in self.names)
+
+
+ALL_TRAINED = Trained(frozenset(), 0)
+"""Stands for what adaptations add where all parameters are trained: nothing."""
 
 
 def _inputs(trained: Trained | None, *names: str) -> float:
@@ -97,18 +134,23 @@ def _(layer: Attention, trained: Trained | None = None) -> ActivationTerms:
     normed = query + key if layer.query_key_norm != "none" else 0
     normed += result if layer.output_norm else 0
     dropped = 1.0 if layer.dropout else 0.0
+    beside = trained or ALL_TRAINED
+    added = beside.updates(query=query, key=key, value=value) + beside.attends_apart * result
+    added += beside.scales * (query + key + value + layer.hidden_size)
+    mask = beside.dropout * beside.beside("query", "key", "value")
     inputs = layer.hidden_size * _inputs(trained, "query", "key", "value")
     source = (layer.cross_size or 0) * _inputs(trained, "key", "value")
     return ActivationTerms(
         whole_elements=inputs + source + _low_rank(trained, "query", "key", "value", "output"),
-        split_elements=query + key + value + result + gated + normed,
-        whole_bytes=layer.hidden_size * dropped,
+        split_elements=query + key + value + result + gated + normed + added,
+        whole_bytes=layer.hidden_size * (dropped + mask),
         statistics_bytes=4.0 * layer.query_heads,
         score_elements=layer.query_heads * (1.0 + dropped),
         score_bytes=layer.query_heads * dropped,
         expanded_elements=float(query - key + result - value),
         whole_inputs=inputs + source,
-        split_normed=normed,
+        split_normed=0 if layer.query_key_norm_shift else normed,
+        fused_elements=float(0 if layer.cross_size else query + key),
     )
 
 
@@ -179,10 +221,19 @@ def _(layer: StateSpace, trained: Trained | None = None) -> ActivationTerms:
 def _(layer: FeedForward, trained: Trained | None = None) -> ActivationTerms:
     inputs = layer.hidden_size * _inputs(trained, "gate", "up")
     product = layer.inner_size * _inputs(trained, "down")
+    beside = trained or ALL_TRAINED
+    results = layer.inner_size * (2 if layer.gated else 1) + layer.hidden_size
+    mask = beside.dropout * beside.beside("gate", "up")
+    dropped = layer.inner_dropout
+    kept = layer.inner_size * (_KEPT_BY_ACTIVATION[layer.activation] + (2 if layer.gated else 0))
+    if layer.activation == "relu" and not layer.gated and (dropped or not product):
+        # ReLU keeps its result, which is another tensor than the second matrix reads or the only one kept.
+        kept = layer.inner_size
     return ActivationTerms(
         whole_elements=inputs + _low_rank(trained, "gate", "up", "down"),
-        split_elements=layer.inner_size * (3 if layer.gated else 1) + product,
-        whole_bytes=layer.hidden_size * (1.0 if layer.dropout else 0.0),
+        split_elements=kept + product + beside.scales * results,
+        whole_bytes=layer.hidden_size * ((1.0 if layer.dropout else 0.0) + mask)
+        + layer.inner_size * (1.0 if dropped else 0.0),
         whole_inputs=inputs,
         split_inputs=product,
         gates=layer.inner_size if layer.gated else 0,
@@ -252,7 +303,9 @@ def selected_terms(layer: Layer, terms: ActivationTerms) -> ActivationTerms:
             )
         case FeedForward():
             behind = layer.hidden_size if layer.gated else 0
-            return ActivationTerms(whole_elements=behind, split_elements=layer.inner_size)
+            return ActivationTerms(
+                whole_elements=behind, split_elements=layer.inner_size, unread_elements=behind
+            )
         case Normalization():
             return ActivationTerms()
         case _:

@@ -41,7 +41,9 @@ class AttentionWork(NamedTuple):
     state_elements: int = 0
     """Elements of recurrent state of one sequence of a model that decodes."""
     convolution_elements: int = 0
-    """Elements of the last inputs of a convolution that one sequence keeps."""
+    """Elements of the last inputs of a convolution that one sequence needs: its width less one."""
+    convolution_channels: int = 0
+    """Elements of one input of that convolution."""
     cross: bool = False
     """Whether the keys and values are those of another sequence, the model's input."""
     decode_score_flops: float = 0.0
@@ -131,6 +133,7 @@ def _recurrent(
         token_flops=_ELEMENT_FLOPS * state + 2.0 * convolved * width,
         state_elements=state,
         convolution_elements=convolved * (width - 1),
+        convolution_channels=convolved,
     )
 
 

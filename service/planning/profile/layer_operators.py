@@ -52,16 +52,25 @@ class Fusion(StrEnum):
     COMPILED = "compiled"
 
 
+class FusedAttention(StrEnum):
+    """Releases of fused attention: FlashAttention, FlashAttention-2, or for the device's own instructions."""
+
+    FIRST = "first"
+    SECOND = "second"
+    NATIVE = "native"
+
+
 class Choice(NamedTuple):
     """Which kernels a block is run with. ``trained`` is None where all matrices are.
 
-    ``native`` says that fused attention is written for the generation of the device.
+    ``one_norm_kernel`` says that even unfused norms are one kernel, as PyTorch's layer norm is.
     """
 
     flash: bool = True
-    native: bool = False
+    fused: FusedAttention = FusedAttention.SECOND
     fusion: Fusion = Fusion.FUSED
     rotary: bool = True
+    one_norm_kernel: bool = False
     trained: Trained | None = None
 
 
@@ -109,7 +118,7 @@ class Core(NamedTuple):
     window: float
     attended: float
     flash: bool
-    native: bool
+    fused: FusedAttention
     index_flops: float = 0.0
     fusion: Fusion = Fusion.FUSED
     dropout: bool = False
@@ -189,10 +198,10 @@ Template = Matrix | Experts | Core | Scan | Filter | Pairs | Lookups | Streamed
 _NORM_FLOPS, _ACTIVATION_FLOPS, _SOFTMAX_FLOPS = 5.0, 8.0, 5.0
 
 
-def _norm(size: float, kind: str, fusion: Fusion) -> tuple[Traffic, Traffic]:
+def _norm(size: float, kind: str, choice: Choice) -> tuple[Traffic, Traffic]:
     """A norm over ``size`` elements: PyTorch has one kernel for all but an RMS norm written out."""
-    flops = _NORM_FLOPS * size
-    if kind == "rms" and fusion is Fusion.EAGER:
+    flops, fusion = _NORM_FLOPS * size, choice.fusion
+    if kind == "rms" and fusion is Fusion.EAGER and not choice.one_norm_kernel:
         return (
             Traffic(whole=4 * size, whole_wide=7 * size, kernels=6, flops=flops),
             Traffic(whole=6 * size, whole_wide=12 * size, kernels=9, flops=2 * flops),
@@ -340,9 +349,9 @@ def _(layer: Attention, choice: Choice) -> Iterator[Template]:
     if choice.trained is None:
         yield from _bias_gradients(tensors)
     if layer.query_key_norm != "none":
-        yield Streamed("norm", *_split_part(_norm(query + heads * layer.head_size, "rms", choice.fusion)))
+        yield Streamed("norm", *_split_part(_norm(query + heads * layer.head_size, "rms", choice)))
     if layer.output_norm:
-        yield Streamed("norm", *_split_part(_norm(result, "rms", choice.fusion)))
+        yield Streamed("norm", *_split_part(_norm(result, "rms", choice)))
     if choice.rotary and layer.causal and not cross:
         yield _rotary(query + heads * layer.head_size, choice.fusion)
     yield Core(
@@ -355,7 +364,7 @@ def _(layer: Attention, choice: Choice) -> Iterator[Template]:
         float(layer.window_tokens or "inf"),
         float("inf"),
         choice.flash,
-        choice.native,
+        choice.fused,
         fusion=choice.fusion,
         dropout=layer.dropout,
         cross=cross,
@@ -372,7 +381,7 @@ def _(layer: LatentAttention, choice: Choice) -> Iterator[Template]:
     tensors = list(layer.tensors())
     yield from _joined(_matrices(tensors, choice), choice.fusion)
     ranks = layer.key_value_rank + (layer.query_rank or 0)
-    yield Streamed("norm", *_norm(ranks, "rms", choice.fusion))
+    yield Streamed("norm", *_norm(ranks, "rms", choice))
     rotated = (layer.query_heads + 1) * layer.rotary_head_size
     yield _rotary(rotated, choice.fusion)
     # The rotary key is written behind the rebuilt one of every head.
@@ -389,7 +398,7 @@ def _(layer: LatentAttention, choice: Choice) -> Iterator[Template]:
         window=float(layer.window_tokens or "inf"),
         attended=float(layer.index_tokens or "inf"),
         flash=choice.flash,
-        native=choice.native,
+        fused=choice.fused,
         index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
         fusion=choice.fusion,
     )
@@ -412,7 +421,7 @@ def _(layer: LinearAttention, choice: Choice) -> Iterator[Template]:
     flops = _ELEMENT_FLOPS * state + 2.0 * convolved * layer.convolution_width
     moved = 2.0 * convolved + 2 * key + 2 * value + 2.0 * state / CHUNK_TOKENS
     yield Scan("linear_attention", flops, moved)
-    yield Streamed("norm", *_split_part(_norm(value, "rms", choice.fusion)))
+    yield Streamed("norm", *_split_part(_norm(value, "rms", choice)))
     yield _activation(value, choice.fusion, gated=True)
     yield _residual(layer.hidden_size, choice.fusion)
 
@@ -428,7 +437,7 @@ def _(layer: StateSpace, choice: Choice) -> Iterator[Template]:
     moved = 2.0 * convolved + _SCAN_PASSES * layer.inner_size + 2.0 * states + chunked
     yield Scan("state_space", flops, moved)
     if layer.heads and layer.gated_norm:
-        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "rms", choice.fusion)))
+        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "rms", choice)))
     yield _activation(layer.inner_size, choice.fusion, gated=True)
     yield _residual(layer.hidden_size, choice.fusion)
 
@@ -441,7 +450,7 @@ def _(layer: FeedForward, choice: Choice) -> Iterator[Template]:
         yield from _bias_gradients(tensors)
     yield _activation(layer.inner_size, choice.fusion, gated=layer.gated)
     if layer.inner_norm:
-        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "layer", choice.fusion)))
+        yield Streamed("norm", *_split_part(_norm(layer.inner_size, "layer", choice)))
     if layer.dropout:
         yield _dropout(layer.hidden_size, choice.fusion)
     yield _residual(layer.hidden_size, choice.fusion)
@@ -476,7 +485,7 @@ def _(layer: MixtureOfExperts, choice: Choice) -> Iterator[Template]:
 
 @layer_templates.register
 def _(layer: Normalization, choice: Choice) -> Iterator[Template]:
-    yield Streamed("norm", *_norm(layer.size, layer.norm, choice.fusion))
+    yield Streamed("norm", *_norm(layer.size, layer.norm, choice))
     if layer.norm in ("group", "batch"):
         # Convolution, norm, activation: a layer of its own is none of the latter.
         forward, backward = _activation(layer.size, choice.fusion, gated=False)[1:3]

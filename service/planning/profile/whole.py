@@ -13,11 +13,13 @@ from typing import NamedTuple
 from service.planning.architecture import MODELLED_INPUTS, MODELLED_KINDS, Architecture, Block, Layer
 from service.planning.errors import PlanningError
 from service.planning.layers import (
+    Attention,
     Linear,
     MixtureOfExperts,
     Split,
     Tensor,
 )
+from service.planning.positions import BlockPositions
 from service.planning.profile.activations import (
     ACTIVATION_KINDS,
     ActivationTerms,
@@ -45,13 +47,15 @@ class BlockProfile(NamedTuple):
     whole_parameters: int
     expert_parameters: int
     activations: ActivationTerms
-    width_elements: int
+    width_elements: float
     """Elements per token of the block's input, which recomputation keeps."""
     selected: ActivationTerms
     """What selective recomputation by operator keeps."""
     block: Block
     start: int
     """How many single blocks stand before it."""
+    positions: BlockPositions | None = None
+    """Over which the coefficients are summed; None where they are per token."""
 
 
 class StageParameters(NamedTuple):
@@ -130,11 +134,14 @@ class Profile(NamedTuple):
     """Whether an encoder reads the input and a decoder only its own output, by cross-attention."""
     shapes_known: bool = True
     """False for a model of which only the number of parameters is known."""
+    sampled: Architecture | None = None
+    """What memory is asked of by the sample (``sampled``); None where coefficients per token say it all."""
 
 
-def _width(block: Block) -> int:
+def width_of(block: Block) -> int:
+    """Elements per position of the input of a block."""
     layer = block.layers[0]
-    for name in ("hidden_size", "size", "input_size"):
+    for name in ("hidden_size", "size", "input_size", "input_channels"):
         width = getattr(layer, name, None)
         if isinstance(width, int):
             return width
@@ -155,7 +162,7 @@ def sizes_of(counted: Iterable[tuple[Tensor, int]]) -> tuple[int, int, int]:
 
 
 def _block_profile(block: Block) -> BlockProfile:
-    width = _width(block)
+    width = width_of(block)
     return BlockProfile(
         block.count,
         *sizes_of(block.tensors()),
@@ -167,7 +174,9 @@ def _block_profile(block: Block) -> BlockProfile:
     )
 
 
-def _sums(rows: Iterable[tuple[float, ...]], width: int) -> tuple[tuple[float, ...], ...]:
+def running_sums(rows: Iterable[tuple[float, ...]], width: int) -> tuple[tuple[float, ...], ...]:
+    """Sums of the first rows, of none of them to all; each row has ``width`` numbers."""
+
     def added(first: tuple[float, ...], second: tuple[float, ...]) -> tuple[float, ...]:
         return tuple(map(operator.add, first, second))
 
@@ -191,7 +200,7 @@ def _distinct(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     return tuple(replace(block, count=count) for block, count in counts.items())
 
 
-def _is_loose(layer: Layer) -> bool:
+def is_loose(layer: Layer) -> bool:
     """Whether this is no unit of depth: what stands outside blocks and is a matrix or less."""
     if isinstance(layer, Block):
         return not layer.unit
@@ -208,8 +217,8 @@ def profile_of(architecture: Architecture) -> Profile:
     """
     blocks = tuple(architecture.blocks())
     placed = tuple(zip(architecture.layers, blocks, strict=True))
-    loose = tuple(block for layer, block in placed if _is_loose(layer))
-    deep = tuple(block for layer, block in placed if not _is_loose(layer))
+    loose = tuple(block for layer, block in placed if is_loose(layer))
+    deep = tuple(block for layer, block in placed if not is_loose(layer))
     if sum(block.count for block in deep) > MOST_BLOCKS:
         raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
     starts = accumulate((block.count for block in deep), initial=0)
@@ -232,6 +241,9 @@ def profile_of(architecture: Architecture) -> Profile:
     fixed_parameters = sum(tensor.size for tensor in (*table_tensors, *owned))
     head_flops = sum(2.0 * tensor.size * tensor.multiplied for tensor, _ in head_tensors)
     attention = attention_work(blocks, generates=bool(language_heads) or not architecture.heads)
+    if not any(work.caches and not work.cross for work in attention):
+        # Cross-attention alone decodes nothing: a diffusion model reads its text anew.
+        attention = tuple(work._replace(caches=False) for work in attention)
     behind = [(tensor, n * block.count) for block in loose for tensor, n in block.tensors()]
     parameter_count = fixed_parameters + sum(tensor.size * n for tensor, n in tensors)
     if parameter_count > MOST_PARAMETERS:
@@ -245,9 +257,11 @@ def profile_of(architecture: Architecture) -> Profile:
         + round(sum(tensor.size * tensor.active * n for tensor, n in tensors)),
         blocks=profiles,
         block_count=len(singles),
-        prefixes=_sums(((b.split_parameters, b.whole_parameters, b.expert_parameters) for b in singles), 3),
+        prefixes=running_sums(
+            ((b.split_parameters, b.whole_parameters, b.expert_parameters) for b in singles), 3
+        ),
         activations=activations,
-        activation_prefixes=_sums(
+        activation_prefixes=running_sums(
             ((*b.activations, *b.selected, b.width_elements) for b in singles),
             2 * len(ActivationTerms._fields) + 1,
         ),
@@ -281,7 +295,7 @@ def profile_of(architecture: Architecture) -> Profile:
         expert_parameters=sum(tensor.size * n for tensor, n in tensors if tensor.split is Split.EXPERT),
         expert_count=max((layer.expert_count for layer in experts), default=0),
         experts_per_token=max((layer.experts_per_token for layer in experts), default=0),
-        widest_elements=max((profile.width_elements for profile in profiles), default=0),
+        widest_elements=max((width_of(block) for block in deep), default=0),
         generates=any(work.caches for work in attention),
         inner_elements=max(
             (inner_elements(layer) for block in blocks for layer in block.layers), default=0.0
@@ -305,6 +319,21 @@ def profile_of(architecture: Architecture) -> Profile:
             if any(isinstance(layer, MixtureOfExperts) for layer in block.layers)
         ),
         encodes=any(item.kind == "source_tokens" for item in architecture.inputs),
+        sampled=architecture if _by_sample(architecture, blocks) else None,
+    )
+
+
+def _by_sample(architecture: Architecture, blocks: tuple[Block, ...]) -> bool:
+    """Whether blocks run over other positions than tokens, or keep what no count per token says."""
+    layers = [layer for block in blocks for layer in block.layers]
+    return (
+        any(item.kind not in MODELLED_INPUTS for item in architecture.inputs)
+        or any(
+            layer.kind not in ACTIVATION_KINDS - {"learned_vectors"}
+            for layer in layers
+            if layer.kind not in MODELLED_KINDS
+        )
+        or any(isinstance(layer, Attention) and layer.score_bias for layer in layers)
     )
 
 

@@ -15,9 +15,11 @@ from service.questions.hardware import usable_bytes
 from service.questions.notes import Notes
 from service.questions.resolve.layout import check_serving, check_shapes, given_layout
 from service.questions.resolve.model import ResolvedModel, resolve_model
+from service.questions.resolve.sample import Sampled, sampled_inference, sampled_training
 from service.questions.resolve.serving import inference_workload, under_engine
 from service.questions.resolve.training import (
     check_adaptation,
+    compressed_on,
     laid_out_on,
     total_tokens_of,
     training_workload,
@@ -34,6 +36,8 @@ class Resolved(NamedTuple):
     layout_chosen: bool
     batch_known: bool
     """Whether the sequences of one step follow from the question."""
+    held: Sampled[TrainingWorkload] | Sampled[InferenceWorkload]
+    """Model and workload as memory sees them."""
     total_tokens: float | None = None
     """Tokens that a training run has in all."""
 
@@ -71,9 +75,10 @@ def resolve(
             )
         training = training_workload(given, cluster, notes)
         check_adaptation(training, model)
+        held = sampled_training(model.profile, training, given, notes)
         chosen = layout or training_layout(
-            model.profile,
-            lambda candidate: laid_out_on(training, given, candidate),
+            held.profile,
+            lambda candidate: laid_out_on(held.workload, given, candidate),
             devices=devices,
             per_node=per_node,
             usable_bytes=usable_bytes(cluster, training),
@@ -87,6 +92,7 @@ def resolve(
                 f"global_batch_size is not micro_batch_size {given.micro_batch_size} x data "
                 f"{chosen.data} x gradient_accumulation_steps",
             )
+        laid_out = compressed_on(laid_out, chosen, notes)
         if laid_out.steps_in_backward and laid_out.micro_batches > 1:
             detail = "gradients of several micro-batches are summed before a step: give one micro-batch"
             raise PlanningError("STEP_IN_BACKWARD", "/workload/optimizer_in_backward", detail)
@@ -94,22 +100,28 @@ def resolve(
         _check_length(given.sequence_length, "/workload/sequence_length", model, notes)
         batch = laid_out.micro_batch_size * laid_out.micro_batches * chosen.data if known else None
         total = total_tokens_of(given, batch)
-        return Resolved(model, laid_out, chosen, layout is None, known, total)
+        held = held._replace(workload=held.workload._replace(micro_batches=laid_out.micro_batches))
+        return Resolved(model, laid_out, chosen, layout is None, known, held, total)
     if layout is not None:
         check_serving(layout, notes)
     spread = layout.tensor * layout.pipeline if layout else 1
     inference = inference_workload(given, model, cluster, catalog, notes, devices=spread)
+    served = sampled_inference(model.profile, inference, given, notes)
     chosen = layout or inference_layout(
-        model.profile,
-        inference,
+        served.profile,
+        served.workload,
         devices=devices,
         per_node=per_node,
         usable_bytes=usable_bytes(cluster, inference),
     )
     if layout is None and chosen.tensor * chosen.pipeline > 1:
-        inference = under_engine(inference, given, model, cluster, chosen.tensor * chosen.pipeline)
+        group = chosen.tensor * chosen.pipeline
+        inference = under_engine(inference, given, model, cluster, group)
+        if model.profile.generates or model.profile.sampled is None:
+            wide = under_engine(served.workload, given, model, cluster, group)
+            served = served._replace(workload=wide)
     _check_length(inference.input_tokens + inference.output_tokens, "/workload/input_tokens", model, notes)
-    return Resolved(model, inference, chosen, layout is None, batch_known=True)
+    return Resolved(model, inference, chosen, layout is None, batch_known=True, held=served)
 
 
 def _check_length(tokens: float, pointer: str, model: ResolvedModel, notes: Notes) -> None:

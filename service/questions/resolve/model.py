@@ -45,6 +45,12 @@ def resolve_model(reference: ModelReference, catalog: Catalog, notes: Notes) -> 
                     "/model/config",
                     f"the configuration leaves out {names}; the defaults of {imported.class_name} are used",
                 )
+            if imported.tied_by_class:
+                detail = (
+                    f"{imported.class_name} ties its head to the token table whatever its configuration says;"
+                    f" a checkpoint that keeps them apart holds {imported.tied_by_class} parameters more"
+                )
+                notes.warn("HEAD_TIED_BY_CLASS", "/model/config/tie_word_embeddings", detail)
             try:
                 stored = checkpoint_format(config)
             except PlanningError as error:

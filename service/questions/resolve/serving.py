@@ -82,6 +82,11 @@ def _generation(cluster: Cluster | None) -> str | None:
     return accelerator.generation or ("unknown" if small else None)
 
 
+def _state_format(given: InferenceWorkloadInput, rules: EngineRules) -> NumberFormat:
+    asked = given.state_precision
+    return rules.state_format if asked is MISSING else NumberFormat(asked)
+
+
 _CACHE_FORMATS: Mapping[str, NumberFormat | BlockFormat] = {
     item.value: item for item in (*NumberFormat, *BlockFormat)
 }
@@ -99,7 +104,7 @@ def inference_workload(
     """The workload as its engine serves it on ``devices`` a replica, with its draft model and adapters."""
     outputs = _tokens(given.output_tokens)
     profile = model.profile
-    if profile.shapes_known and not profile.unmodelled_kinds and not profile.generates:
+    if profile.shapes_known and not profile.generates:
         outputs = 0.0
         notes.warn(
             "NO_TOKENS_GENERATED",
@@ -119,7 +124,7 @@ def inference_workload(
         block_tokens=rules.block_tokens,
         memory_fraction=rules.memory_fraction if fraction is MISSING else fraction,
         stored=stored,
-        state_format=NumberFormat(given.state_precision),
+        state_format=_state_format(given, rules),
         rules=rules,
     )
     if name is not None:

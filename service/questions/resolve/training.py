@@ -8,9 +8,9 @@ from pydantic import MISSING
 from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
 from service.planning.frameworks import Framework, recipe_under
-from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, trained_parameters
+from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, PREFIXED, trained_parameters
 from service.planning.memory.states import EIGHT_BIT
-from service.planning.parallelism import Parallelism
+from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import (
     OPTIMIZER_STATES,
     TRAINING_RECIPES,
@@ -22,6 +22,8 @@ from service.planning.workload import (
     Adaptation,
     AdaptationKind,
     BaseWeights,
+    Compression,
+    CompressionKind,
     Objective,
     Offload,
     Recomputation,
@@ -73,14 +75,53 @@ def training_workload(
         weight_average=given.weight_average,
         optimizer_rank=given.optimizer_rank,
         steps_in_backward=given.optimizer_in_backward,
+        fusion=None if given.fusion is MISSING else given.fusion,
+        compression=_compression(given, notes),
     )
+
+
+def _compression(given: TrainingWorkloadInput, notes: Notes) -> Compression | None:
+    asked = given.gradient_compression
+    if asked is MISSING:
+        return None
+    used = {
+        "kept_share": asked.kind in (CompressionKind.TOP_K, CompressionKind.RANDOM_K),
+        "rank": asked.kind is CompressionKind.POWER_SGD,
+    }
+    for name, applies in used.items():
+        if getattr(asked, name) is not MISSING and not applies:
+            pointer = f"/workload/gradient_compression/{name}"
+            notes.warn("NOT_USED", pointer, f"{asked.kind.value} has no {name}")
+    default = Compression(asked.kind)
+    return Compression(
+        asked.kind,
+        kept_share=default.kept_share if asked.kept_share is MISSING else asked.kept_share,
+        rank=default.rank if asked.rank is MISSING else asked.rank,
+        error_feedback=asked.error_feedback,
+    )
+
+
+def compressed_on(workload: TrainingWorkload, layout: Parallelism, notes: Notes) -> TrainingWorkload:
+    """The workload without a compression that has nothing to compress on ``layout``."""
+    if workload.compression is None:
+        return workload
+    reason = None
+    if layout.replicas == 1:
+        reason = "one replica sends no gradients"
+    elif layout.sharding is not Sharding.NONE:
+        reason = f"{layout.sharding.value} spreads gradients, and only whole ones are compressed"
+    elif workload.adaptation.kind is not AdaptationKind.FULL:
+        reason = "only the gradients of a whole model are compressed"
+    if reason is None:
+        return workload
+    notes.warn("NOT_USED", "/workload/gradient_compression", reason)
+    return workload._replace(compression=None)
 
 
 _FRAMEWORK_NAMES = {
     "megatron": Framework.MEGATRON_LM,
-    "megatron_core": Framework.MEGATRON_LM,
-    "megatron_bridge": Framework.MEGATRON_LM,
-    "nemo": Framework.MEGATRON_LM,
+    "megatron_bridge": Framework.MEGATRON_CORE,
+    "nemo": Framework.MEGATRON_CORE,
     "pytorch": Framework.FSDP,
     "pytorch_fsdp": Framework.FSDP,
     "llm_foundry": Framework.FSDP,
@@ -136,7 +177,7 @@ def _adaptation(given: AdaptationInput, notes: Notes) -> Adaptation:
         "rank": kind in LOW_RANK or kind is AdaptationKind.ADAPTER,
         "target_modules": kind in LOW_RANK,
         "base_weights": kind is not AdaptationKind.FULL,
-        "virtual_tokens": kind in (AdaptationKind.PROMPT, AdaptationKind.PREFIX),
+        "virtual_tokens": kind is AdaptationKind.PROMPT or kind in PREFIXED,
     }
     for name, applies in used.items():
         if getattr(given, name) is not MISSING and not applies:

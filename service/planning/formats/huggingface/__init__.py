@@ -45,6 +45,8 @@ class ImportedModel(NamedTuple):
     class_name: str
     context_tokens: int | None
     defaulted: tuple[str, ...]
+    tied_by_class: int = 0
+    """Parameters of a head that the class ties although the configuration says that it stands apart."""
 
 
 def import_config(config: Mapping[str, object]) -> ImportedModel:
@@ -72,7 +74,15 @@ def import_config(config: Mapping[str, object]) -> ImportedModel:
         class_name=family.prefix + class_suffix,
         context_tokens=context_tokens,
         defaulted=tuple(dict.fromkeys(defaulted)),
+        tied_by_class=_tied_by_class(config, architecture),
     )
+
+
+def _tied_by_class(config: Mapping[str, object], architecture: Architecture) -> int:
+    table = architecture.embeddings
+    if config.get("tie_word_embeddings") is not False or table is None or not architecture.tied:
+        return 0
+    return table.vocabulary_size * table.size
 
 
 def _unknown(model_type: str, field: str) -> str:

@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 from service.planning.architecture import Architecture, Block, Embeddings, Head, Input, Layer
 from service.planning.formats.huggingface.parts import (
+    activation,
     attend,
     classifier,
     conv_in_time,
+    function_named,
     learned,
     linear,
     mlp,
@@ -38,13 +40,22 @@ def _t5_stack(
         attend, hidden, heads, head_size=reader.size("d_kv"), bias=False, output_bias=False, dropout=drops
     )
     table = learned("relative_positions", heads, reader.size("relative_attention_num_buckets"))
-    layers: list[SimpleLayer] = [before, attention(causal=decodes)]
+    layers: list[SimpleLayer] = [before, attention(causal=decodes, score_bias=True)]
     if table_in_each:
         layers.append(table)
     if decodes:
         layers += [before, attention(cross=hidden)]
     inner = reader.size("d_ff")
-    layers += [before, mlp(hidden, inner, gated=act.startswith("gated-"), bias=False, dropout=drops)]
+    feed_forward = mlp(
+        hidden,
+        inner,
+        gated=act.startswith("gated-"),
+        bias=False,
+        function="relu" if act == "relu" else "gelu_new" if act == "gated-gelu" else "smooth",
+        dropout=drops,
+        inner_dropout=drops,
+    )
+    layers += [before, feed_forward]
     block = Block(layers=tuple(layers), count=depth, over=(over,), reads=("source",) if decodes else ())
     front = () if table_in_each else (part(table, over=over),)
     return (*front, block, part(before, over=over))
@@ -95,7 +106,13 @@ def _stack(
     drops = reader.drops("dropout", default=0.1)
     attention = partial(attend, hidden, heads, bias=key_bias, dropout=drops, heads_field=heads_field)
     own: tuple[SimpleLayer, ...] = () if key_bias else (query_and_value_bias(hidden),)
-    feed_forward = mlp(hidden, reader.size(f"{side}_ffn_dim"), dropout=drops)
+    feed_forward = mlp(
+        hidden,
+        reader.size(f"{side}_ffn_dim"),
+        function=function_named(reader, "activation_function", "gelu"),
+        dropout=drops,
+        inner_dropout=reader.drops("activation_dropout"),
+    )
     steps: list[tuple[SimpleLayer, ...]] = [(attention(causal=decodes), *own)]
     if decodes:
         steps.append((attention(cross=hidden), *own))
@@ -161,7 +178,9 @@ def _whisper(reader: ConfigReader, suffix: str) -> Architecture:
     hidden, heard = reader.size("d_model"), reader.size("max_source_positions")
     stem = (
         conv_in_time(reader.size("num_mel_bins"), hidden, 3),
+        activation(hidden),
         conv_in_time(hidden, hidden, 3, stride=2),
+        activation(hidden),
         learned("positions", hidden, heard),
     )
     sound = Input(name="source", kind="audio", channels=reader.size("num_mel_bins"), length=2 * heard)

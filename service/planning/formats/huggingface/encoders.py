@@ -10,6 +10,7 @@ from service.planning.formats.huggingface.parts import (
     attend,
     classifier,
     conv_in_time,
+    function_named,
     learned,
     linear,
     mlp,
@@ -64,6 +65,8 @@ class Encoder(NamedTuple):
     shares_layers: bool = False
     gated: bool = False
     bias: bool = True
+    function: str = "hidden_act"
+    usual_function: str = "gelu"
 
 
 _BERT = Encoder(_BERT_CLASSES)
@@ -123,10 +126,18 @@ def _encoder(kind: Encoder, reader: ConfigReader, suffix: str) -> Architecture:
             bias=kind.bias,
             output_bias=kind.bias,
             dropout=reader.drops(kind.attention_dropout, default=0.1),
+            score_bias=kind.relative_buckets,
             heads_field=kind.heads,
         ),
         norm(hidden),
-        mlp(hidden, reader.size(kind.inner), gated=kind.gated, bias=kind.bias, dropout=drops),
+        mlp(
+            hidden,
+            reader.size(kind.inner),
+            gated=kind.gated,
+            bias=kind.bias,
+            function=function_named(reader, kind.function, kind.usual_function),
+            dropout=drops,
+        ),
         norm(hidden),
     )
     parts = kind.classes[suffix]
@@ -274,6 +285,7 @@ def _deberta(reader: ConfigReader, suffix: str, *, second: bool = False) -> Arch
         heads,
         bias=second,
         dropout=reader.drops("attention_probs_dropout_prob", default=0.1),
+        score_bias=reader.flag("relative_attention"),
     )
     own: tuple[SimpleLayer, ...] = () if second else (query_and_value_bias(hidden),)
     layers = (
@@ -348,6 +360,7 @@ FAMILIES: Mapping[str, Family] = {
                 "ForPreTraining": (_WORDS, _POOLER, _LABELS),
             },
             narrow_embeddings=True,
+            usual_function="gelu_new",
             always_projects=True,
             shares_layers=True,
         ),
@@ -393,6 +406,7 @@ FAMILIES: Mapping[str, Family] = {
                 heads="n_heads",
                 depth="n_layers",
                 inner="hidden_dim",
+                function="activation",
                 hidden_dropout="dropout",
                 attention_dropout="attention_dropout",
                 token_types=False,

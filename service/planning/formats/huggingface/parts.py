@@ -8,6 +8,8 @@ from service.planning.architecture import Block, Head
 from service.planning.errors import PlanningError
 from service.planning.formats.huggingface.reader import ConfigReader, invalid
 from service.planning.layers import (
+    Activation,
+    ActivationFunction,
     Attention,
     Convolution,
     FeedForward,
@@ -110,7 +112,9 @@ def attend(
     cross: int | None = None,
     window: int | None = None,
     query_key_norm: Literal["none", "head", "projection"] = "none",
+    query_key_norm_shift: bool = False,
     dropout: bool = False,
+    score_bias: bool = False,
     heads_field: str = "num_attention_heads",
 ) -> Attention:
     """Attention that sees both ways unless it is ``causal``; ``cross`` is the width of what it reads."""
@@ -129,15 +133,50 @@ def attend(
         query_key_value_bias=bias,
         output_bias=output_bias,
         query_key_norm=query_key_norm,
+        query_key_norm_shift=query_key_norm_shift,
         dropout=dropout,
+        score_bias=score_bias,
     )
 
 
 def mlp(
-    hidden: int, inner: int, *, gated: bool = False, bias: bool = True, dropout: bool = False
+    hidden: int,
+    inner: int,
+    *,
+    gated: bool = False,
+    bias: bool = True,
+    function: ActivationFunction = "smooth",
+    dropout: bool = False,
+    inner_dropout: bool = False,
 ) -> FeedForward:
     """Feed-forward with biases unless said otherwise."""
-    return FeedForward(hidden_size=hidden, inner_size=inner, gated=gated, bias=bias, dropout=dropout)
+    return FeedForward(
+        hidden_size=hidden,
+        inner_size=inner,
+        gated=gated,
+        bias=bias,
+        activation=function,
+        dropout=dropout,
+        inner_dropout=inner_dropout,
+    )
+
+
+_FUNCTIONS: Mapping[str, ActivationFunction] = {
+    "relu": "relu",
+    "quick_gelu": "quick_gelu",
+    "gelu_new": "gelu_new",
+    "gelu_fast": "gelu_new",
+}
+
+
+def function_named(reader: ConfigReader, name: str, default: str) -> ActivationFunction:
+    """What the activation function of a configuration keeps; those of one operator are smooth."""
+    return _FUNCTIONS.get(word(reader, name, default), "smooth")
+
+
+def activation(size: int) -> Activation:
+    """A smooth function, such as SiLU."""
+    return Activation(size=size)
 
 
 def linear(columns: int, rows: int, *, bias: bool = True) -> Linear:
@@ -212,6 +251,11 @@ def conv_in_time(channels: int, output: int, kernel: int, stride: int = 1) -> Co
 def merge(factor: int, *, drops: bool = False) -> Resampling:
     """Neighbours along both axes become one position; ``drops`` leaves class tokens behind."""
     return Resampling(factor=float(factor), drops_extra_tokens=drops)
+
+
+def pool(factor: int, channels: int) -> Resampling:
+    """The largest of neighbours along both axes."""
+    return Resampling(factor=float(factor), channels=channels)
 
 
 def part(

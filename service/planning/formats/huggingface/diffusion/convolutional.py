@@ -4,14 +4,15 @@ from functools import partial
 
 from service.planning.architecture import Architecture, Block, Input, Layer
 from service.planning.formats.huggingface.diffusion.parts import (
-    TEXT_INPUT,
     embed,
     latent_input,
     modulate,
     once,
     only,
+    text_input,
 )
 from service.planning.formats.huggingface.parts import (
+    activation,
     attend,
     conv,
     learned,
@@ -35,9 +36,11 @@ def _residual(channels: int, output: int, condition: int, over: str, *, scaled: 
     beside = (conv(channels, output, 1, shortcut=True),) if channels != output else ()
     layers = (
         norm(channels, "group"),
+        activation(channels),
         conv(channels, output),
         *added,
         norm(output, "group"),
+        activation(output),
         conv(output, output),
         *beside,
     )
@@ -197,14 +200,14 @@ def unet(reader: ConfigReader, suffix: str) -> Architecture:
     first = net.sizes[0]
     channels, out = reader.size_or("in_channels", 4), reader.size_or("out_channels", 4)
     return Architecture(
-        inputs=(latent_input(reader, channels), TEXT_INPUT),
+        inputs=(latent_input(reader, channels), text_input(77)),
         layers=(
             part(conv(channels, first), over="latent"),
             net.conditions(),
             *net.down(),
             *net.middle(),
             *net.up(),
-            part(norm(first, "group"), conv(first, out), over="latent"),
+            part(norm(first, "group"), activation(first), conv(first, out), over="latent"),
         ),
     )
 
@@ -229,7 +232,7 @@ def _encoded(reader: ConfigReader, sizes: tuple[int, ...], latent: int, *, atten
         if stage < len(sizes) - 1:
             layers.append(part(conv(size, size, stride=2), over="image"))
     layers += _flat(last, "image", attends=attends)
-    layers.append(part(norm(last, "group"), conv(last, 2 * latent), over="image"))
+    layers.append(part(norm(last, "group"), activation(last), conv(last, 2 * latent), over="image"))
     if reader.flag("use_quant_conv", default=True):
         layers.append(part(conv(2 * latent, 2 * latent, 1), over="image"))
     return layers
@@ -249,7 +252,10 @@ def _decoded(reader: ConfigReader, sizes: tuple[int, ...], latent: int, *, atten
         if step < len(sizes) - 1:
             layers.append(part(Resampling(factor=0.5), conv(size, size), over="latent"))
     shown = reader.size_or("out_channels", 3)
-    return [*layers, part(norm(channels, "group"), conv(channels, shown), over="latent")]
+    return [
+        *layers,
+        part(norm(channels, "group"), activation(channels), conv(channels, shown), over="latent"),
+    ]
 
 
 def autoencoder(reader: ConfigReader, suffix: str) -> Architecture:

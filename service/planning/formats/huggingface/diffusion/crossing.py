@@ -5,13 +5,13 @@ from functools import partial
 from service.planning.architecture import Architecture, Block
 from service.planning.formats.huggingface.diffusion.parts import (
     FREQUENCIES,
-    TEXT_INPUT,
     caption_projection,
     embed,
     latent_input,
     modulate,
     once,
     only,
+    text_input,
     width_of,
 )
 from service.planning.formats.huggingface.parts import (
@@ -67,8 +67,12 @@ def dit(reader: ConfigReader, suffix: str) -> Architecture:
             part(patches(channels, hidden, step), over="latent"),
             condition,
             block,
-            once(modulate(hidden, hidden, 2)),
-            part(plain_norm(hidden), linear(hidden, step**2 * out), over="latent"),
+            part(
+                plain_norm(hidden),
+                modulate(hidden, hidden, 2),
+                linear(hidden, step**2 * out),
+                over="latent",
+            ),
         ),
     )
 
@@ -78,7 +82,7 @@ def _tabled(  # the block of PixArt, LTX and Wan, which adds a learned table to 
 ) -> tuple[SimpleLayer, ...]:
     own, cross = attention
     return (
-        learned("scale", hidden, 6),
+        learned("modulation", hidden, 6),
         plain_norm(hidden),
         own,
         *((between,) if between else ()),
@@ -110,7 +114,7 @@ def pixart(reader: ConfigReader, suffix: str) -> Architecture:
     if reader.flag("use_additional_conditions", default=reader.config.get("sample_size") == 128):  # noqa: PLR2004
         condition += [*embed(FREQUENCIES, hidden // 3)] * 2
     return Architecture(
-        inputs=(latent_input(reader, channels), TEXT_INPUT),
+        inputs=(latent_input(reader, channels), text_input(120)),
         layers=(
             part(patches(channels, hidden, step), over="latent"),
             once(*condition),
@@ -122,7 +126,10 @@ def pixart(reader: ConfigReader, suffix: str) -> Architecture:
                 reads=("text",),
             ),
             part(
-                learned("scale", hidden, 2), plain_norm(hidden), linear(hidden, step**2 * out), over="latent"
+                learned("modulation", hidden, 2),
+                plain_norm(hidden),
+                linear(hidden, step**2 * out),
+                over="latent",
             ),
         ),
     )
@@ -141,14 +148,14 @@ def ltx(reader: ConfigReader, suffix: str) -> Architecture:
         hidden, attention(), attention(cross=reader.size("cross_attention_dim")), inner=4 * hidden
     )
     return Architecture(
-        inputs=(latent_input(reader, channels, downsampling=32, frames=8), TEXT_INPUT),
+        inputs=(latent_input(reader, channels, downsampling=32, frames=8), text_input(128)),
         layers=(
             part(linear(channels, hidden), over="latent"),
             once(*embed(FREQUENCIES, hidden), modulate(hidden, hidden, 6)),
             caption_projection(reader.size("caption_channels"), hidden),
             Block(layers=block, count=reader.depth("num_layers"), over=("latent",), reads=("text",)),
             part(
-                learned("scale", hidden, 2),
+                learned("modulation", hidden, 2),
                 plain_norm(hidden),
                 linear(hidden, reader.size_or("out_channels", channels)),
                 over="latent",
@@ -187,13 +194,13 @@ def wan(reader: ConfigReader, suffix: str) -> Architecture:
         padded=False,
     )
     return Architecture(
-        inputs=(latent_input(reader, channels, frames=4), TEXT_INPUT),
+        inputs=(latent_input(reader, channels, frames=4), text_input(512)),
         layers=(
             part(stem, over="latent"),
             once(*embed(reader.size_or("freq_dim", 256), hidden), modulate(hidden, hidden, 6)),
             caption_projection(reader.size_or("text_dim", 4096), hidden),
             Block(layers=block, count=reader.depth("num_layers"), over=("latent",), reads=("text",)),
-            part(learned("scale", hidden, 2), plain_norm(hidden), linear(hidden, out), over="latent"),
+            part(learned("modulation", hidden, 2), plain_norm(hidden), linear(hidden, out), over="latent"),
         ),
     )
 

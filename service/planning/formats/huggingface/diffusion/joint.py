@@ -5,12 +5,12 @@ from functools import partial
 from service.planning.architecture import Architecture, Block, Layer
 from service.planning.formats.huggingface.diffusion.parts import (
     FREQUENCIES,
-    TEXT_INPUT,
     embed,
     latent_input,
     modulate,
     once,
     only,
+    text_input,
     width_of,
 )
 from service.planning.formats.huggingface.parts import (
@@ -79,16 +79,16 @@ def sd3(reader: ConfigReader, suffix: str) -> Architecture:
     if normed:
         last = (*last, learned("scale", hidden // heads, 2))
     return Architecture(
-        inputs=(latent_input(reader, channels), TEXT_INPUT),
+        inputs=(latent_input(reader, channels), text_input(333)),
         layers=(
             part(patches(channels, hidden, step), over="latent"),
             once(*embed(FREQUENCIES, hidden), *embed(reader.size("pooled_projection_dim"), hidden)),
             part(linear(reader.size("joint_attention_dim"), hidden), over="text"),
             *streams,
             part(*last, over="text"),
-            once(modulate(hidden, hidden, 2)),
             part(
                 plain_norm(hidden),
+                modulate(hidden, hidden, 2),
                 linear(hidden, step**2 * reader.size_or("out_channels", channels)),
                 over="latent",
             ),
@@ -111,7 +111,6 @@ def _joint(reader: ConfigReader, hidden: int, heads: int, *, ratio: int = 4) -> 
         _stream(hidden, attention, over="latent", joins="text", count=depth),
         _stream(hidden, attention, over="text", joins="latent", count=depth),
         Block(layers=alone, count=single, over=("text", "latent")),
-        once(modulate(hidden, hidden, 2)),
     )
 
 
@@ -130,13 +129,13 @@ def flux(reader: ConfigReader, suffix: str) -> Architecture:
     out = reader.size_or("patch_size", 1) ** 2 * reader.size_or("out_channels", channels)
     return Architecture(
         # Two by two latents are packed into one position before the model.
-        inputs=(latent_input(reader, channels, downsampling=16), TEXT_INPUT),
+        inputs=(latent_input(reader, channels, downsampling=16), text_input(512)),
         layers=(
             part(linear(channels, hidden), over="latent"),
             _pooled_condition(reader, hidden),
             part(linear(reader.size("joint_attention_dim"), hidden), over="text"),
             *_joint(reader, hidden, heads),
-            part(plain_norm(hidden), linear(hidden, out), over="latent"),
+            part(plain_norm(hidden), modulate(hidden, hidden, 2), linear(hidden, out), over="latent"),
         ),
     )
 
@@ -177,7 +176,7 @@ def hunyuan_video(reader: ConfigReader, suffix: str) -> Architecture:
     )
     out = step**2 * frames * reader.size_or("out_channels", 16)
     return Architecture(
-        inputs=(latent_input(reader, channels, frames=4), TEXT_INPUT),
+        inputs=(latent_input(reader, channels, frames=4), text_input(256)),
         layers=(
             part(patches(channels, hidden, step, frames=frames, frame_stride=frames), over="latent"),
             once(*embed(FREQUENCIES, hidden), *embed(text, hidden), over="text"),
@@ -185,7 +184,7 @@ def hunyuan_video(reader: ConfigReader, suffix: str) -> Architecture:
             refiner,
             _pooled_condition(reader, hidden),
             *_joint(reader, hidden, heads),
-            part(plain_norm(hidden), linear(hidden, out), over="latent"),
+            part(plain_norm(hidden), modulate(hidden, hidden, 2), linear(hidden, out), over="latent"),
         ),
     )
 
@@ -200,15 +199,13 @@ def cogvideox(reader: ConfigReader, suffix: str) -> Architecture:
     only(reader, "use_learned_positional_embeddings", (False,))
     only(reader, "norm_elementwise_affine", (True,))
     reader_bias = reader.flag("attention_bias", default=True)
-    attention = attend(hidden, heads, bias=reader_bias, query_key_norm="head")
+    attention = attend(hidden, heads, bias=reader_bias, query_key_norm="head", query_key_norm_shift=True)
     block = Block(
         layers=(
-            modulate(time, hidden, 6),
+            modulate(time, hidden, 6, streams=2),
             norm(hidden),
             attention,
-            # The norms of queries and keys shift as well.
-            learned("bias", hidden // heads, 2),
-            modulate(time, hidden, 6),
+            modulate(time, hidden, 6, streams=2),
             norm(hidden),
             mlp(hidden, 4 * hidden),
         ),
@@ -222,7 +219,7 @@ def cogvideox(reader: ConfigReader, suffix: str) -> Architecture:
         condition += embed(reader.size("ofs_embed_dim"), reader.size("ofs_embed_dim"))  # type: ignore[arg-type]
     out = step**2 * frames * reader.size_or("out_channels", 16)
     return Architecture(
-        inputs=(latent_input(reader, channels, frames=4), TEXT_INPUT),
+        inputs=(latent_input(reader, channels, frames=4), text_input(226)),
         layers=(
             part(
                 patches(channels, hidden, step, bias=bias, frames=frames, frame_stride=frames), over="latent"
@@ -231,8 +228,7 @@ def cogvideox(reader: ConfigReader, suffix: str) -> Architecture:
             once(*condition),
             block,
             part(norm(hidden), over="latent"),
-            once(modulate(time, hidden, 2)),
-            part(norm(hidden), linear(hidden, out), over="latent"),
+            part(norm(hidden), modulate(time, hidden, 2), linear(hidden, out), over="latent"),
         ),
     )
 
@@ -274,7 +270,7 @@ def mochi(reader: ConfigReader, suffix: str) -> Architecture:
         over="text",
     )
     return Architecture(
-        inputs=(latent_input(reader, channels, frames=6), TEXT_INPUT),
+        inputs=(latent_input(reader, channels, frames=6), text_input(256)),
         layers=(
             part(
                 patches(channels, hidden, step), learned("positions", heads * (size // 2), 3), over="latent"
@@ -286,9 +282,9 @@ def mochi(reader: ConfigReader, suffix: str) -> Architecture:
             stream(hidden, "latent", "text", depth),
             *texts,
             last,
-            once(modulate(hidden, hidden, 2)),
             part(
                 plain_norm(hidden),
+                modulate(hidden, hidden, 2),
                 linear(hidden, step**2 * reader.size_or("out_channels", channels)),
                 over="latent",
             ),

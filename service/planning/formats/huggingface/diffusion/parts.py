@@ -9,7 +9,9 @@ FREQUENCIES = 256
 """Sines and cosines that a time step is spread over."""
 
 
-TEXT_INPUT = Input(name="text", kind="source_tokens")
+def text_input(length: int) -> Input:
+    """A text, padded to ``length`` as the pipelines of diffusers do unless they are told otherwise."""
+    return Input(name="text", kind="source_tokens", length=length)
 
 
 def latent_input(
@@ -28,9 +30,9 @@ def latent_input(
     )
 
 
-def modulate(condition: int, hidden: int, vectors: int) -> Modulation:
-    """Shifts, scales and gates."""
-    return Modulation(condition_size=condition, hidden_size=hidden, vectors=vectors)
+def modulate(condition: int, hidden: int, vectors: int, *, streams: int = 1) -> Modulation:
+    """Shifts, scales and gates, for each of ``streams`` sequences."""
+    return Modulation(condition_size=condition, hidden_size=hidden, vectors=vectors, streams=streams)
 
 
 def embed(columns: int, hidden: int) -> tuple[SimpleLayer, SimpleLayer]:

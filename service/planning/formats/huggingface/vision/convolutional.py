@@ -7,12 +7,12 @@ from service.planning.formats.huggingface.parts import (
     classifier,
     conv,
     learned,
-    merge,
     mlp,
     norm,
     numbers,
     part,
     patches,
+    pool,
     word,
 )
 from service.planning.formats.huggingface.reader import ConfigReader
@@ -83,7 +83,7 @@ def resnet(reader: ConfigReader, suffix: str) -> Architecture:
     bottleneck = word(reader, "layer_type", "bottleneck", "basic", "bottleneck") == "bottleneck"
     in_first = reader.flag("downsample_in_bottleneck")
     layers: list[Layer] = [
-        part(*_normed(reader.size_or("num_channels", 3), stem, 7, stride=2), merge(2), over="image")
+        part(*_normed(reader.size_or("num_channels", 3), stem, 7, stride=2), pool(2, stem), over="image")
     ]
     channels = stem
     for index, (size, depth) in enumerate(zip(sizes, depths, strict=True)):

@@ -4,6 +4,7 @@ from service.planning.architecture import Architecture, Block, Embeddings, Input
 from service.planning.formats.huggingface.parts import (
     attend,
     classifier,
+    function_named,
     learned,
     linear,
     mlp,
@@ -21,7 +22,7 @@ from service.planning.formats.huggingface.vision.transformers import (
 )
 
 
-def text_tower(reader: ConfigReader) -> tuple[Layer, ...]:
+def text_tower(reader: ConfigReader, *, function: str = "gelu") -> tuple[Layer, ...]:
     """The text side of an image-text pair: norms first, learned positions in the embeddings."""
     hidden, heads = reader.size("hidden_size"), reader.size("num_attention_heads")
     block = Block(
@@ -29,7 +30,11 @@ def text_tower(reader: ConfigReader) -> tuple[Layer, ...]:
             norm(hidden),
             attend(hidden, heads, dropout=reader.drops("attention_dropout")),
             norm(hidden),
-            mlp(hidden, reader.size("intermediate_size")),
+            mlp(
+                hidden,
+                reader.size("intermediate_size"),
+                function=function_named(reader, "hidden_act", function),
+            ),
         ),
         count=reader.depth("num_hidden_layers"),
         over=("text",),
@@ -120,7 +125,7 @@ def clip_text(reader: ConfigReader, suffix: str) -> Architecture:
     return Architecture(
         inputs=(text_input(reader),),
         embeddings=_text_embeddings(reader),
-        layers=(*text_tower(reader), *projected),
+        layers=(*text_tower(reader, function="quick_gelu"), *projected),
     )
 
 
@@ -138,7 +143,8 @@ def clip(reader: ConfigReader, suffix: str) -> Architecture:
     del suffix
     width = reader.size("projection_dim")
     with nested(reader, "text_config", CLIP_TEXT) as text:
-        tower, table, prompt = text_tower(text), _text_embeddings(text), text_input(text)
+        tower = text_tower(text, function="quick_gelu")
+        table, prompt = _text_embeddings(text), text_input(text)
         text_size = text.size("hidden_size")
     with nested(reader, "vision_config", CLIP_IMAGE) as vision:
         image, picture = vision_transformer(vision, CLIP_VISION), image_input(vision)

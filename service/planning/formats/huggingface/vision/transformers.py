@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from service.planning.architecture import Architecture, Block, Head, Input, Layer
-from service.planning.errors import PlanningError
 from service.planning.formats.huggingface.parts import (
     attend,
     classifier,
+    function_named,
     learned,
     linear,
     merge,
@@ -43,6 +43,7 @@ class Patches(NamedTuple):
     registers: bool = False
     usual_registers: int = 0
     inner: str = "intermediate_size"
+    function: str = "gelu"
 
 
 def image_input(reader: ConfigReader, *, channels: str = "num_channels", size: str = "image_size") -> Input:
@@ -125,6 +126,7 @@ def _feed_forward(reader: ConfigReader, kind: Patches, hidden: int) -> SimpleLay
         inner,
         gated=reader.flag("use_gated_mlp"),
         bias=reader.flag("mlp_bias", default=True),
+        function=function_named(reader, "hidden_act", kind.function),
         dropout=reader.drops("hidden_dropout_prob"),
     )
 
@@ -144,7 +146,7 @@ REGISTERS = DINOV2._replace(registers=True, usual_registers=4)
 DINOV3 = Patches(positions=False, key_bias=False, layer_scale=True, masked="always", registers=True)
 
 
-CLIP_VISION = Patches(patch_bias=False, norm_first=True)
+CLIP_VISION = Patches(patch_bias=False, norm_first=True, function="quick_gelu")
 
 
 SIGLIP_VISION = Patches(class_tokens=0)
@@ -194,7 +196,13 @@ def beit(reader: ConfigReader, suffix: str) -> Architecture:
     each = (table,) if reader.flag("use_relative_position_bias") else ()
     scales = ratio(reader, "layer_scale_init_value", 0.1) > 0
     scale = (learned("layer_scale", hidden),) if scales else ()
-    own = attend(hidden, heads, bias=False, dropout=reader.drops("attention_probs_dropout_prob"))
+    own = attend(
+        hidden,
+        heads,
+        bias=False,
+        dropout=reader.drops("attention_probs_dropout_prob"),
+        score_bias=True,
+    )
     block = Block(
         layers=(
             norm(hidden),
@@ -249,7 +257,7 @@ def swin(reader: ConfigReader, suffix: str) -> Architecture:
     for index, (depth, heads) in enumerate(zip(depths, head_counts, strict=True)):
         block = (
             norm(size),
-            attend(size, heads, bias=bias, window=window**2, heads_field="num_heads"),
+            attend(size, heads, bias=bias, window=window**2, score_bias=True, heads_field="num_heads"),
             learned("relative_positions", heads, (2 * window - 1) ** 2),
             norm(size),
             mlp(size, int(size * ratio(reader, "mlp_ratio", 4.0))),
@@ -262,9 +270,3 @@ def swin(reader: ConfigReader, suffix: str) -> Architecture:
     layers.append(part(norm(size), over="image"))
     heads_made = (classifier(size, reader.labels()),) if suffix == CLASSIFICATION else ()
     return Architecture(inputs=(image_input(reader),), layers=tuple(layers), heads=heads_made)
-
-
-def check_even_grid(reader: ConfigReader, name: str, factor: int) -> None:
-    """Refuse a grid that does not divide into squares of ``factor``."""
-    if grid_side(reader) % factor:
-        raise PlanningError("CONFIG_FIELD_INVALID", f"/{name}", f"{name} does not divide the grid of patches")

@@ -54,6 +54,12 @@ def flops_per_token(profile: Profile, workload: TrainingWorkload) -> StepFlops:
     return flops._replace(backward=forward)
 
 
+def unmasked_flops_per_token(profile: Profile, workload: TrainingWorkload) -> float:
+    """Model FLOPs of one token without the scores that a causal mask hides (as Megatron-Core counts them)."""
+    forward = forward_flops_per_token(profile, workload.sequence_length, skips_masked=True)
+    return forward * (3.0 if workload.adaptation.kind is AdaptationKind.FULL else 2.0)
+
+
 def weight_traffic_bytes(held: StateBytes, unsharded: StateBytes, micro_batches: int) -> float:
     """Least bytes that a device moves in a step for its training state.
 
@@ -163,6 +169,9 @@ class Technique(StrEnum):
     GRADIENT_ACCUMULATION = "gradient_accumulation"
     OPERATOR_FUSION = "operator_fusion"
     FLASH_ATTENTION = "flash_attention"
+    PIPELINE = "pipeline"
+    LARGER_BATCH = "larger_batch"
+    LESS_COMMUNICATION = "less_communication"
 
 
 IRON_LAW_TERMS: dict[Technique, tuple[tuple[str, str], ...]] = {
@@ -170,7 +179,10 @@ IRON_LAW_TERMS: dict[Technique, tuple[tuple[str, str], ...]] = {
     Technique.PREFETCH: (("utilization", "up"),),
     Technique.RECOMPUTATION: (("operations", "up"),),
     Technique.GRADIENT_ACCUMULATION: (("utilization", "up"),),
-    Technique.OPERATOR_FUSION: (("utilization", "up"),),
+    Technique.OPERATOR_FUSION: (("utilization", "up"), ("bytes", "down")),
+    Technique.PIPELINE: (("utilization", "up"),),
+    Technique.LARGER_BATCH: (("utilization", "up"),),
+    Technique.LESS_COMMUNICATION: (("utilization", "up"), ("bytes", "down")),
     Technique.FLASH_ATTENTION: (("operations", "up"), ("utilization", "up"), ("bytes", "down")),
 }
 """Term and direction by technique. FlashAttention computes scores again in the backward pass (more

@@ -1,0 +1,91 @@
+"""Why a training step takes as long as it does: changes with their gain, and operators under the roofline."""
+
+from service.estimates.run import Run, step_tokens
+from service.planning.memory.training import training_memory
+from service.planning.operators import Bound, choice_of, operators, roofline_point, shard_of
+from service.planning.training import (
+    IRON_LAW_TERMS,
+    ModelledTime,
+    Technique,
+    changes,
+    machine_under,
+    modelled_step,
+    step_widths,
+)
+from service.planning.workload import TrainingWorkload
+from service.questions.answers import OperatorAnswer
+from service.questions.base import Advice
+from service.questions.catalog import Catalog
+from service.questions.hardware import compute_peak, usable_bytes
+
+LEAST_GAIN = 0.02
+"""Share of a step below which a change is not worth naming."""
+MOST_ADVICE = 5
+
+
+def technique_terms(technique: Technique) -> str:
+    """The terms of the Iron Law that a technique moves, in words."""
+    terms = (f"{name.replace('_', ' ')} {way}" for name, way in IRON_LAW_TERMS[technique])
+    return f"moves the Iron Law by: {', '.join(terms)}"
+
+
+def step_advice(run: Run, time: ModelledTime, workload: TrainingWorkload, catalog: Catalog) -> list[Advice]:
+    """Single changes that shorten a step and still fit, each asked again; the largest gain first."""
+    resolved, cluster = run.resolved, run.cluster
+    profile, layout, curves = resolved.model.profile, resolved.layout, catalog.curves
+    usable = usable_bytes(cluster, workload)
+    before = time.step.total / step_tokens(resolved, workload)
+    gains: list[tuple[float, Advice]] = []
+    for change in changes(workload, layout, cluster.accelerator):
+        step = modelled_step(
+            profile,
+            change.workload,
+            change.layout,
+            cluster=cluster,
+            calibration=curves.calibration,
+            compute_format=compute_peak(cluster, change.workload)[0],
+        )
+        assert step is not None  # noqa: S101
+        moved = resolved._replace(layout=change.layout)
+        gain = 1.0 - step.total / step_tokens(moved, change.workload) / before
+        if gain < LEAST_GAIN:
+            continue
+        overhead = curves.training_memory.overhead
+        needed = training_memory(profile, change.workload, change.layout, overhead)[0].total_bytes
+        if usable is not None and needed > usable:
+            continue
+        detail = f"{change.what}: a token takes {gain:.0%} less time; {technique_terms(change.technique)}"
+        gains.append((gain, {"code": change.code, "detail": detail, "gain_share": gain}))
+    return [advice for _, advice in sorted(gains, key=lambda found: -found[0])[:MOST_ADVICE]]
+
+
+def roofline_points(run: Run, workload: TrainingWorkload, catalog: Catalog) -> list[OperatorAnswer]:
+    """The operators of the block with most activations, forward and backward, on one device."""
+    profile, layout = run.resolved.model.profile, run.resolved.layout
+    machine = machine_under(run.cluster.accelerator, workload, catalog.curves.calibration)
+    if machine is None or profile.deepest is None:
+        return []
+    shard = shard_of(workload.micro_batch_size, workload.sequence_length, layout)
+    widths = step_widths(workload, layout, compute_peak(run.cluster, workload)[0])
+    book = profile.operators.of(choice_of(profile, workload))
+    templates = book[profile.blocks.index(profile.deepest)]
+    found: list[OperatorAnswer] = []
+    for backward in (False, True):
+        for operator in operators(templates, shard, widths, backward=backward):
+            if not operator.moved_bytes:
+                continue
+            point = roofline_point(operator, machine)
+            found.append(
+                {
+                    "operator": point.name,
+                    "pass": "backward" if backward else "forward",
+                    "flops": point.flops,
+                    "moved_bytes": round(point.moved_bytes),
+                    "flops_per_byte": point.intensity,
+                    "attainable_flops_per_second": point.attainable_flops_per_second,
+                    "achieved_flops_per_second": point.achieved_flops_per_second,
+                    "seconds": point.seconds,
+                    "bound": "compute" if point.bound is Bound.COMPUTE else "memory",
+                }
+            )
+    return found

@@ -1,0 +1,73 @@
+"""The longest sequence of a training step whose blocks run over positions of their own."""
+
+from collections.abc import Callable
+
+from service.planning.memory.training import training_memory
+from service.planning.overhead import DeviceOverhead
+from service.planning.parallelism import Parallelism
+from service.planning.positions import Sample
+from service.planning.profile import Profile
+from service.planning.profile.sampled import training_profile
+from service.planning.workload import TrainingWorkload
+
+LONGEST = 2**24
+"""Tokens beyond which no sequence is sought."""
+
+
+def takes_any_length(profile: Profile) -> bool:
+    """Whether one of the inputs is a sequence of tokens whose length the model does not set."""
+    inputs = profile.sampled.inputs if profile.sampled else ()
+    return any(item.kind == "tokens" and item.length is None for item in inputs)
+
+
+def longest_sampled_sequence(
+    profile: Profile,
+    sample: Sample,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    *,
+    usable_bytes: float,
+    overhead: DeviceOverhead,
+) -> int:
+    """Most tokens of a sequence that every stage holds in ``usable_bytes``, all else of ``sample`` as it is.
+
+    Tokens that an encoder reads stay as many as the decoder's where they are. No closed form sums over
+    blocks of different positions.
+    """
+    architecture = profile.sampled
+    if architecture is None:
+        return 0
+    follows = sample.source_tokens == sample.tokens
+
+    def excess(tokens: int) -> float:
+        longer = sample._replace(tokens=tokens, source_tokens=tokens if follows else sample.source_tokens)
+        found = training_profile(profile, architecture, longer)
+        return training_memory(found, workload, layout, overhead)[0].total_bytes - usable_bytes
+
+    return _last_fitting(excess)
+
+
+def _last_fitting(excess: Callable[[int], float]) -> int:
+    """The largest count whose ``excess``, which grows and is nearly a parabola, is not above 0; 0 if none.
+
+    Regula falsi between the two counts that enclose it, by halves where that is slow.
+    """
+    low, high = 1, LONGEST
+    below, above = excess(low), excess(high)
+    if below > 0.0:
+        return 0
+    if above <= 0.0:
+        return high
+    halves = False
+    while high - low > 1:
+        middle = (low + high) // 2
+        if not halves:
+            share = (-below / (above - below)) ** 0.5 if high > 2 * low else -below / (above - below)
+            middle = min(max(low + int((high - low) * share), low + 1), high - 1)
+        found, width = excess(middle), high - low
+        if found <= 0.0:
+            low, below = middle, found
+        else:
+            high, above = middle, found
+        halves = not halves and high - low > width // 2
+    return low

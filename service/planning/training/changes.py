@@ -1,0 +1,74 @@
+"""Changes of a training run that may speed it up, each with the term of the Iron Law that it moves."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from service.planning.cluster import Accelerator
+from service.planning.operators import FUSION
+from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
+from service.planning.precision import TRAINING_RECIPES, NumberFormat, TrainingPrecision
+from service.planning.profile import Fusion
+from service.planning.training.iron_law import Technique
+from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
+
+
+class Change(NamedTuple):
+    """A workload and a layout that differ in one choice from those of the question."""
+
+    code: str
+    what: str
+    technique: Technique
+    workload: TrainingWorkload
+    layout: Parallelism
+
+
+_WIDE = (NumberFormat.FP32, NumberFormat.TF32)
+
+
+def _in_format(workload: TrainingWorkload, precision: TrainingPrecision) -> TrainingWorkload:
+    recipe = TRAINING_RECIPES[precision]
+    kept = replace(workload.recipe, compute=recipe.compute, activations=recipe.activations, low=recipe.low)
+    return workload._replace(recipe=kept)
+
+
+def changes(workload: TrainingWorkload, layout: Parallelism, accelerator: Accelerator) -> Iterator[Change]:
+    """Techniques that the run does not use yet, or uses at a cost; tokens of a step may grow."""
+    recipe = workload.recipe
+    if recipe.compute in _WIDE and accelerator.peak(NumberFormat.BF16):
+        narrow = _in_format(workload, TrainingPrecision.BF16)
+        yield Change("MIXED_PRECISION", "multiply in bf16", Technique.MIXED_PRECISION, narrow, layout)
+    elif recipe.compute in (NumberFormat.BF16, NumberFormat.FP16) and accelerator.peak(NumberFormat.FP8):
+        narrow = _in_format(workload, TrainingPrecision.FP8_DELAYED)
+        yield Change(
+            "NARROWER_COMPUTE", "multiply matrices in FP8", Technique.MIXED_PRECISION, narrow, layout
+        )
+    if workload.recomputation is not Recomputation.NONE:
+        kept = workload._replace(recomputation=Recomputation.NONE)
+        yield Change("LESS_RECOMPUTATION", "keep all activations", Technique.RECOMPUTATION, kept, layout)
+    if workload.kernel is AttentionKernel.STANDARD:
+        fused = workload._replace(kernel=AttentionKernel.FLASH)
+        yield Change("FLASH_ATTENTION", "do not store scores", Technique.FLASH_ATTENTION, fused, layout)
+    if (workload.fusion or FUSION[workload.framework]) is Fusion.EAGER:
+        compiled = workload._replace(fusion=Fusion.COMPILED)
+        yield Change("OPERATOR_FUSION", "compile the model", Technique.OPERATOR_FUSION, compiled, layout)
+    more = workload._replace(micro_batches=2 * workload.micro_batches)
+    if layout.pipeline > 1:
+        what = "twice the micro-batches a step"
+        yield Change("MORE_MICRO_BATCHES", what, Technique.PIPELINE, more, layout)
+        if layout.pipeline_schedule is PipelineSchedule.ONE_F_ONE_B:
+            two = layout._replace(pipeline_schedule=PipelineSchedule.INTERLEAVED, virtual_stages=2)
+            yield Change("INTERLEAVED_SCHEDULE", "two parts a stage", Technique.PIPELINE, workload, two)
+    else:
+        what = "accumulate the gradients of twice the micro-batches"
+        yield Change("GRADIENT_ACCUMULATION", what, Technique.GRADIENT_ACCUMULATION, more, layout)
+    larger = workload._replace(micro_batch_size=2 * workload.micro_batch_size)
+    yield Change("LARGER_MICRO_BATCH", "twice the micro-batch", Technique.LARGER_BATCH, larger, layout)
+    if layout.tensor > 1 and layout.tensor % 2 == 0:
+        half = layout._replace(tensor=layout.tensor // 2, data=2 * layout.data)
+        what = "half the tensor-parallel devices, twice the replicas"
+        yield Change("LESS_TENSOR_PARALLELISM", what, Technique.LESS_COMMUNICATION, workload, half)
+    if layout.sharding is Sharding.ZERO_3 and layout.replicas > 1:
+        once = layout._replace(sharding=Sharding.ZERO_1)
+        what = "shard the optimizer's states only"
+        yield Change("LESS_SHARDING", what, Technique.LESS_COMMUNICATION, workload, once)

@@ -1,0 +1,390 @@
+"""The time of one optimizer step, in phases that add up to it.
+
+    step = m worst + bubble + gradients + optimizer + host + stragglers
+
+with m micro-batches, the seconds of one on the slowest pipeline stage (forward, backward, what is computed
+again, collectives that it waits for), and the wait of the stages for each other: the sum of all stages but
+the slowest, over v chunks a device (Narayanan et al. 2021, section 2.2), a third of it under zero-bubble H1
+(Qi et al. 2023). Degrees, micro-batches and lengths may be arrays, one entry for each layout; choices are one
+for all of them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from service.planning.calibration.steps import StepRates
+from service.planning.compression import compressed_exchange
+from service.planning.figures import doublings, larger
+from service.planning.memory.holdings import adapted_parameters, outer_parameters, stage_parameters
+from service.planning.memory.stages import blocks_within, stage_start
+from service.planning.operators import NO_WORK, BlockTimes, Bound, Machine, Work, work_of
+from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
+from service.planning.precision import ELEMENT_BYTES
+from service.planning.profile import BlockProfile, Profile, StageParameters
+from service.planning.traffic import Exchanged, pipeline_messages, tied_embedding, vocabulary_messages
+from service.planning.training.communication import (
+    NOTHING,
+    Both,
+    Exposed,
+    Links,
+    Replicas,
+    Sent,
+    block_seconds,
+    block_traffic,
+    exposed,
+    replica_seconds,
+)
+from service.planning.training.compute import Compute, optimizer_work
+from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, TrainingWorkload
+
+
+class MicroBatch(NamedTuple):
+    """Seconds of one micro-batch on one stage.
+
+    Those named after memory are the part of the work that the bandwidth sets; ``tensor`` to ``pipeline`` are
+    waits for communication, ``launch`` for the host.
+    """
+
+    forward: float = 0.0
+    backward: float = 0.0
+    recomputation: float = 0.0
+    tensor: float = 0.0
+    context: float = 0.0
+    expert: float = 0.0
+    data: float = 0.0
+    pipeline: float = 0.0
+    launch: float = 0.0
+    forward_memory: float = 0.0
+    backward_memory: float = 0.0
+    recomputation_memory: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of them; the parts set by memory are within the work."""
+        return sum(self[:9], 0.0)
+
+    def chosen(self, other: "MicroBatch", mask: float) -> "MicroBatch":
+        """``other`` where the mask is 1, else this one."""
+        return MicroBatch(*[b * mask + a * (1.0 - mask) for a, b in zip(self, other, strict=True)])
+
+
+class StepSeconds(NamedTuple):
+    """Seconds of a step on the devices of its slowest stage, by phase, and of the whole.
+
+    ``slowest`` is one micro-batch of that stage, taken ``micro_batches`` times.
+    """
+
+    slowest: MicroBatch
+    micro_batches: float
+    bubble: float
+    gradients: float
+    optimizer: float
+    host: float
+    stragglers: float
+
+    @property
+    def total(self) -> float:
+        """Seconds of the step."""
+        return self.slowest.total * self.micro_batches + sum(self[2:], 0.0)
+
+    def phases(self) -> Iterator[tuple[str, float, Bound]]:
+        """Name, seconds and bound of each part of the step, in the order of a step."""
+        slowest, times = self.slowest, self.micro_batches
+        for name in ("forward", "backward", "recomputation"):
+            seconds, moving = getattr(slowest, name), getattr(slowest, f"{name}_memory")
+            yield name, seconds * times, Bound.MEMORY if 2.0 * moving > seconds else Bound.COMPUTE
+        for name in ("tensor", "context", "expert"):
+            yield f"{name}_communication", getattr(slowest, name) * times, Bound.COMMUNICATION
+        yield "data_communication", slowest.data * times + self.gradients, Bound.COMMUNICATION
+        yield "pipeline_communication", slowest.pipeline * times, Bound.COMMUNICATION
+        yield "bubble", self.bubble, Bound.WAITING
+        yield "optimizer", self.optimizer, Bound.MEMORY
+        yield "host", slowest.launch * times + self.host, Bound.HOST
+        yield "stragglers", self.stragglers, Bound.WAITING
+
+
+class Platform(NamedTuple):
+    """What a step runs on, beside what its operators take: links, and what software loses."""
+
+    machine: Machine
+    links: Links
+    rates: StepRates
+    domains: float = 1.0
+
+
+class _Context(NamedTuple):
+    """What the parts of a step share."""
+
+    profile: Profile
+    workload: TrainingWorkload
+    layout: Parallelism
+    compute: Compute
+    platform: Platform
+
+    @property
+    def tokens(self) -> float:
+        """Tokens of a micro-batch on one device."""
+        workload = self.workload
+        return workload.micro_batch_size * workload.sequence_length / self.layout.context
+
+    @property
+    def width(self) -> float:
+        """Bytes of an element that is sent."""
+        return ELEMENT_BYTES[self.workload.recipe.activations]
+
+    @property
+    def hidden_bytes(self) -> float:
+        """Bytes of the hidden state of a micro-batch on one device."""
+        return self.profile.widest_elements * self.tokens * self.width
+
+    @property
+    def gradient_width(self) -> float:
+        """Bytes of a gradient that is sent."""
+        return ELEMENT_BYTES[self.workload.recipe.gradients]
+
+    @property
+    def gathers(self) -> bool:
+        """Whether weights are gathered for each use."""
+        return self.layout.sharding in (Sharding.ZERO_3, Sharding.HYBRID)
+
+
+def _moves_weights(at: _Context) -> float:
+    """Whether weights travel for every micro-batch: those of a pipeline stay gathered through a step."""
+    return at.gathers * (at.layout.pipeline == 1) * 1.0
+
+
+def _trained(at: _Context) -> float:
+    """1 where all parameters have gradients; small ones beside frozen weights send next to nothing."""
+    return 1.0 * (at.workload.adaptation.kind is AdaptationKind.FULL)
+
+
+def _exchanged(at: _Context, parameters: StageParameters) -> Exchanged:
+    """What replicas exchange of ``parameters``, as one part."""
+    dense = parameters.split / at.layout.tensor + parameters.whole
+    expert = parameters.expert / (at.layout.tensor * at.layout.expert)
+    return Exchanged(dense, expert, at.width, at.gradient_width, 1.0)
+
+
+_NOT_MOVED = Replicas(0.0, 0.0, 0.0)
+
+
+def _moved(at: _Context, parameters: StageParameters) -> Replicas:
+    """Weights and gradients of a part that travel for every micro-batch: those of ZeRO 3."""
+    if not at.gathers:
+        return _NOT_MOVED
+    found = replica_seconds(at.platform.links, at.layout, _exchanged(at, parameters), 1.0)
+    moves, trained = _moves_weights(at), _trained(at)
+    return Replicas(
+        moves * found.gathered_forward, moves * found.gathered_backward, moves * trained * found.gradients
+    )
+
+
+class _Pass(NamedTuple):
+    """One direction through a block: its work, and what the work waits for."""
+
+    work: Work
+    tensor: Exposed
+    context: Exposed
+    expert: Exposed
+    data: Exposed
+
+    def within(self, rates: StepRates) -> MicroBatch:
+        """As seconds: gaps between kernels, work slowed by what hides behind it, waits for the host."""
+        waits = (self.tensor, self.context, self.expert, self.data)
+        behind = sum((wait.hidden for wait in waits), 0.0)
+        seconds = self.work.seconds * (1.0 + rates.lost_share) + rates.contention * behind
+        waited = sum((wait.seconds for wait in waits), 0.0)
+        host = larger(0.0, self.work.kernels * rates.launch_seconds - seconds - waited)
+        return MicroBatch(
+            forward=seconds,
+            tensor=self.tensor.seconds,
+            context=self.context.seconds,
+            expert=self.expert.seconds,
+            data=self.data.seconds,
+            launch=host,
+            forward_memory=(self.work.seconds - self.work.compute_bound_seconds) * (1.0 + rates.lost_share),
+        )
+
+
+def _backward(of: MicroBatch) -> MicroBatch:
+    return of._replace(
+        forward=0.0, forward_memory=0.0, backward=of.forward, backward_memory=of.forward_memory
+    )
+
+
+def _again(of: MicroBatch) -> MicroBatch:
+    return of._replace(
+        forward=0.0, forward_memory=0.0, recomputation=of.forward, recomputation_memory=of.forward_memory
+    )
+
+
+def _added(parts: Sequence[MicroBatch], counts: Sequence[float] | None = None) -> MicroBatch:
+    sums = [0.0] * len(MicroBatch._fields)
+    for part, times in zip(parts, counts or [1.0] * len(parts), strict=True):
+        sums = [total + each * times for total, each in zip(sums, part, strict=True)]
+    return MicroBatch(*sums)
+
+
+def _pass(
+    at: _Context, work: Work, sent: Sent, direction: str, *, times: float, weights: float
+) -> MicroBatch:
+    """One direction through a block whose collectives take place ``times`` times."""
+    rates, behind = at.platform.rates, work.seconds
+
+    def waits(both: Both, overlap: float) -> Exposed:
+        return exposed(getattr(both, direction) * times, overlap=overlap, behind=behind)
+
+    return _Pass(
+        work,
+        waits(sent.tensor, rates.tensor_overlap),
+        waits(sent.context, rates.context_overlap),
+        waits(sent.expert, rates.expert_overlap),
+        exposed(weights, overlap=rates.gather_overlap, behind=behind),
+    ).within(rates)
+
+
+def _block(at: _Context, times: BlockTimes, block: BlockProfile) -> MicroBatch:
+    """One block of one micro-batch in both directions."""
+    sizes = StageParameters(block.split_parameters, block.whole_parameters, block.expert_parameters)
+    sent = block_seconds(
+        at.platform.links,
+        at.layout,
+        block_traffic(block.block),
+        at.tokens * at.width,
+        at.platform.rates.expert_imbalance,
+    )
+    moved = _moved(at, sizes)
+    again = 1.0 if at.workload.recomputation in WHOLE_BLOCKS else 0.0
+    behind = moved.gathered_backward + moved.gradients
+    return _added(
+        [
+            _pass(at, times.forward, sent, "forward", times=1.0, weights=moved.gathered_forward),
+            _backward(_pass(at, times.backward, sent, "backward", times=1.0, weights=behind)),
+            _again(_pass(at, times.recomputed, sent, "forward", times=again, weights=0.0)),
+        ]
+    )
+
+
+def _ends(at: _Context, stage: float) -> MicroBatch:
+    """Table, head and loss of one micro-batch, on the stages that hold them."""
+    first, last = (stage == 0) * 1.0, (stage == at.layout.pipeline - 1) * 1.0
+    rates, links, compute = at.platform.rates, at.platform.links, at.compute
+    passes = vocabulary_messages(
+        at.hidden_bytes, at.tokens, links.placement, sequence=at.layout.sequence_parallel
+    )
+    held = first + last - first * last
+    moved = _moved(at, outer_parameters(at.profile, at.layout, stage))
+
+    def one(work: Work, tensor: float, weights: float) -> MicroBatch:
+        hidden = exposed(weights, overlap=rates.gather_overlap, behind=work.seconds)
+        return _Pass(work, Exposed(tensor, 0.0), NOTHING, NOTHING, hidden).within(rates)
+
+    forward = NO_WORK.plus(compute.table.forward, first).plus(compute.head.forward, last)
+    backward = NO_WORK.plus(compute.table.backward, first).plus(compute.head.backward, last)
+    behind = moved.gathered_backward + moved.gradients
+    return _added(
+        [
+            one(forward, held * links.seconds(passes.forward), moved.gathered_forward),
+            _backward(one(backward, held * links.seconds(passes.backward), behind)),
+        ]
+    )
+
+
+def _stage(at: _Context, blocks: Sequence[MicroBatch], stage: float) -> MicroBatch:
+    """One micro-batch on one stage."""
+    start, end = stage_start(at.profile, at.layout, stage), stage_start(at.profile, at.layout, stage + 1)
+    counts = [blocks_within(block, start, end) for block in at.profile.blocks]
+    links = at.platform.links
+    passes = pipeline_messages(at.hidden_bytes, at.layout, links.placement, 1.0 * at.layout.virtual_stages)
+    crossing = links.seconds(passes.forward) + links.seconds(passes.backward)
+    waited = MicroBatch(pipeline=crossing * (1.0 - at.platform.rates.pipeline_overlap))
+    return _added([*blocks, _ends(at, stage), waited], [*counts, 1.0, 1.0])
+
+
+_LEFT_OF_ZERO_BUBBLE = 1.0 / 3.0
+
+
+def _bubble(layout: Parallelism, stages: Sequence[MicroBatch], slowest: float) -> float:
+    """Seconds that the slowest stage waits for the others to fill and to drain."""
+    first, middle, last = (stage.total for stage in stages)
+    whole = first + (layout.pipeline > 1) * last + larger(0.0, layout.pipeline - 2.0) * middle
+    waiting = larger(0.0, whole - slowest) / layout.virtual_stages
+    if layout.pipeline_schedule is PipelineSchedule.ZERO_BUBBLE:
+        waiting *= _LEFT_OF_ZERO_BUBBLE
+    return waiting
+
+
+def _compressed(at: _Context, exchanged: Exchanged) -> tuple[float, float] | None:
+    """Seconds of the exchange and of the work of compressed gradients; plain replicas alone have them."""
+    compression, links = at.workload.compression, at.platform.links
+    if compression is None or at.layout.sharding is not Sharding.NONE:
+        return None
+    found = compressed_exchange(compression, at.profile, exchanged, links.placement, 1.0 * at.layout.tensor)
+    return links.seconds(found.messages), work_of(found.operators, at.platform.machine).seconds
+
+
+def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
+    """Exchange of gradients, and of the weights that were updated, that one step of a stage waits for.
+
+    Sharded weights of a pipeline are gathered once a step, those of other layouts block by block.
+    """
+    layout, links, rates = at.layout, at.platform.links, at.platform.rates
+    if at.workload.adaptation.kind is AdaptationKind.FULL:
+        parameters = stage_parameters(at.profile, layout, stage)
+    else:
+        parameters = adapted_parameters(at.profile, at.workload, layout, stage)
+    times, overlap = 1.0, rates.gather_overlap if at.gathers else rates.gradient_overlap
+    if layout.sharding is Sharding.ZERO_2:
+        times = 1.0 * at.workload.micro_batches
+    exchanged = _exchanged(at, parameters)
+    found = replica_seconds(links, layout, exchanged, times)
+    behind = (of.backward + of.recomputation) * times
+    gradients, compressing = _compressed(at, exchanged) or (found.gradients, 0.0)
+    waits = exposed(gradients, overlap=overlap, behind=behind).seconds + compressing
+    waits += exposed(found.gathered_forward, overlap=overlap, behind=of.forward).seconds
+    if at.gathers:
+        waits *= (layout.pipeline > 1) * 1.0
+    if at.profile.tied_parameters:
+        several = (layout.pipeline > 1) * 1.0
+        tied = at.profile.tied_parameters / layout.tensor
+        waits += several * links.seconds([tied_embedding(tied, at.gradient_width, links.placement)])
+    return waits
+
+
+def _optimizer(at: _Context, stage: float) -> float:
+    """The update of what one device of a stage holds; one that runs in the backward pass takes as long."""
+    return optimizer_work(at.profile, at.workload, at.layout, stage, at.platform.machine).seconds
+
+
+def step_seconds(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, compute: Compute, platform: Platform
+) -> StepSeconds:
+    """Seconds of one step by phase.
+
+    ``compute`` is what the operators take on one device of ``layout``.
+    """
+    at = _Context(profile, workload, layout, compute, platform)
+    blocks = [_block(at, *each) for each in zip(compute.blocks, profile.blocks, strict=True)]
+    last = layout.pipeline - 1
+    places = (0 * layout.pipeline, layout.pipeline // 2, last)
+    stages = [_stage(at, blocks, stage) for stage in places]
+    slowest = stages[0]
+    gradients = _gradients(at, places[0], stages[0])
+    optimizer = _optimizer(at, places[0])
+    for stage, place in zip(stages[1:], places[1:], strict=True):
+        slowest = slowest.chosen(stage, (stage.total > slowest.total) * 1.0)
+        gradients = larger(gradients, _gradients(at, place, stage))
+        optimizer = larger(optimizer, _optimizer(at, place))
+    rates, times = platform.rates, 1.0 * workload.micro_batches
+    bubble = _bubble(layout, stages, slowest.total)
+    made = slowest.total * times + bubble + gradients + optimizer + rates.step_seconds
+    lost = made * rates.stragglers * doublings(platform.domains)
+    return StepSeconds(
+        slowest=slowest,
+        micro_batches=times,
+        bubble=bubble,
+        gradients=gradients,
+        optimizer=optimizer,
+        host=rates.step_seconds,
+        stragglers=lost,
+    )

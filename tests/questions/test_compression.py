@@ -1,0 +1,62 @@
+"""Gradient compression of a question: defaults, what does not apply, and its memory."""
+
+import json
+
+import pytest
+
+from service.estimates.memory import estimate_memory
+from service.planning.workload import Compression, CompressionKind
+from service.questions.estimates import MemoryQuestion
+from service.questions.hardware import resolve_cluster
+from service.questions.notes import Notes
+from service.questions.resolve import resolve
+from service.snapshot.service import shipped_snapshot
+
+CATALOG = shipped_snapshot()
+
+
+def question(compression, **workload):
+    body = {
+        "model": {"source": "catalog", "id": "gpt2-xl"},
+        "workload": {"kind": "training", "sequence_length": 1024, **workload},
+        "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 16},
+        "parallelism": {"data": 16, "sharding": workload.pop("sharding", "none")},
+    }
+    if compression:
+        body["workload"]["gradient_compression"] = compression
+    body["workload"].pop("sharding", None)
+    return MemoryQuestion.model_validate_json(json.dumps(body))
+
+
+def resolved(compression, **workload):
+    notes = Notes()
+    asked = question(compression, **workload)
+    found = resolve(asked, resolve_cluster(asked.cluster, CATALOG, notes), CATALOG, notes)
+    return found.workload.compression, [warning["pointer"] for warning in notes.warnings]
+
+
+@pytest.mark.parametrize("kind", list(CompressionKind))
+def test_defaults(kind):
+    assert resolved({"kind": kind.value}) == (Compression(kind), [])
+    assert resolved(None) == (None, [])
+
+
+def test_members_of_another_kind_are_not_used():
+    found, said = resolved({"kind": "int8", "rank": 2, "kept_share": 0.1})
+    assert found.kind is CompressionKind.INT8
+    assert said == [f"/workload/gradient_compression/{name}" for name in ("kept_share", "rank")]
+
+
+@pytest.mark.parametrize("workload", [{"sharding": "zero_3"}, {"adaptation": {"kind": "lora", "rank": 8}}])
+def test_gradients_that_no_replica_holds_whole_are_not_compressed(workload):
+    assert resolved({"kind": "fp16"}, **workload) == (None, ["/workload/gradient_compression"])
+
+
+def test_error_feedback_keeps_a_residual_of_every_gradient():
+    def total(compression):
+        return estimate_memory(question(compression), CATALOG)["per_device"]["total_bytes"]["value"]
+
+    plain = total(None)
+    assert total({"kind": "top_k", "error_feedback": False}) == plain
+    kept = total({"kind": "top_k"}) - plain
+    assert kept >= 4 * 1_557_611_200 * 0.99
