@@ -22,7 +22,6 @@ LONG = bool(os.environ.get("IRONLAW_FAULTS"))
 TIMES = int(os.environ.get("IRONLAW_FAULTS_TIMES", "10")) if LONG else 1
 """How often each named point of a storm is hit."""
 ROOT = Path(__file__).resolve().parents[2]
-FINISH_SECONDS = 60.0
 
 
 def prepare(database):
