@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.evidence.facts import View, leaves_passing_out, view
+from service.evidence.facts import View, cache_rounding, leaves_passing_out, view
 from service.evidence.rows import Row, printed_half_unit, stated_count
 from service.planning.engines import EngineName, is_vllm_v0, rules_of
 
@@ -134,6 +134,7 @@ def _allocated(answer: Answer, case: Case) -> Figure:
     rooms = 0 if leaves_passing_out(row) else int(row.text["n_gpus"] or 1)
     parts = _components(answer)
     beside = (rooms - 1) * parts["workspace"] - parts.get("device_context", 0.0)
+    beside += cache_rounding(row) * parts["kv_cache"]
     return Figure(*(end + beside for end in _total(answer)))
 
 

@@ -11,8 +11,6 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.planning.precision import NumberFormat
-
 GIBIBYTE = 2**30
 
 
@@ -113,8 +111,8 @@ class EngineRules(NamedTuple):
     """Whether a token table that is no head stays in the host's memory."""
     element_bytes: int = 2
     """Of intermediates, and of the inputs that convolutions keep."""
-    state_format: NumberFormat = NumberFormat.BF16
-    """Of recurrent states, unless asked otherwise."""
+    wide_states: bool = False
+    """Whether recurrent states are kept in FP32 unless asked otherwise, and not in BF16."""
     whole_convolutions: bool = False
     """Whether a convolution keeps as many inputs as it is wide, and not one fewer."""
     logit_bytes: int = 0
@@ -216,7 +214,7 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 reservation=Reservation.STATIC,
                 memory_fraction=0.88,
                 block_tokens=1,
-                state_format=NumberFormat.FP32,
+                wide_states=True,
             )
         case EngineName.LLAMA_CPP:
             return EngineRules(
@@ -228,7 +226,7 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 block_tokens=256,
                 table_on_host=True,
                 element_bytes=4,
-                state_format=NumberFormat.FP32,
+                wide_states=True,
                 logit_bytes=4,
                 scores_kept=_keeps_scores(version),
             )
@@ -241,7 +239,7 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 block_tokens=1,
                 # At 16 bit and again in FP32.
                 logit_bytes=0 if number >= _TRANSFORMERS_LAST_LOGITS else 6,
-                state_format=NumberFormat.FP32,
+                wide_states=True,
                 whole_convolutions=True,
                 loads_tied_copy=True,
                 keeps_tied_copy=True,

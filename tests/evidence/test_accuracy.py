@@ -335,15 +335,21 @@ def test_devices_that_work_in_turn_each_have_room_for_a_prompt(tmp_path):
         "layout_json": '{"pipeline":2}',
         "length_json": '{"input_tokens":6144,"output_tokens":2048}',
     }
-    whole, two, held = (
+    packed = {"precision_json": '{"weights":"int4","quantisation":"awq","kv_cache":"bf16"}'}
+    qwen3 = {"source": "Qwen3 speed benchmark", "n_gpus": "1"}
+    whole, two, held, wide, rounded = (
         one.figure.value
         for one in scores(
             tmp_path,
             served_row("gpu_memory_total", n_gpus="1", **cells),
             served_row("gpu_memory_total", n_gpus="2", **cells),
-            served_row("gpu_memory_total", n_gpus="1", source="Qwen3 speed benchmark", **cells),
+            served_row("gpu_memory_total", **qwen3, **cells),
+            served_row("gpu_memory_total", n_gpus="1", **cells, **packed),
+            served_row("gpu_memory_total", **qwen3, **cells, **packed),
         )
     )
     passing = 6144 * (4 * 5120 + 3 * 25_600) * 2
     assert two - whole == pytest.approx(passing)
     assert whole - held == pytest.approx(passing)
+    # The AWQ runs of that table hold caches an eighth larger.
+    assert wide - rounded == pytest.approx(passing - 8192 * 64 * 2 * 8 * 128 * 2 / 8)

@@ -233,7 +233,8 @@ def test_states_are_those_of_the_caches_of_transformers(name):
         "torch.float32"
     }
     states = held["recurrent_states"] + held["conv_states"]
-    assert state_bytes(profile, rules.state_format, rules=rules) == states
+    assert rules.wide_states
+    assert state_bytes(profile, NumberFormat.FP32, rules=rules) == states
     kept = held.get("keys", 0) + held.get("values", 0)
     assert key_value_bytes(profile, CACHES["tokens"], BF16, rules=rules) == kept
 
@@ -250,7 +251,8 @@ def test_llama_cpp_keeps_states_and_convolutions_in_fp32():
     )
     profile = decoder(((layer,), 24), ((attention(),), 8))
     rules = rules_of(EngineName.LLAMA_CPP, None)
-    assert 4 * state_bytes(profile, rules.state_format, rules=rules) == 201 * 2**20
+    assert rules.wide_states
+    assert 4 * state_bytes(profile, NumberFormat.FP32, rules=rules) == 201 * 2**20
 
 
 class TestFlops:
@@ -337,13 +339,19 @@ class TestEngines:
         assert tokens % 16 == 0
 
     @pytest.mark.parametrize(
-        ("model", "cache_gib", "blocks"), [("llama-3.1-8b", 4.6, 2356), ("qwen2.5-1.5b", 2.36, 5519)]
+        ("model", "tensor", "cache", "cache_gib", "blocks"),
+        [
+            ("llama-3.1-8b", 1, "bf16", 4.6, 2356),
+            ("qwen2.5-1.5b", 1, "bf16", 2.36, 5519),
+            ("llama-2-7b", 1, "bf16", 56.18, 7191),
+            ("llama-3.1-70b", 2, "fp8", 36.07, 29_547),
+        ],
     )
-    def test_blocks_of_a_logged_cache(self, model, cache_gib, blocks):
+    def test_blocks_of_a_logged_cache(self, model, tensor, cache, cache_gib, blocks):
         """Within the rounding of the log, which prints hundredths of a GiB."""
         profile = published(model)
-        workload = served(EngineName.VLLM, "0.8.0 V0")
-        memory = inference_memory(profile, workload, Parallelism())
+        workload = served(EngineName.VLLM, "0.8.0 V0", cache_format=NumberFormat(cache))
+        memory = inference_memory(profile, workload, Parallelism(tensor=tensor))
 
         def of(gib):
             return cache_tokens(memory, memory.fixed_bytes + gib * GIB, workload) // 16
@@ -415,6 +423,39 @@ class TestEngines:
         memory = inference_memory(published("deepseek-v3"), workload, Parallelism(tensor=16))
         assert memory.workspace == 2048 * (4 * 7168 + 8 * (7168 + 2048 / 16)) * 2
         assert memory.workspace / GIB == pytest.approx(0.37, rel=0.12)
+
+    def test_int8_weights_as_vllm_logs_them(self):
+        """Llama-3.1-70B in 8 bit with a scale a column: 67.7229 GiB."""
+        workload = served(EngineName.VLLM, "0.7.0", stored=NAMED_FORMATS["int8_channel"])
+        memory = inference_memory(published("llama-3.1-70b"), workload, Parallelism())
+        assert memory.weights / GIB == pytest.approx(67.7229, rel=0.001)
+
+    def test_loading_holds_a_repeated_head_until_it_is_tied(self):
+        """Under Transformers alone, and only while no cache is there that takes as much."""
+        profile = published("qwen2.5-1.5b")
+        packed = NAMED_FORMATS["awq_int4_g128"]
+        head = 151_936 * 1536 * 2
+        short, long = (
+            inference_memory(
+                profile,
+                served(EngineName.TRANSFORMERS, "4.46", stored=packed, input_tokens=tokens),
+                Parallelism(),
+            )
+            for tokens in (1.0, 30_720.0)
+        )
+        assert short.workspace + short.kv_cache == head
+        assert long.workspace == 30_720 * (4 * 1536 + 3 * 8960) * 2
+        engine = inference_memory(profile, served(EngineName.VLLM, stored=packed), Parallelism())
+        assert engine.loading_bytes == 0
+
+    def test_transformers_keeps_a_repeated_head_in_fp8(self):
+        profile = published("qwen3-4b")
+        blocks = NAMED_FORMATS["fp8_block_128"]
+        one, other = (
+            inference_memory(profile, served(engine, "4.51", stored=blocks), Parallelism()).weights
+            for engine in (EngineName.TRANSFORMERS, EngineName.LLAMA_CPP)
+        )
+        assert one - other == 151_936 * 2560 * 2
 
     def test_what_must_not_fit(self):
         """Qwen3-32B at 32,000 tokens and Llama-3.3-70B FP8 do not start on one H100."""

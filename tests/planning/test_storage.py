@@ -102,6 +102,36 @@ def test_mxfp4_packs_the_experts_alone(name, file, gib):
     assert inventory.stored(MXFP4_ENGINE_FORMAT).total / GIB == pytest.approx(gib, rel=0.005)
 
 
+@pytest.mark.parametrize(
+    ("name", "weight_format", "size"),
+    [
+        # As their repositories list them; the second file of Qwen3-4B-FP8 is the head alone.
+        ("qwen2.5-1.5b", "awq_int4_g128", 1.61e9),
+        ("qwen3-4b", "fp8_block_128", 4.41e9 + 778e6),
+        ("qwen2.5-0.5b", "gptq_int8_g128", 610.06 * 2**20),
+    ],
+)
+def test_files_of_tied_models_repeat_the_head_but_those_of_gptq(name, weight_format, size):
+    inventory = published(name).weights
+    held = inventory.stored(NAMED_FORMATS[weight_format])
+    assert held.total == pytest.approx(size, rel=0.004)
+    assert held.copied == (0.0 if "gptq" in weight_format else held.tied)
+    on_device = inference_weight_bytes(published(name), NAMED_FORMATS[weight_format], Parallelism()).total
+    assert on_device == held.total - held.copied
+
+
+def test_the_gate_of_a_shared_expert_is_packed_and_the_scalar_beside_the_router_is_not():
+    """Qwen2-57B-A14B: 28 gates of 3,584 x 20,480, and 28 of 3,584 x 1."""
+    scheme = NAMED_FORMATS["gptq_int4_g128"].scheme_of
+    facts = ModelFacts(7.0, 64, 28, tied=False)
+    bits = {
+        (matrix.outputs): scheme(Place(matrix.module, 0, 28, matrix.inputs), facts).element_bits
+        for matrix in published("qwen2-57b-a14b").weights.matrices
+        if matrix.module.startswith("mixture_of_experts.shared_") and matrix.inputs == 3584
+    }
+    assert bits == {20_480: 4.0, 1: 16.0}
+
+
 @pytest.mark.parametrize("name", sorted(shipped().models.keys()))
 def test_the_inventory_of_every_model_of_the_catalog_is_its_parameters(name):
     profile = published(name)

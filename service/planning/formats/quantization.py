@@ -417,9 +417,19 @@ _METHODS: Mapping[str, Callable[[_Reader], _Rules]] = {
 }
 
 
-_COPIED_HEADS = frozenset({"awq", "fp8"})
-"""Methods whose published files hold a tied head twice: Qwen2.5-1.5B-Instruct-AWQ is 1.61 GB and not 1.14,
-the second file of Qwen3-4B-FP8 (778 MB) is its head alone. Those of GPTQ hold it once."""
+_AWQ_SAVES_ONCE = (4, 47)
+"""Release of transformers beside which AutoAWQ (0.2.7) began to write a tied head once."""
+
+
+def _copies_tied_head(method: str, config: Mapping[str, object]) -> bool:
+    """Whether the files hold a tied head beside the table.
+
+    Qwen2.5-1.5B-Instruct-AWQ is 1.61 GB and not 1.14, the second file of Qwen3-4B-FP8 (778 MB) is its head
+    alone; those of GPTQ hold it once.
+    """
+    saved = re.match(r"(\d+)\.(\d+)", str(config.get("transformers_version", "")))
+    older = saved is None or (int(saved[1]), int(saved[2])) < _AWQ_SAVES_ONCE
+    return method == "fp8" or (method == "awq" and older)
 
 
 def checkpoint_format(config: Mapping[str, object]) -> WeightFormat | None:
@@ -441,7 +451,8 @@ def checkpoint_format(config: Mapping[str, object]) -> WeightFormat | None:
             f"{pointer}/quant_method",
             f"this method is not known; known are {', '.join(sorted(_METHODS))}",
         )
-    return _format(str(method), reader(_Reader(fields, pointer)))
+    copies = _copies_tied_head(str(method), config)
+    return _format(str(method), reader(_Reader(fields, pointer)), copies_tied_head=copies)
 
 
 def _found(config: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
@@ -459,7 +470,7 @@ def _found(config: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | N
     return None
 
 
-def _format(method: str, rules: _Rules) -> WeightFormat:
+def _format(method: str, rules: _Rules, *, copies_tied_head: bool) -> WeightFormat:
     def scheme_of(place: Place, facts: ModelFacts) -> MatrixScheme:
         del facts
         if place.module in ALWAYS_WIDE or (rules.experts_only and place.module not in EXPERT_MODULES):
@@ -484,5 +495,5 @@ def _format(method: str, rules: _Rules) -> WeightFormat:
         head=head,
         table=table,
         by_layer=any(modules.by_layer for modules in listed),
-        copies_tied_head=method in _COPIED_HEADS,
+        copies_tied_head=copies_tied_head,
     )

@@ -83,8 +83,9 @@ def _generation(cluster: Cluster | None) -> str | None:
 
 
 def _state_format(given: InferenceWorkloadInput, rules: EngineRules) -> NumberFormat:
-    asked = given.state_precision
-    return rules.state_format if asked is MISSING else NumberFormat(asked)
+    if given.state_precision is not MISSING:
+        return NumberFormat(given.state_precision)
+    return NumberFormat.FP32 if rules.wide_states else NumberFormat.BF16
 
 
 _CACHE_FORMATS: Mapping[str, NumberFormat | BlockFormat] = {

@@ -3,8 +3,12 @@
 import pytest
 
 from service.planning.errors import PlanningError
+from service.planning.formats.huggingface import import_config
 from service.planning.formats.quantization import checkpoint_format
+from service.planning.memory.serving import inference_weight_bytes
+from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
+from service.planning.profile import profile_of
 from service.planning.storage import ModelFacts, Place
 from tests.asking import shipped
 
@@ -137,6 +141,48 @@ def test_the_published_fp8_70b_on_two_devices():
     """A vLLM start-up log of Llama-3.3-70B-Instruct-FP8-dynamic reports 33.88 GiB a device."""
     stored = shipped().models["llama-3.1-70b"].profile.weights.stored(read(LINEAR_FP8))
     assert stored.total / 2 / GIB == pytest.approx(33.88, rel=0.002)
+
+
+def test_the_published_fp8_405b_of_july_2024_on_eight_devices():
+    """A vLLM log: 57.7520 GiB each. It had 16 key-value heads then; attention and two layers stay wide."""
+    attention = [f"model.layers.{layer}.self_attn.{name}_proj" for layer in range(126) for name in "qkvo"]
+    ends = [f"model.layers.{layer}.mlp.{name}_proj" for layer in (0, 125) for name in ("gate", "up", "down")]
+    config = {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 16_384,
+        "intermediate_size": 53_248,
+        "num_hidden_layers": 126,
+        "num_attention_heads": 128,
+        "num_key_value_heads": 16,
+        "vocab_size": 128_256,
+        "quantization_config": {
+            "quant_method": "fbgemm_fp8",
+            "activation_scale_ub": 1200.0,
+            "modules_to_not_convert": ["lm_head", *attention, *ends],
+        },
+    }
+    profile = profile_of(import_config(config).architecture)
+    held = inference_weight_bytes(profile, checkpoint_format(config), Parallelism(tensor=8)).total
+    assert held / GIB == pytest.approx(57.7520, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("fields", "saved_by", "copied"),
+    [
+        ({"quant_method": "awq", "bits": 4, "group_size": 128}, "4.41.1", True),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128}, None, True),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128}, "4.51.0", False),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "4.51.0", True),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "4.41.1", False),
+    ],
+)
+def test_tools_that_write_a_tied_head_twice(fields, saved_by, copied):
+    named = {"transformers_version": saved_by} if saved_by else {}
+    stored = checkpoint_format({"quantization_config": fields, **named})
+    assert stored.copies_tied_head is copied
+    held = shipped().models["qwen3-4b"].profile.weights.stored(stored)
+    assert held.copied == (held.tied if copied else 0.0)
 
 
 @pytest.mark.parametrize(
