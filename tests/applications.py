@@ -2,7 +2,9 @@
 
 import json
 import sys
+from base64 import b64encode
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
@@ -126,3 +128,8 @@ class Callers:
 def bearing(credential: str) -> dict[str, str]:
     """The headers of a caller with a credential."""
     return {"Authorization": f"Bearer {credential}"}
+
+
+def content_digest(content: bytes) -> str:
+    """The digest of a body, as in RFC 9530."""
+    return f"sha-256=:{b64encode(sha256(content).digest()).decode()}:"

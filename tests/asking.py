@@ -51,3 +51,8 @@ def codes(notes: list[dict[str, str]]) -> set[str]:
 def gaps(answer: dict[str, Any]) -> dict[str, str]:
     """Code of each gap by its pointer."""
     return {gap["pointer"]: gap["code"] for gap in answer["gaps"]}
+
+
+def usd(amount: str, currency: str = "USD") -> dict[str, str]:
+    """An amount of money."""
+    return {"amount": amount, "currency_code": currency}

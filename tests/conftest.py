@@ -151,6 +151,12 @@ class Databases:
         self._server.execute(f"CREATE DATABASE {name} TEMPLATE {self._template}")
         return self._keep(_named(self._uri, name))
 
+    def lasting(self) -> Database:
+        """An empty database that outlives the test which asks for it."""
+        database = self.empty()
+        self._made.remove(database)
+        return database
+
     def unchanged(self) -> Database:
         """A loaded database that every test shares and none writes to."""
         if self._unchanged is None:

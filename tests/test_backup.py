@@ -18,7 +18,7 @@ from service import storage
 from service.backup import BackupRefused, _instant, back_up, restore, restored
 from service.kit.database import Base, Json, UtcDateTime
 from service.storage import SchemaMismatch, upgrade
-from tests.faults.harness import until
+from tests.waiting import until
 
 HARD = '''
 """Tables of hard values, tied to each other; one is the first to be copied, one the last."""

@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,9 @@ from service.planning.storage import PLAIN_FORMATS
 from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_seconds, utilization_of
 from service.planning.units import GIBIBYTE_BYTES
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
-from tests import worked_communication, worked_runs
+from tests import worked_communication, worked_runs  # noqa: F401
 from tests.shapes import catalog_architecture
+from tests.worked import COMPUTED, example
 
 HERE = Path(__file__).parent
 EXAMPLES = {
@@ -54,22 +55,8 @@ EXAMPLES = {
 with (HERE / "worked_examples.csv").open() as file:
     PLACED = {row["id"]: row for row in csv.DictReader(file)}
 
-Inputs = Mapping[str, Any]
-COMPUTED: dict[str, Callable[[Inputs], dict[str, Any]]] = {
-    **worked_runs.COMPUTED,
-    **worked_communication.COMPUTED,
-}
-
 DAY, HOUR, YEAR = 86_400, 3_600, 31_557_600
 FP32_ADAM = state_bytes_per_parameter(TRAINING_RECIPES[TrainingPrecision.FP32], Optimizer.ADAM)
-
-
-def example(*ids: str) -> Callable[..., Any]:
-    def register(function: Callable[[Inputs], dict[str, Any]]) -> Callable[[Inputs], dict[str, Any]]:
-        COMPUTED.update(dict.fromkeys(ids, function))
-        return function
-
-    return register
 
 
 @example("model-gpt2")

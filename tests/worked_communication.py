@@ -1,8 +1,6 @@
 """Worked examples of communication, computed by planning."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from service.planning.collectives import Algorithm, Collective, Fabric, Rail, collective_seconds
 from service.planning.parallelism import Group, Parallelism, Sharding, placement
@@ -14,19 +12,10 @@ from service.planning.traffic import (
     total_seconds,
 )
 from service.planning.training.communication import exposed
+from tests.worked import example
 
-Inputs = Mapping[str, Any]
-COMPUTED: dict[str, Callable[[Inputs], dict[str, Any]]] = {}
 MANY = 1e12
 """Devices of the texts' factor of 2, which is the limit of 2 (n - 1) / n."""
-
-
-def example(*ids: str) -> Callable[..., Any]:
-    def register(function: Callable[[Inputs], dict[str, Any]]) -> Callable[[Inputs], dict[str, Any]]:
-        COMPUTED.update(dict.fromkeys(ids, function))
-        return function
-
-    return register
 
 
 def between_nodes(bandwidth: float, latency: float = 0.0) -> Fabric:

@@ -1,8 +1,6 @@
 """Worked examples of data pipelines, scaling and reliability, computed by planning."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from service.planning.architecture import Architecture, Block
 from service.planning.data_pipeline import (
@@ -42,19 +40,9 @@ from service.planning.training import iron_law_seconds
 from service.questions.notes import Notes
 from service.questions.resolve.training import laid_out_on, training_workload
 from service.questions.workloads import TrainingWorkloadInput
-
-Inputs = Mapping[str, Any]
-COMPUTED: dict[str, Callable[[Inputs], dict[str, Any]]] = {}
+from tests.worked import example
 
 DAY, YEAR = 86_400, 31_557_600
-
-
-def example(*ids: str) -> Callable[..., Any]:
-    def register(function: Callable[[Inputs], dict[str, Any]]) -> Callable[[Inputs], dict[str, Any]]:
-        COMPUTED.update(dict.fromkeys(ids, function))
-        return function
-
-    return register
 
 
 @example("storage-throughput")

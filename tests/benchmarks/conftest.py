@@ -1,6 +1,5 @@
 """A fleet over HTTP: nodes and an operator that are known by name, and suites of the tests."""
 
-from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
@@ -20,7 +19,7 @@ from service.nodes.tables import LeaseRow, NodeInventoryRow
 from service.protocol.leases import Lease
 from service.protocol.nodes import Host, Inventory
 from service.protocol.results import Result
-from tests.applications import KEYRING, attach, bearing
+from tests.applications import KEYRING, attach, bearing, content_digest
 from tests.benchmarks.records import INVENTORY_SHA256, SUITE, record
 from tests.clocks import START
 from tests.conftest import Client
@@ -35,9 +34,10 @@ HOST = Host(
 )
 
 
-def content_digest(content: bytes) -> str:
-    """The digest of a body, as in RFC 9530."""
-    return f"sha-256=:{b64encode(sha256(content).digest()).decode()}:"
+def refusal(answer: Any) -> tuple[int, str, list[str]]:
+    """Status, code and pointers of a problem."""
+    problem = answer.json()
+    return answer.status_code, problem["code"], [error["pointer"] for error in problem["errors"]]
 
 
 class Fleet:

@@ -13,7 +13,8 @@ from sqlalchemy import select
 from service.benchmarks import service
 from service.benchmarks.tables import BenchmarkResultRow
 from service.protocol.results import MOST_RESULT_BYTES, Result
-from tests.benchmarks.conftest import content_digest
+from tests.applications import content_digest
+from tests.benchmarks.conftest import refusal
 from tests.benchmarks.records import COPY, GEMM, POWER, SUITE, uuid
 
 
@@ -28,11 +29,6 @@ def lease(nodes):
 def rows(nodes):
     with nodes.database.reading() as session:
         return list(session.scalars(select(BenchmarkResultRow).order_by(BenchmarkResultRow.id)))
-
-
-def refusal(answer):
-    problem = answer.json()
-    return answer.status_code, problem["code"], [error["pointer"] for error in problem["errors"]]
 
 
 def shown(nodes, result):

@@ -3,13 +3,9 @@
 import pytest
 
 from service.protocol.leases import Progress, Step
+from tests.benchmarks.conftest import refusal
 from tests.benchmarks.records import COPY, GEMM, POWER, SUITE
 from tests.nodes import fleet
-
-
-def refusal(answer):
-    problem = answer.json()
-    return answer.status_code, problem["code"], [error["pointer"] for error in problem["errors"]]
 
 
 def ask(nodes, by="operator", headers=None, **body):

@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.contract.credentials import content_digest, sent
+from tests.applications import content_digest
+from tests.contract.credentials import sent
 from tests.contract.test_document import OPERATIONS, SCHEMAS
 
 MARK = "correct-horse-battery-staple"

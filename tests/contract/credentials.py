@@ -1,8 +1,6 @@
 """What the requests of the contract tests say about their caller, in one place."""
 
 import json
-from base64 import b64encode
-from hashlib import sha256
 
 from service.examples import EXAMPLE_IDS, EXAMPLES
 from service.kit.credentials import id_of
@@ -24,11 +22,6 @@ def credentials(app, name=""):
     if name in OF_NODES:
         return bearing(callers.node())
     return bearing(callers.key("*:*", "tenants:*", "metrics:*"))
-
-
-def content_digest(content):
-    """The digest of a body, as in RFC 9530."""
-    return f"sha-256=:{b64encode(sha256(content).digest()).decode()}:"
 
 
 def sent(example):

@@ -7,9 +7,9 @@ import pytest
 
 from service.examples import EXAMPLES
 from service.kit.credentials import id_of
-from tests.applications import TENANT, Callers, ask_job, attach, bearing, store_result
+from tests.applications import TENANT, Callers, ask_job, attach, bearing, content_digest, store_result
 from tests.conftest import Client
-from tests.contract.credentials import OF_NODES, content_digest, lease_of, sent
+from tests.contract.credentials import OF_NODES, lease_of, sent
 from tests.contract.test_document import NOUNS, OPERATIONS
 
 SCOPES = {

@@ -6,14 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.asking import ask, codes, gaps, question, refusal, shipped
+from tests.asking import ask, codes, gaps, question, refusal, shipped, usd
 
 ASSUMED = {"source": "assumed", "utilization": 0.5}
 MODEL = {"source": "parameter_count", "parameter_count": 7_000_000_000}
-
-
-def usd(amount, currency="USD"):
-    return {"amount": amount, "currency_code": currency}
 
 
 def run(rental=None, **members):

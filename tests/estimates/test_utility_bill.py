@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.examples import REFERENCE_QUESTION, REFERENCE_SITE
-from tests.asking import ask, gaps, refusal, shipped
+from tests.asking import ask, gaps, refusal, shipped, usd
 
 GRID = "egrid-us-rfce"
 
@@ -16,10 +16,6 @@ def bill(snapshot, **members):
 
 def on_site(snapshot, **site):
     return bill(snapshot, site=site)
-
-
-def usd(amount, currency="USD"):
-    return {"amount": amount, "currency_code": currency}
 
 
 @given(

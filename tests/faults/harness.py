@@ -15,13 +15,13 @@ from sqlalchemy import select
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.tables import DONE, JobRow
 from tests.faults.crew import EFFECTS, METADATA, ORDERS, STEPS, WALK, Walk
+from tests.waiting import until
 
 LONG = bool(os.environ.get("IRONLAW_FAULTS"))
 """Whether `make faults` asks for all of it."""
 TIMES = int(os.environ.get("IRONLAW_FAULTS_TIMES", "10")) if LONG else 1
 """How often each named point of a storm is hit."""
 ROOT = Path(__file__).resolve().parents[2]
-FINISH_SECONDS = 60.0
 
 
 def prepare(database):
@@ -33,13 +33,6 @@ def prepare(database):
 def rows(database, statement):
     with database.reading() as session:
         return session.execute(statement).all()
-
-
-def until(condition, seconds=FINISH_SECONDS):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
 
 
 class Crew:

@@ -11,7 +11,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from service.kit.database import Database
 from tests.faults.crew import STEPS
-from tests.faults.harness import LONG, Crew, Load, Outcome, Server, prepare, rows, until
+from tests.faults.harness import LONG, Crew, Load, Outcome, Server, prepare, rows
+from tests.waiting import until
 
 OUTAGE_SECONDS = 12.0 if LONG else 1.0
 OUTAGES = 2 if LONG else 1

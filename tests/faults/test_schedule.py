@@ -8,7 +8,8 @@ from sqlalchemy import select
 
 from service.kit.jobs.tables import JobRow
 from tests.faults.crew import EFFECTS
-from tests.faults.harness import Crew, prepare, rows, until
+from tests.faults.harness import Crew, prepare, rows
+from tests.waiting import until
 
 EVERY_SECONDS = 0.5
 KILLS = 8

@@ -21,8 +21,9 @@ from service.kit.jobs.tables import DONE, JobRow
 from service.kit.leases import RUNNING
 from service.kit.subjects import SYSTEM_TENANT
 from tests.applications import bearing
-from tests.faults.harness import LONG, rows, until
+from tests.faults.harness import LONG, rows
 from tests.faults.served import Fleet, Load, events, is_in_use, revisions, site
+from tests.waiting import until
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 

@@ -6,7 +6,8 @@ from sqlalchemy import func, select
 
 from service.kit.jobs.tables import JobRow
 from tests.faults.crew import STEPS
-from tests.faults.harness import Crew, Load, Outcome, prepare, rows, until
+from tests.faults.harness import Crew, Load, Outcome, prepare, rows
+from tests.waiting import until
 
 
 def test_an_upgrade_strands_nothing(databases, report):

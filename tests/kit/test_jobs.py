@@ -23,6 +23,7 @@ from service.kit.leases import LeaseLost
 from service.kit.problems import Conflict, NotFound
 from service.kit.subjects import SYSTEM_TENANT
 from tests.clocks import START, Clock, unset
+from tests.waiting import until
 
 SHORT = timedelta(milliseconds=1)
 
@@ -48,7 +49,7 @@ def _made():
 def jobs(databases, _made):
     """A database with the table alone, empty."""
     if databases.kind not in _made:
-        _made[databases.kind] = databases.empty()
+        _made[databases.kind] = databases.lasting()
         JobRow.__table__.create(_made[databases.kind].engine)
     database = _made[databases.kind]
     yield database
@@ -88,13 +89,6 @@ def rows(database, **filters):
 def job(database, job_id):
     with database.reading() as session:
         return repository.get(session, "t", job_id)
-
-
-def until(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.01)
 
 
 def ended(database, job_id, state="done"):

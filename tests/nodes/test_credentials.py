@@ -9,23 +9,8 @@ from service.kit.credentials import NODE, mint, new_id
 from service.kit.problems import Unauthorized
 from service.nodes.tables import NodeCredentialRow
 from tests.applications import bearing
-from tests.clocks import Clock, unset
 from tests.nodes.fleet import add_run, standing
 from tests.nodes.hosts import Host, code, token
-
-
-@pytest.fixture
-def clock(database):
-    clock = Clock(database)
-    yield clock
-    unset(database)
-
-
-@pytest.fixture
-def host(client):
-    host = Host(client).enrol()
-    assert host.heartbeat().status_code == 200
-    return host
 
 
 def states(database):

@@ -13,16 +13,8 @@ from service.nodes.service import TOKENS_KEPT, Enrolments, expire_tokens
 from service.nodes.tables import EnrolmentTokenRow, NodeCredentialRow, NodeRow
 from service.protocol.nodes import Enrolment
 from tests.applications import KEYRING, bearing
-from tests.clocks import Clock, unset
 from tests.nodes.fleet import subject
 from tests.nodes.hosts import Host, code, token
-
-
-@pytest.fixture
-def clock(database):
-    clock = Clock(database)
-    yield clock
-    unset(database)
 
 
 def rows(database, table):

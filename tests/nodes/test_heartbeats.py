@@ -10,23 +10,10 @@ from service.nodes.tables import NodeRow
 from service.protocol.canonical import digest
 from service.protocol.nodes import Heartbeat, SpoolState
 from tests.applications import attach
-from tests.clocks import Clock, unset
 from tests.nodes.fleet import add_node
 from tests.nodes.hosts import BOOT, INVENTORY, INVENTORY_SHA256, Host, code
 
-
-@pytest.fixture(autouse=True)
-def clock(database):
-    clock = Clock(database)
-    yield clock
-    unset(database)
-
-
-@pytest.fixture
-def host(client):
-    host = Host(client).enrol()
-    assert host.heartbeat().status_code == 200
-    return host
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 @pytest.fixture

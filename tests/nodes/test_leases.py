@@ -20,7 +20,6 @@ from service.nodes.errors import (
 )
 from service.nodes.tables import LeaseRow, NodeRow
 from service.protocol.leases import Progress, Step
-from tests.clocks import Clock, unset
 from tests.nodes.fleet import (
     RUNTIME_SECONDS,
     SUITE,
@@ -40,12 +39,7 @@ from tests.nodes.fleet import (
     subject,
 )
 
-
-@pytest.fixture(autouse=True)
-def clock(database):
-    clock = Clock(database)
-    yield clock
-    unset(database)
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from service.worker.process import Ended
 from service.worker.shared import Shared
 from service.worker.spool import Spool
 from service.worker.task import Task
+from tests.waiting import until
 from tests.worker.fake import ADDRESS, NODE_ID, FakeService, problem, secret
 from tests.worker.records import INVENTORY, failed, measured, suite
 
@@ -56,13 +57,6 @@ class Stand:
     def hang(_, interrupt):
         interrupt.wait(30.0)
         raise AssertionError("nobody killed it")
-
-
-def until(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.005)
 
 
 class Host:

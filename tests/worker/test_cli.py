@@ -8,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 import venv
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from typer.main import get_command
 from service.worker.cli import app
 from service.worker.home import lock_host
 from tests.serving import IRONLAW, environment, run
+from tests.waiting import until
 from tests.worker.base import BASE, ROOT, link_base, server_modules
 from tests.worker.fake import API_KEY, NODE_ID, FakeService, secret
 from tests.worker.loopback import serving
@@ -37,13 +37,6 @@ def own(tmp_path):
         "IRONLAW_WORKER_LOCK_FILE": str(tmp_path / "lock"),
         "PYTHONPATH": str(ROOT),
     }
-
-
-def until(condition, seconds=15.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.02)
 
 
 BLOCKED = """

@@ -30,12 +30,6 @@ def service():
 
 
 @pytest.fixture
-def credentials(tmp_path):
-    Credentials.store(tmp_path / "credential.json", secret(1))
-    return Credentials(tmp_path / "credential.json")
-
-
-@pytest.fixture
 def client(service, credentials):
     return Client(ADDRESS, credentials=credentials, transport=service.transport)
 

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import httpx
 import pytest
@@ -14,20 +13,13 @@ import pytest
 from service.protocol.results import Result
 from service.storage import migrate
 from tests.serving import environment
+from tests.waiting import until
 from tests.worker.base import ROOT
 from tests.worker.cut import Network
 from tests.worker.records import suite
 
 SERVING = re.compile(r"serving on http://127\.0\.0\.1:(\d+)")
 IRONLAW = [sys.executable, "-m", "tests.worker.served"]
-
-
-def until(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
-    return found
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import pytest
 from service.worker.interrupt import Interrupt, Interrupted
 from service.worker.process import MOST_ERROR_CHARACTERS, Children
 from service.worker.running import measured
+from tests.waiting import until
 from tests.worker.children import SECRET
 from tests.worker.records import task
 
@@ -39,13 +40,6 @@ def is_alive(process_id):
     with contextlib.suppress(FileNotFoundError):
         return Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     return False
-
-
-def until(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def written(path):

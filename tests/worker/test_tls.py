@@ -11,8 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from service.worker.client import Client, Unanswered
-from service.worker.credential import Credentials
-from tests.worker.fake import NODE_ID, FakeService, secret
+from tests.worker.fake import NODE_ID, FakeService
 from tests.worker.loopback import serving
 from tests.worker.test_client import beat
 
@@ -85,12 +84,6 @@ def authority(tmp_path):
     made = Authority()
     (tmp_path / "ca.pem").write_bytes(pem(made.certificate))
     return made
-
-
-@pytest.fixture
-def credentials(tmp_path):
-    Credentials.store(tmp_path / "credential.json", secret(1))
-    return Credentials(tmp_path / "credential.json")
 
 
 def test_a_private_authority_that_is_named(authority, credentials, tmp_path):
