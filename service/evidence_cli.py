@@ -11,10 +11,13 @@ import typer
 from service.evidence.folds import committed_split
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from service.evidence.hardware import HardwareFile
     from service.evidence.links import LinkProbe
     from service.evidence.report import Provenance, Table
-    from service.evidence.rows import RowsFile
+    from service.evidence.rows import Row, RowsFile
+    from service.evidence.scoring import Scored
     from service.snapshot.service import Snapshot
 
 app = typer.Typer(no_args_is_help=True, help="Measured rows beside the estimates.")
@@ -71,12 +74,40 @@ def _catalogs_by_fold(catalog: "Snapshot") -> "list[Snapshot]":
     return [replace(catalog, curves=curves_of(held_out(document, fold))) for fold in range(FOLDS)]
 
 
+def _without_software(catalog: "Snapshot") -> "Snapshot":
+    """The catalog without the constants of steps that are a framework's own."""
+    curves = catalog.curves
+    steps = curves.calibration.steps.without_software()
+    return replace(catalog, curves=replace(curves, calibration=replace(curves.calibration, steps=steps)))
+
+
 def _estimators() -> Any:  # noqa: ANN401
     from service.estimates.service import ESTIMATES  # noqa: PLC0415  # needs the extra `server`
+    from service.estimates.throughput import estimate_throughput  # noqa: PLC0415
 
-    known = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
     # Rows are compared with figures: advice, each an estimate of its own, is left out.
-    return known | {"throughput": partial(known["throughput"], explains=False)}
+    known = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
+    return known | {"throughput": partial(estimate_throughput, explains=False)}
+
+
+def _scored(rows: "Sequence[Row]", catalogs: "Sequence[Snapshot]") -> "list[Scored]":
+    """Rows under one catalog, or each under that of the fold that does not hold its group."""
+    from service.evidence.scoring import score, score_held_out  # noqa: PLC0415
+
+    if len(catalogs) > 1:
+        return score_held_out(rows, catalogs, committed_split(), _estimators())
+    return score(rows, catalogs[0], _estimators())
+
+
+def _tables_beside(
+    rows: "Sequence[Row]", scored: "Sequence[Scored]", catalogs: "Sequence[Snapshot]"
+) -> "list[Table]":
+    """Training runs without the constants of frameworks and by the Iron Law."""
+    from service.evidence.report import step_table  # noqa: PLC0415
+
+    training = [row for row in rows if row.kind == "training"]
+    table = step_table(scored, _scored(training, [_without_software(one) for one in catalogs]))
+    return [table] if table else []
 
 
 def _provenance(read: "list[RowsFile]", *, held_out: bool) -> "Provenance":
@@ -117,7 +148,6 @@ def accuracy(
 ) -> None:
     """Estimate every measured row through the questions of the API, and say how far off the estimates are."""
     from service.evidence import report  # noqa: PLC0415
-    from service.evidence.scoring import score, score_held_out  # noqa: PLC0415
 
     files = _score_hardware(files)
     if files == []:
@@ -126,20 +156,20 @@ def accuracy(
     for warning in (warning for one in read for warning in one.warnings):
         typer.echo(f"ironlaw: {warning}", err=True)
     rows = [row for one in read for row in one.rows]
-    catalog, estimators = _catalog(), _estimators()
-    if held_out:
-        scored = score_held_out(rows, _catalogs_by_fold(catalog), committed_split(), estimators)
-    else:
-        scored = score(rows, catalog, estimators)
+    catalog = _catalog()
+    catalogs = _catalogs_by_fold(catalog) if held_out else [catalog]
+    scored = _scored(rows, catalogs)
     for table in report.tables(scored):
         typer.echo(table.text())
     if why:
         typer.echo(report.details(scored).text())
     if json_file:
         json_file.write_text(json.dumps(report.document(scored), indent=1, allow_nan=False) + "\n")
-    beside = _beside(anchors, catalog) if anchors else None
-    if beside:
-        typer.echo(beside.text())
+    beside = _tables_beside(rows, scored, catalogs)
+    if anchors:
+        beside.append(_beside(anchors, catalog))
+    for table in beside:
+        typer.echo(table.text())
     if doc:
         doc.write_text(report.page(scored, _provenance(read, held_out=held_out), beside))
     short = report.shortfalls(scored)
@@ -213,10 +243,13 @@ def devices(
     from service.evidence.service import shipped_document  # noqa: PLC0415
 
     try:
-        rows = [row for path in files for row in read_hardware(path).rows]
+        read = [read_hardware(path) for path in files]
     except RowsError as error:
         typer.echo(f"ironlaw: {error}", err=True)
         raise typer.Exit(UNREADABLE) from None
+    for warning in (warning for one in read for warning in one.warnings):
+        typer.echo(f"ironlaw: {warning}", err=True)
+    rows = [row for one in read for row in one.rows]
     document = shipped_document()
     accelerators = {name: known.accelerator for name, known in _catalog().accelerators.items()}
     fitted = fit_devices(document["calibration"]["operators"], probes(rows, accelerators))

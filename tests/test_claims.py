@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 CLAIMS = {
     *(f"C{n:02}" for n in range(1, 38)),
     *(f"M{n:02}" for n in range(1, 19)),
-    *(f"S{n:02}" for n in range(1, 31) if n not in (14, 15, 16)),
+    *(f"S{n:02}" for n in range(1, 31)),
     *(f"D{n:02}" for n in range(1, 23)),
     *(f"T{n:03}" for n in range(30, 64)),
 }

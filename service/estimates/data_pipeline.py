@@ -18,7 +18,6 @@ from service.planning.parallelism import Parallelism
 from service.planning.quantity import Quantity, assumed, combine, inverted
 from service.planning.workload import TrainingWorkload
 from service.questions.answer import quantity, whole
-from service.questions.base import Advice
 from service.questions.run_answers import DataPipelineAnswer, DataStage
 
 
@@ -106,25 +105,3 @@ def _add_dataset(answer: DataPipelineAnswer, time: DataTime, total_samples: floa
     answer["dataset_bytes"] = whole(size)
     if rate is not None:
         answer["stream_seconds"] = quantity(assumed(read_seconds(size, rate)))
-
-
-def data_advice(time: DataTime) -> list[Advice]:
-    """What would bring the data up to the devices, with the gain of doing so."""
-    pipeline, stages, computing = time.pipeline, time.stages, time.computing.value
-    moves = "moves the Iron Law by: utilization up"
-    advice: list[Advice] = []
-    if not pipeline.prefetched:
-        shorter = step_seconds(computing, stages, prefetched=True)
-        gain = f"a step of {shorter:.3g} s in place of {time.step.value:.3g} s"
-        advice.append({"code": "PREFETCH", "detail": f"preparing batches during compute: {gain}; {moves}"})
-    if stages.preprocessing > computing and pipeline.worker_seconds is not None:
-        needed = workers_needed(time.samples_per_replica * pipeline.worker_seconds, computing)
-        detail = f"{needed:.0f} workers for each replica prepare samples in time; {moves}"
-        advice.append({"code": "MORE_WORKERS", "detail": detail})
-    if stages.storage > computing:
-        detail = f"storage {stages.storage / computing:.3g} times as fast, or reading in sequence; {moves}"
-        advice.append({"code": "FASTER_STORAGE", "detail": detail})
-    if stages.transfer > computing:
-        detail = f"copying {stages.transfer / computing:.3g} times fewer bytes to the device; {moves}"
-        advice.append({"code": "FEWER_DEVICE_BYTES", "detail": detail})
-    return advice

@@ -1,8 +1,22 @@
 """Why a training step takes as long as it does: changes with their gain, and operators under the roofline."""
 
+from collections.abc import Iterable
+
 from service.estimates.run import Run, step_tokens
 from service.planning.memory.training import training_memory
-from service.planning.operators import Bound, choice_of, operators, roofline_point, shard_of
+from service.planning.operators import (
+    Bound,
+    Operator,
+    Station,
+    Widths,
+    block_operators,
+    choice_of,
+    operators,
+    roofline_point,
+    sample_operators_of,
+    shard_of,
+)
+from service.planning.parallelism import Parallelism
 from service.planning.training import (
     IRON_LAW_TERMS,
     ModelledTime,
@@ -59,19 +73,33 @@ def step_advice(run: Run, time: ModelledTime, workload: TrainingWorkload, catalo
     return [advice for _, advice in sorted(gains, key=lambda found: -found[0])[:MOST_ADVICE]]
 
 
-def roofline_points(run: Run, workload: TrainingWorkload, catalog: Catalog) -> list[OperatorAnswer]:
-    """The operators of the block with most activations, forward and backward, on one device."""
+def _deepest_operators(run: Run, workload: TrainingWorkload, *, backward: bool) -> Iterable[Operator]:
     profile, layout = run.resolved.model.profile, run.resolved.layout
+    choice = choice_of(profile, workload)
+    widths = step_widths(workload, layout, compute_peak(run.cluster, workload)[0])
+    if profile.sampled is not None and profile.sample is not None:
+        work = sample_operators_of(profile.sampled, profile.sample, choice)
+        deepest = max(work.blocks, key=lambda stations: _work_of(stations, layout, widths))
+        return block_operators(deepest, 1.0 * workload.micro_batch_size, layout, widths, backward=backward)
+    assert profile.deepest is not None  # noqa: S101
+    shard = shard_of(workload.micro_batch_size, workload.sequence_length, layout)
+    templates = profile.operators.of(choice)[profile.blocks.index(profile.deepest)]
+    return operators(templates, shard, widths, backward=backward)
+
+
+def _work_of(stations: tuple[Station, ...], layout: Parallelism, widths: Widths) -> float:
+    return sum(operator.flops for operator in block_operators(stations, 1.0, layout, widths))
+
+
+def roofline_points(run: Run, workload: TrainingWorkload, catalog: Catalog) -> list[OperatorAnswer]:
+    """The operators of the block with most activations, or work, forward and backward, on one device."""
+    profile = run.resolved.model.profile
     machine = machine_under(run.cluster.accelerator, workload, catalog.curves.calibration)
     if machine is None or profile.deepest is None:
         return []
-    shard = shard_of(workload.micro_batch_size, workload.sequence_length, layout)
-    widths = step_widths(workload, layout, compute_peak(run.cluster, workload)[0])
-    book = profile.operators.of(choice_of(profile, workload))
-    templates = book[profile.blocks.index(profile.deepest)]
     found: list[OperatorAnswer] = []
     for backward in (False, True):
-        for operator in operators(templates, shard, widths, backward=backward):
+        for operator in _deepest_operators(run, workload, backward=backward):
             if not operator.moved_bytes:
                 continue
             point = roofline_point(operator, machine)

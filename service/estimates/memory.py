@@ -125,7 +125,9 @@ def _unknown_components(resolved: Resolved, notes: Notes) -> frozenset[str]:
         notes.warn("TOKENS_ALONE_COUNTED", missing.pointer, detail)
         return frozenset()
     elif missing is not None:
-        code, detail = "SAMPLE_REQUIRED", f"{missing.detail}: give {missing.pointer}"
+        known = missing.code == "SAMPLE_FIELD_MISSING"
+        code = "SAMPLE_REQUIRED" if known else missing.code
+        detail = f"{missing.detail}: give {missing.pointer}" if known else missing.detail
     else:
         if resolved.held.sample is not None and training:
             detail = "no measured row is of a model like this: the interval is that of decoders"

@@ -111,6 +111,9 @@ def _checkpoint(
     elif not asynchronous:
         # The copy to the host and the write follow one another.
         stall += copy or 0.0
+    if write is None:
+        detail = "without storage_bandwidth_bytes_per_second writing in the background takes no time here"
+        notes.gap("/checkpoint/write_seconds", "BANDWIDTH_REQUIRED", detail)
     read = given.read_bandwidth_bytes_per_second
     load = write if read is MISSING else size / read
     return Checkpoint(size, share, write, load, stall, asynchronous)
@@ -178,6 +181,9 @@ def interruptions(
     if checkpointing is not MISSING:
         checkpoint = _checkpoint(checkpointing, profile, workload, devices, notes)
     failures = _failures(given, checkpoint, devices, curves)
+    if failures and checkpoint and checkpoint.load_seconds is None:
+        detail = "without a bandwidth of the storage loading a checkpoint takes no time here"
+        notes.gap("/reliability/restart_seconds", "BANDWIDTH_REQUIRED", detail)
     if checkpoint and checkpointing is not MISSING:
         interval = _interval(checkpointing, checkpoint, failures, step, notes)
         checkpoint = checkpoint._replace(interval=interval)

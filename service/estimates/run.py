@@ -11,6 +11,7 @@ from service.planning.errors import PlanningError
 from service.planning.inference import ServingTime, serving_time
 from service.planning.memory.serving import inference_memory, requests_that_fit, usable_bytes_of
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
+from service.planning.positions import forward_flops_of_sample
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.training import (
     ModelledTime,
@@ -68,7 +69,7 @@ def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
     is_assumed = isinstance(question.efficiency, AssumedEfficiency)
     is_training = isinstance(question.workload, TrainingWorkloadInput)
     cluster = resolve_cluster(question.cluster, catalog, notes, communicates=is_training and not is_assumed)
-    resolved = resolve(question, cluster, catalog, notes)
+    resolved = _in_samples(resolve(question, cluster, catalog, notes))
     peak = compute_peak(cluster, resolved.workload)[1]
     run = Run(resolved, cluster, notes, peak)
     if isinstance(resolved.workload, TrainingWorkload):
@@ -84,6 +85,28 @@ def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
         detail = "the draft model takes memory here; what it saves or costs in time is not modelled"
         notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
     return _served(run, resolved.workload, efficiency, catalog)
+
+
+def _in_samples(resolved: Resolved) -> Resolved:
+    """A training question of a model that is asked by the sample: each of its tokens is one sample."""
+    held, workload, total = resolved.held, resolved.workload, resolved.total_tokens
+    if held.sample is None or not isinstance(workload, TrainingWorkload):
+        return resolved
+    assert isinstance(held.workload, TrainingWorkload)  # noqa: S101
+    return resolved._replace(
+        model=resolved.model._replace(profile=held.profile),
+        workload=held.workload,
+        total_tokens=None if total is None else total / workload.sequence_length,
+    )
+
+
+def tokens_of_sample(resolved: Resolved) -> float | None:
+    """Tokens of what a rate counts: 1, or those of a sample; None for a model that takes no tokens."""
+    profile = resolved.model.profile
+    if profile.sampled is None or profile.sample is None:
+        return 1.0
+    takes = any(item.kind == "tokens" for item in profile.sampled.inputs)
+    return float(profile.sample.tokens or 0) or None if takes else None
 
 
 def _is_modelled(run: Run) -> bool:
@@ -179,10 +202,19 @@ def _trained(
 
 def _is_answered(run: Run, workload: TrainingWorkload) -> bool:
     """Whether the work of the workload is known; what is not is a gap."""
-    profile = run.resolved.model.profile
-    if profile.unmodelled_kinds:
-        run.notes.gap("/tokens_per_second", *_unmodelled(profile.unmodelled_kinds))
+    profile, held = run.resolved.model.profile, run.resolved.held
+    if profile.sample is None and profile.unmodelled_kinds:
+        if held.unknown is not None:
+            run.notes.gap("/samples_per_second", held.unknown.code, held.unknown.detail)
+        else:
+            run.notes.gap("/tokens_per_second", *_unmodelled(profile.unmodelled_kinds))
         return False
+    if profile.sampled is not None and profile.sample is not None:
+        try:
+            forward_flops_of_sample(profile.sampled, profile.sample)
+        except PlanningError as error:
+            run.notes.gap("/samples_per_second", error.code, error.detail)
+            return False
     if not profile.shapes_known:
         run.notes.warn(
             "ATTENTION_NOT_COUNTED",
@@ -198,13 +230,14 @@ def _is_answered(run: Run, workload: TrainingWorkload) -> bool:
 
 def _lasting(run: Run, time: TrainingTime | ModelledTime) -> Run:
     """The run at these rates, until its total is trained on."""
-    total = run.resolved.total_tokens
-    tokens = None if total is None else exact(total)
+    total, each = run.resolved.total_tokens, tokens_of_sample(run.resolved)
+    if total is None:
+        return run._replace(training=time)
     return run._replace(
         training=time,
-        tokens=tokens,
-        duration_seconds=tokens and scaled(time.seconds_per_token, tokens.value),
-        total_flops=tokens and tokens.value * time.flops.hardware,
+        tokens=None if each is None else exact(total * each),
+        duration_seconds=scaled(time.seconds_per_token, total),
+        total_flops=total * time.flops.hardware,
     )
 
 
@@ -242,11 +275,12 @@ def _fed(run: Run, given: TrainingWorkloadInput, workload: TrainingWorkload) -> 
         scaled(data.step, 1.0 / tokens),
         peak_flops_per_second=run.peak_flops_per_second * run.cluster.accelerator_count,
     )
+    total = run.resolved.total_tokens
     return run._replace(
         training=time,
         working=run.training,
         data=data,
-        duration_seconds=run.tokens and scaled(time.seconds_per_token, run.tokens.value),
+        duration_seconds=None if total is None else scaled(time.seconds_per_token, total),
     )
 
 

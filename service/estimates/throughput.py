@@ -3,7 +3,7 @@
 from typing import Literal
 
 from service.estimates.diagnosis import roofline_points, step_advice, technique_terms
-from service.estimates.run import Run, plan_run, step_tokens
+from service.estimates.run import Run, plan_run, step_tokens, tokens_of_sample
 from service.estimates.training_parts import add_data, add_training_parts
 from service.planning.inference import ServingTime
 from service.planning.operators import Bound, Phase
@@ -65,8 +65,10 @@ def _add_training(
 ) -> None:
     devices = float(run.cluster.accelerator_count)
     rate = combine(lambda s: 1.0 / s, inverted(time.seconds_per_token))
-    answer["tokens_per_second"] = quantity(rate)
-    answer["tokens_per_second_per_device"] = quantity(scaled(rate, 1.0 / devices))
+    tokens_each = tokens_of_sample(run.resolved)
+    if tokens_each is not None:
+        answer["tokens_per_second"] = quantity(scaled(rate, tokens_each))
+        answer["tokens_per_second_per_device"] = quantity(scaled(rate, tokens_each / devices))
     answer["samples_per_second"] = quantity(scaled(rate, 1.0 / workload.sequence_length))
     answer["model_flops_utilization"] = quantity(time.model_flops_utilization)
     answer["hardware_flops_utilization"] = quantity(time.hardware_flops_utilization)

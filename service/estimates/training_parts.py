@@ -2,14 +2,19 @@
 
 from pydantic import MISSING
 
-from service.estimates.data_pipeline import DataTime, data_advice, data_answer
+from service.estimates.compression import compression_answer
+from service.estimates.data_pipeline import DataTime, data_answer
+from service.estimates.diagnosis import technique_terms
 from service.estimates.hints import hints
 from service.estimates.reliability import interruption_parts
-from service.estimates.run import Run
+from service.estimates.run import Run, step_tokens
 from service.estimates.scaling import scaling_parts
+from service.planning.data_pipeline import StageSeconds, step_seconds, workers_needed
+from service.planning.training import Technique
 from service.planning.workload import TrainingWorkload
 from service.questions.answer import quantity
 from service.questions.answers import ThroughputAnswer
+from service.questions.base import Advice
 from service.questions.catalog import Catalog
 from service.questions.estimates import ThroughputQuestion
 from service.questions.workloads import TrainingWorkloadInput
@@ -30,6 +35,9 @@ def add_training_parts(
     if run.data:
         samples = None if total is None else total / workload.sequence_length
         answer["data_pipeline"] = data_answer(run.data, samples)
+    compression = compression_answer(run, workload, catalog, step_tokens(run.resolved, workload))
+    if compression:
+        answer["gradient_compression"] = compression
     answer.update(interruption_parts(run.interruptions))  # type: ignore[typeddict-item]
     if run.resolved.batch_known:
         found = hints(given, workload, run.resolved, run.cluster.accelerator_count)
@@ -44,4 +52,36 @@ def add_data(answer: ThroughputAnswer, data: DataTime | None) -> None:
     if data.exposed.value:
         answer["breakdown"].append({"phase": "data", "seconds": quantity(data.exposed), "bound": "data"})
     if data.bound:
-        answer["bottleneck"] = {"bound": "data", "axis": "data", "advice": data_advice(data)}
+        answer["bottleneck"] = {"bound": "data", "axis": "data", "advice": _data_advice(data)}
+
+
+def _data_advice(time: DataTime) -> list[Advice]:
+    """What would bring the data up to the devices; the largest gain first."""
+    pipeline, stages, computing = time.pipeline, time.stages, time.computing.value
+    prefetched = pipeline.prefetched
+    found: list[tuple[str, str, float]] = []
+    if not prefetched:
+        found.append(("PREFETCH", "prepare batches during compute", _step(time, stages, prefetched=True)))
+    if stages.preprocessing > computing and pipeline.worker_seconds is not None:
+        needed = workers_needed(time.samples_per_replica * pipeline.worker_seconds, computing)
+        shorter = _step(time, stages._replace(preprocessing=computing), prefetched=prefetched)
+        found.append(("MORE_WORKERS", f"{needed:.0f} workers for each replica", shorter))
+    if stages.storage > computing:
+        what = f"storage {stages.storage / computing:.3g} times as fast, or reading in sequence"
+        shorter = _step(time, stages._replace(storage=computing), prefetched=prefetched)
+        found.append(("FASTER_STORAGE", what, shorter))
+    if stages.transfer > computing:
+        what = f"{stages.transfer / computing:.3g} times fewer bytes to each device"
+        shorter = _step(time, stages._replace(transfer=computing), prefetched=prefetched)
+        found.append(("FEWER_DEVICE_BYTES", what, shorter))
+    terms = technique_terms(Technique.PREFETCH)
+    advice: list[Advice] = []
+    for code, what, shorter in sorted(found, key=lambda change: change[2]):
+        gain = 1.0 - shorter / time.step.value
+        detail = f"{what}: a step takes {gain:.0%} less time; {terms}"
+        advice.append({"code": code, "detail": detail, "gain_share": gain})
+    return advice
+
+
+def _step(time: DataTime, stages: StageSeconds, *, prefetched: bool) -> float:
+    return step_seconds(time.computing.value, stages, prefetched=prefetched)

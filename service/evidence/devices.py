@@ -47,6 +47,9 @@ SERVED: Final[Mapping[str, tuple[OperatorQuantity, ...]]] = {
 """Kinds of rows, and the constants that they teach."""
 
 
+_RATES = frozenset({"achieved_tflops", "bandwidth"})
+
+
 class Probe(NamedTuple):
     """A measured row as an operator of a known device."""
 
@@ -109,6 +112,8 @@ def probes(rows: Iterable[HardwareRow], accelerators: Mapping[str, Accelerator])
     for row in rows:
         operator, accelerator = operator_of(row), accelerators.get(row.accelerator_id)
         if operator is None or accelerator is None or accelerator.bandwidth_bytes_per_second is None:
+            continue
+        if row.metric not in _RATES or row.value == 0.0:
             continue
         needs_rate = operator.kind is not OperatorKind.MEMORY
         if needs_rate and operator.number_format not in accelerator.peak_flops_per_second:

@@ -80,7 +80,7 @@ _FRAMEWORKS: Final[Mapping[str, Framework]] = {
         adapted=("query", "value", "output", "gate", "up", "down"),
         rank=8,
         loss="chunked",
-        view=View.RESERVED,
+        view=View.ALLOCATED,
     ),
     "LitGPT": Framework("litgpt", pure=True, adapted=("query", "value"), loss="narrow", view=View.ALLOCATED),
     "HF PEFT": Framework("transformers"),
@@ -197,6 +197,7 @@ def leaves_passing_out(row: Row) -> bool:
     return row.source.startswith(_ALLOCATED)
 
 
+_LOW_RANK: Final = frozenset({"lora", "qlora"})
 _LORA_RANK = re.compile(r"\br=(\d+)")
 
 
@@ -224,6 +225,13 @@ def says(row: Row, *words: str) -> bool:
     """Whether method or notes contain one of ``words``, in any case."""
     text = f"{row.text.get('method', '')} {row.text.get('notes', '')}".lower()
     return any(word in text for word in words)
+
+
+def may_offload_activations(row: Row) -> bool:
+    """Whether kept inputs of blocks may lie on the host: torchtune's adapters, where rows leave it open."""
+    return (
+        row.source.startswith("torchtune") and row.adaptation in _LOW_RANK and row.recomputation == "unknown"
+    )
 
 
 def is_one_device_recipe(row: Row) -> bool:

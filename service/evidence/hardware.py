@@ -148,54 +148,75 @@ def read_hardware(path: Path) -> HardwareFile:
             if len(cells) != len(header):
                 detail = f"the line has {len(cells)} cells, the header {len(header)}"
                 raise RowsError(path, reader.line_num, header[min(len(cells), len(header) - 1)], detail)
-            row = _row(path, reader.line_num, dict(zip(header, cells, strict=True)))
+            row = _row(_Line(path, reader.line_num, dict(zip(header, cells, strict=True))), warnings)
+            if row is None:
+                continue
             if row.id in seen:
                 raise RowsError(path, reader.line_num, "id", f"{row.id[:40]!r} stands twice")
             seen.add(row.id)
             rows.append(row)
-            if row.metric not in HARDWARE_UNITS:
-                warnings.append(f"{path}: line {reader.line_num}: metric {row.metric[:40]!r} is not known")
     except csv.Error as error:
         raise RowsError(path, reader.line_num, "all", f"is not CSV: {error}") from None
     return HardwareFile(path, hashlib.sha256(data).hexdigest(), tuple(rows), tuple(warnings))
 
 
-def _row(path: Path, line: int, cells: Mapping[str, str]) -> HardwareRow:
-    def error(column: str, detail: str) -> RowsError:
-        return RowsError(path, line, column, detail)
+def _count(text: str) -> int:
+    """A whole number from 1, or 0 for what is none."""
+    return int(text) if text.strip().isdecimal() else 0
 
-    def required(column: str) -> str:
-        text = cells[column].strip()
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The cells of one row, and where they stand."""
+
+    path: Path
+    number: int
+    cells: Mapping[str, str]
+
+    def error(self, column: str, detail: str) -> RowsError:
+        return RowsError(self.path, self.number, column, detail)
+
+    def required(self, column: str) -> str:
+        text = self.cells[column].strip()
         if not text:
-            raise error(column, "is empty")
+            raise self.error(column, "is empty")
         return text
 
-    def positive(column: str) -> float:
+    def rate(self, column: str) -> float:
         try:
-            number = float(required(column))
+            number = float(self.required(column))
         except ValueError:
-            raise error(column, f"{cells[column][:40]!r} is not a number") from None
-        if not (math.isfinite(number) and number > 0.0):
-            raise error(column, "is not a number above 0")
+            raise self.error(column, f"{self.cells[column][:40]!r} is not a number") from None
+        if not (math.isfinite(number) and number >= 0.0):
+            raise self.error(column, "is no number from 0")
         return number
 
-    metric, unit = required("metric"), required("unit_si")
-    if unit != HARDWARE_UNITS.get(metric, unit):
-        raise error("unit_si", f"{unit[:40]!r} is not the unit of {metric}, {HARDWARE_UNITS[metric]}")
-    written = cells["dtype"].strip()
+
+def _row(line: _Line, warnings: list[str]) -> HardwareRow | None:
+    """One row; None, with a warning, for one that does not say on how many devices."""
+    metric, unit = line.required("metric"), line.required("unit_si")
+    if metric not in HARDWARE_UNITS:
+        warnings.append(str(line.error("metric", f"{metric[:40]!r} is not known")))
+    elif unit != HARDWARE_UNITS[metric]:
+        raise line.error("unit_si", f"{unit[:40]!r} is not the unit of {metric}, {HARDWARE_UNITS[metric]}")
+    written = line.cells["dtype"].strip().lower()
     if written and written not in _FORMATS:
-        raise error("dtype", f"{written[:40]!r} is none of: {', '.join(sorted(_FORMATS))}")
+        warnings.append(str(line.error("dtype", f"{written[:40]!r} is not known")))
+    devices, nodes = (_count(line.cells[column]) for column in ("n_gpus", "n_nodes"))
+    if not devices or not nodes:
+        warnings.append(str(line.error("n_gpus", "the row does not say on how many devices and nodes")))
+        return None
     return HardwareRow(
-        id=required("id"),
-        source=required("source"),
-        kind=required("kind"),
+        id=line.required("id"),
+        source=line.required("source"),
+        kind=line.required("kind"),
         metric=metric,
-        accelerator_id=required("accelerator_id"),
-        devices=int(positive("n_gpus")),
-        nodes=int(positive("n_nodes")),
-        operation=cells["op"].strip(),
-        number_format=_FORMATS[written] if written else None,
-        value=positive("value_si"),
+        accelerator_id=line.required("accelerator_id"),
+        devices=devices,
+        nodes=nodes,
+        operation=line.cells["op"].strip(),
+        number_format=_FORMATS.get(written),
+        value=line.rate("value_si"),
         unit=unit,
-        text=MappingProxyType(dict(cells)),
+        text=MappingProxyType(dict(line.cells)),
     )

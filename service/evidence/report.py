@@ -195,6 +195,79 @@ def tables(scored: Sequence[Scored]) -> list[Table]:
     return made
 
 
+class Speeds(NamedTuple):
+    """Median and 90th percentile of relative errors of the time of steps."""
+
+    rows: int
+    median: float
+    p90: float
+
+    def cells(self) -> list[str]:
+        """As a table shows them."""
+        return [str(self.rows), _share(self.median), _share(self.p90)]
+
+
+def _speeds(errors: Sequence[float]) -> Speeds:
+    sized = [abs(error) for error in errors]
+    return Speeds(len(sized), statistics.median(sized), percentile(sized, 0.9))
+
+
+def _time_ratio(one: Scored) -> float:
+    """Estimated over measured seconds, whatever the metric counts."""
+    return 1.0 + one.error if METRICS[one.row.metric].counts_time else 1.0 / (1.0 + one.error)
+
+
+def iron_law_errors(scored: Iterable[Scored]) -> list[float]:
+    """Errors of the Iron Law with the one utilization that makes their median least.
+
+    The same FLOPs at the same peak: its time is the estimate's by the ratio of utilizations.
+    """
+    rows = [one for one in scored if one.utilization]
+    reached = [one.utilization * _time_ratio(one) for one in rows if one.utilization]
+
+    def errors(utilization: float) -> list[float]:
+        off = [share / utilization - 1.0 for share in reached]
+        return [
+            error if METRICS[one.row.metric].counts_time else 1.0 / (1.0 + error) - 1.0
+            for one, error in zip(rows, off, strict=True)
+        ]
+
+    best = min(reached, key=lambda share: statistics.median(map(abs, errors(share))), default=1.0)
+    return errors(best)
+
+
+def step_table(scored: Sequence[Scored], pooled: Sequence[Scored]) -> Table | None:
+    """Training rows by method, apart where recomputation is stated and where it is not.
+
+    The model, the model without the constants of frameworks (``pooled``), and the Iron Law with the one
+    utilization that is best for the rows of its line.
+    """
+    lines = []
+    for name, stated in (("recomputation stated", True), ("not stated", False)):
+        for title, rows in (("model", scored), ("without constants of frameworks", pooled)):
+            own = _trained(rows, stated=stated)
+            if own:
+                lines.append([f"{name}: {title}", *_speeds([one.error for one in own]).cells()])
+        own = _trained(scored, stated=stated)
+        if own:
+            law = _speeds(iron_law_errors(own))
+            lines.append([f"{name}: Iron Law, one best utilization", *law.cells()])
+    title = "throughput of training beside the Iron Law and without constants of frameworks"
+    return Table(title, ("rows and method", "rows", "median", "p90"), lines) if lines else None
+
+
+def _trained(scored: Iterable[Scored], *, stated: bool) -> list[Scored]:
+    return [
+        one
+        for one in scored
+        if one.figure is not None
+        and one.row.kind == "training"
+        and METRICS[one.row.metric].family is Family.THROUGHPUT
+        and one.error > -1.0
+        and (one.row.recomputation != "unknown") is stated
+    ]
+
+
 def _by(what: str, family: str, own: Sequence[Scored], key: Callable[[Scored], str]) -> Table:
     lines = [[name, *cells(statistics_of(group))] for name, group in _grouped(own, key).items()]
     lines.append(["overall", *cells(statistics_of(own))])
@@ -282,8 +355,8 @@ def _prose(name: str) -> str:
     return (files("service.evidence") / "page" / f"{name}.md").read_text()
 
 
-def page(scored: Sequence[Scored], made: Provenance, beside: Table | None) -> str:
-    """The page that states how sure the estimates are."""
+def page(scored: Sequence[Scored], made: Provenance, beside: Sequence[Table] = ()) -> str:
+    """The page that states how sure the estimates are; ``beside`` are tables of further estimates."""
     parts = [_prose("introduction"), "## Made from\n", f"Command: `{made.command}`\n"]
     lines = [[name, str(rows), f"`{digest}`"] for name, digest, rows in made.files]
     parts.append(Table("", ("rows of", "rows", "sha256"), lines).markdown())
@@ -297,8 +370,8 @@ def page(scored: Sequence[Scored], made: Provenance, beside: Table | None) -> st
         parts.append(table.markdown())
         if table.head[0] == "reason":
             parts.append(_prose("reasons"))
-    if beside is not None:
-        parts += [f"## {beside.title}\n", beside.markdown()]
+    for table in beside:
+        parts += [f"## {table.title[0].upper()}{table.title[1:]}\n", table.markdown()]
     parts.append(_prose("columns"))
     return "\n".join(parts)
 

@@ -30,6 +30,7 @@ from service.planning.quantity import Spread
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
 from service.questions.software import software_of
+from service.questions.workloads import TrainingWorkloadInput
 
 Estimators = Mapping[str, Callable[[Any, Catalog], Mapping[str, Any]]]
 """The estimates of the service by operation; they stand right of this room and are handed in."""
@@ -65,6 +66,8 @@ class Scored:
     """The probability of fitting that the answer gives."""
     software: str = ""
     """The framework or engine that the question names."""
+    utilization: float | None = None
+    """Hardware FLOPs utilization of the estimate of a training run."""
     ways: tuple[float, float] | None = None
     """Least and most value over the likely ways to ask, of a figure without an interval of its own."""
 
@@ -217,12 +220,12 @@ def likeliest_first(asked: Asked, catalog: Catalog, estimators: Estimators) -> A
     """
     if asked.row.recomputation != "unknown" or METRICS[asked.row.metric].operation is Operation.MEMORY:
         return asked
-    ways = {shape.workload.recomputation.strategy.value: shape for shape in reversed(asked.shapes)}
+    ways = {_recomputed(shape): shape for shape in reversed(asked.shapes)}
     needed, usable = {}, None
     for name in ("none", "full"):
         if name not in ways:
             return asked
-        shape = MemoryQuestion.model_validate(ways[name].model_dump(include=_MEMORY_MEMBERS))
+        shape = MemoryQuestion.model_validate(ways[name].model_dump(include=set(_MEMORY_MEMBERS)))
         try:
             answer = estimators[Operation.MEMORY](shape, catalog)
         except PlanningError:
@@ -234,6 +237,11 @@ def likeliest_first(asked: Asked, catalog: Catalog, estimators: Estimators) -> A
     fits = needed["none"] <= usable + _TUNED * (needed["none"] - needed["full"])
     first = ways["none" if fits else "full"]
     return asked._replace(shapes=(first, *(shape for shape in asked.shapes if shape is not first)))
+
+
+def _recomputed(shape: _Shape) -> str:
+    workload = shape.workload
+    return workload.recomputation.strategy.value if isinstance(workload, TrainingWorkloadInput) else ""
 
 
 _MEMORY_MEMBERS = frozenset({"model", "workload", "cluster", "parallelism"})
@@ -271,6 +279,7 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
         error_of(metric, figure.value, row.value, _scale(row, answer)),
         basis=basis,
         chance=answer.get("fit_probability"),
+        utilization=answer.get("hardware_flops_utilization", {}).get("value"),
         software=software_of(asked.shapes[0].workload),
         ways=ways,
     )

@@ -220,7 +220,10 @@ def compressed_exchange(
 
 
 class Verdict(NamedTuple):
-    """Seconds that communication takes less, seconds that the compression takes."""
+    """Seconds that a step waits less for communication, and seconds that the compression takes.
+
+    It pays where the cost and the compressed exchange are shorter than the plain one.
+    """
 
     saved_seconds: float
     cost_seconds: float
@@ -229,8 +232,3 @@ class Verdict(NamedTuple):
     def pays(self) -> bool:
         """Whether a step is shorter with it."""
         return self.saved_seconds > self.cost_seconds
-
-
-def verdict(plain_seconds: float, compressed_seconds: float, cost_seconds: float) -> Verdict:
-    """Compression pays where cost + compressed exchange < plain exchange, as far as a step waits for them."""
-    return Verdict(plain_seconds - compressed_seconds, cost_seconds)

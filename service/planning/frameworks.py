@@ -59,7 +59,7 @@ class Traits(NamedTuple):
     ``gated_prefixes`` attends to virtual tokens apart, ``keeps_packed_inputs`` saves inputs of packed
     weights, ``packs_head`` packs the head too, ``unpacked_bytes`` is what a packed weight takes at work.
     ``sums_unsharded`` says that gradients of micro-batches are summed before they are spread, frozen weights
-    in the same flat tensors included.
+    in the same flat tensors included, ``frees_gradients`` that none are held between steps.
 
     ``loss_parallel_bytes`` is more for a logit where tensor parallelism divides the vocabulary.
     ``gathers_inputs`` says that the whole input of a divided matrix is saved, where Megatron gathers it
@@ -90,6 +90,7 @@ class Traits(NamedTuple):
     packs_head: bool = False
     unpacked_bytes: float = 2.0
     sums_unsharded: bool = False
+    frees_gradients: bool = False
     loss_parallel_bytes: float = 0.0
     gathers_inputs: bool = False
     keeps_all_outputs: bool = False
@@ -97,7 +98,9 @@ class Traits(NamedTuple):
     own_groups: bool = False
 
 
-_PYTORCH = Traits(state=State.WIDE, scales_inputs=False, step_copies=1.0, logit_bytes=10.0)
+_PYTORCH = Traits(
+    state=State.WIDE, scales_inputs=False, step_copies=1.0, logit_bytes=10.0, frees_gradients=True
+)
 _ZERO_STEP_BYTES = 6.0
 
 TRAITS = {
@@ -129,7 +132,7 @@ TRAITS = {
     Framework.TORCHTITAN: _PYTORCH._replace(
         loss_parallel_bytes=4.0, gathers_inputs=True, keeps_all_outputs=True
     ),
-    Framework.TORCHTUNE: _PYTORCH._replace(step_copies=0.0, keeps_packed_inputs=False),
+    Framework.TORCHTUNE: _PYTORCH._replace(eager_norms=True, step_copies=0.0, keeps_packed_inputs=False),
     Framework.LITGPT: _PYTORCH._replace(
         eager_norms=True,
         fused_projection=True,

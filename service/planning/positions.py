@@ -26,6 +26,13 @@ from service.planning.layers import (
     StateSpace,
 )
 
+MOST_POSITIONS = 2**40
+"""Far beyond the largest sample: an hour of video in pixels."""
+
+
+MOST_RESAMPLINGS = 1000
+"""Layers in a row that change a grid; no model has as many."""
+
 
 class Sample(NamedTuple):
     """What one sample holds. A field left out takes what the input itself says.
@@ -154,19 +161,28 @@ def _resampled(grid: _Grid, layer: Resampling) -> _Grid:
 
 def _after(grid: _Grid, layer: SimpleLayer) -> _Grid:
     """The grid behind one layer, all its repetitions taken."""
+    if isinstance(layer, LearnedVectors):
+        rows = layer.rows * layer.count if layer.purpose == "class_tokens" else 0
+        return grid._replace(extra=grid.extra + rows)
     after = grid
-    for _ in range(layer.count):
+    for repeated in range(layer.count):
+        before = after
+        if repeated == MOST_RESAMPLINGS:
+            detail = f"more than {MOST_RESAMPLINGS} layers in a row that change the grid"
+            raise PlanningError("REPEATED_RESAMPLING", "", detail)
         match layer:
             case Convolution(shortcut=False):
                 after = _convolved(after, layer)
             case Resampling():
                 after = _resampled(after, layer)
-            case LearnedVectors(purpose="class_tokens", rows=rows):
-                after = after._replace(extra=after.extra + rows)
             case _:
                 return after
-    if after.positions < 1:
-        raise PlanningError("SAMPLE_TOO_SMALL", "/height", "nothing of the sample is left behind a layer")
+        if after.positions < 1:
+            raise PlanningError("SAMPLE_TOO_SMALL", "/height", "nothing of the sample is left behind a layer")
+        if after.of_sample > MOST_POSITIONS:
+            raise PlanningError("SAMPLE_TOO_LARGE", "/height", f"more than {MOST_POSITIONS} positions")
+        if after == before:
+            break
     return after
 
 

@@ -184,6 +184,15 @@ def vocabulary_messages(
     return Passes((table, gathered, loss), (table, gathered))
 
 
+def table_messages(pooled_bytes: float, placed: Placement) -> Passes:
+    """Messages of embedding tables that replicas hold some of each (Naumov et al. 2019, section 3.2).
+
+    What the rows of a device's samples sum to comes from all devices, and its gradient goes back.
+    """
+    message = Message("tables", Collective.ALL_TO_ALL, placed.replicas, pooled_bytes)
+    return Passes((message,), (message,))
+
+
 class ContextExchange(StrEnum):
     """How devices that share a sequence see all of it."""
 

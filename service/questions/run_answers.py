@@ -195,11 +195,26 @@ class HintAnswer(TypedDict):
     """The learning rate that comes out."""
 
 
+class GradientCompressionAnswer(TypedDict):
+    """What compressing the gradients changes in a step."""
+
+    ratio: float
+    """How many times fewer bytes a replica sends."""
+    compression_seconds: QuantityAnswer
+    """Time of a step to compress and to restore."""
+    step_seconds_without: QuantityAnswer
+    """Time of a step whose gradients are not compressed."""
+    pays: bool
+    """Whether the step is shorter with it."""
+
+
 class TrainingParts(TypedDict):
     """Members of an answer about a training run; absent where the question does not ask for them."""
 
     data_pipeline: NotRequired[DataPipelineAnswer]
     """How the data keeps up; where a data pipeline is given."""
+    gradient_compression: NotRequired[GradientCompressionAnswer]
+    """Where gradient compression is given and replicas exchange whole gradients."""
     checkpoint: NotRequired[CheckpointAnswer]
     """Where checkpointing is given."""
     reliability: NotRequired[ReliabilityAnswer]

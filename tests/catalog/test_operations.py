@@ -150,7 +150,12 @@ class TestNamesAndReferences:
 
     @pytest.mark.parametrize(
         ("noun", "member"),
-        [("offers", "accelerator_id"), ("sites", "grid_id"), ("accelerators", "intra_node_link_id")],
+        [
+            ("offers", "accelerator_id"),
+            ("sites", "grid_id"),
+            ("accelerators", "intra_node_link_id"),
+            ("accelerators", "inter_node_link_id"),
+        ],
     )
     def test_a_reference_must_exist(self, client, noun, member):
         response = client.post(f"/v1/{noun}", {**example(noun), member: "nothing"})

@@ -459,12 +459,16 @@ def test_further_models_are_not_timed_yet(snapshot):
     assert gaps(answer)["/tokens_per_second"] == "NOT_MODELLED"
 
 
-def test_an_encoder_has_no_limit_of_requests(snapshot):
-    answer = ask(
-        snapshot, "memory", {**question("bert-large", "h100-sxm"), "workload": {"kind": "inference"}}
-    )
-    assert answer["limits"] == {}
-    assert gaps(answer)["/limits"] == "NO_KV_CACHE"
+def test_an_encoder_is_asked_by_the_requests_of_a_pass(snapshot):
+    asked = {**question("bert-large", "h100-sxm"), "workload": {"kind": "inference", "input_tokens": 512}}
+    answer = ask(snapshot, "memory", asked)
+    most = answer["limits"]["max_concurrency"]
+    assert gaps(answer)["/limits/kv_cache_tokens"] == "NO_KV_CACHE"
+    fits = []
+    for concurrency in (most, most + 1):
+        workload = {**asked["workload"], "concurrency": concurrency}
+        fits.append(ask(snapshot, "memory", {**asked, "workload": workload})["fits"])
+    assert fits == [True, False]
 
 
 @given(questions)
@@ -799,5 +803,7 @@ def test_a_sample_is_checked(snapshot):
     assert refusal(snapshot, "memory", wrong) == ("SAMPLE_CHANNELS", "/workload/sample/channels")
     small = published("vit-base-patch16-224", sample={"height": 8})
     assert refusal(snapshot, "memory", small) == ("SAMPLE_TOO_SMALL", "/workload/sample/height")
+    crowded = published("llava-1.5-7b", sequence_length=512)
+    assert "SEQUENCE_TOO_SHORT" in codes(ask(snapshot, "memory", crowded)["warnings"])
     plain = ask(snapshot, "memory", question("llama-2-7b", "h100-sxm", sample={"height": 8}))
     assert "NOT_USED" in codes(plain["warnings"])

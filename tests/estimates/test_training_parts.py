@@ -38,7 +38,9 @@ class TestData:
         assert value(plain, "step_seconds") < reading
         assert value(fed, "step_seconds") == pytest.approx(reading)
         assert (fed["bottleneck"]["bound"], fed["bottleneck"]["axis"]) == ("data", "data")
-        assert codes(fed["bottleneck"]["advice"]) == {"FASTER_STORAGE"}
+        (advice,) = fed["bottleneck"]["advice"]
+        assert advice["code"] == "FASTER_STORAGE"
+        assert advice["gain_share"] == pytest.approx(1 - value(plain, "step_seconds") / reading)
         assert fed["data_pipeline"]["slowest"] == "storage"
         assert sum(phase["seconds"]["value"] for phase in fed["breakdown"]) == pytest.approx(reading)
         assert fed["breakdown"][-1]["phase"] == "data"
@@ -61,7 +63,10 @@ class TestData:
         stages = {stage["name"]: stage["seconds"]["value"] for stage in fed["data_pipeline"]["stages"]}
         assert value(fed, "step_seconds") == pytest.approx(sum(stages.values()))
         assert stages["compute"] == pytest.approx(value(plain, "step_seconds"))
-        assert "PREFETCH" in codes(fed["bottleneck"]["advice"])
+        gains = {advice["code"]: advice["gain_share"] for advice in fed["bottleneck"]["advice"]}
+        prefetched = answered(trained(data_pipeline=SLOW_STORAGE))
+        shorter = value(prefetched, "step_seconds") / value(fed, "step_seconds")
+        assert gains["PREFETCH"] == pytest.approx(1 - shorter)
 
     def test_too_few_workers_are_counted(self):
         slow = {"preprocessing_seconds_per_sample": 2.0, "worker_count": 1}
@@ -213,6 +218,12 @@ class TestFailures:
         assert gaps(saving)["/checkpoint/stall_seconds"] == "BANDWIDTH_REQUIRED"
         assert gaps(saving)["/checkpoint/interval_seconds"] == "INTERVAL_REQUIRED"
         assert "goodput" not in saving
+        stalled = {"stall_seconds": 5.0}
+        loading = answered(trained(checkpointing=stalled, reliability={}))
+        assert gaps(loading) == {
+            "/checkpoint/write_seconds": "BANDWIDTH_REQUIRED",
+            "/reliability/restart_seconds": "BANDWIDTH_REQUIRED",
+        }
 
     def test_two_intervals_are_refused(self):
         twice = {"interval_seconds": 600.0, "interval_steps": 10, **SAVED}

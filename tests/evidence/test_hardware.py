@@ -86,8 +86,6 @@ def test_rows_of_a_metric_together(tmp_path):
         ({"value_si": "nan"}, "value_si"),
         ({"value_si": "-1"}, "value_si"),
         ({"unit_si": "bytes/s"}, "unit_si"),
-        ({"dtype": "fp3"}, "dtype"),
-        ({"n_gpus": "none"}, "n_gpus"),
         ({"id": ""}, "id"),
     ],
 )
@@ -95,6 +93,19 @@ def test_what_cannot_be_read_is_named(tmp_path, change, column):
     with pytest.raises(RowsError) as caught:
         read_hardware(written(tmp_path, {**ROW, **change}))
     assert (caught.value.line, caught.value.column) == (2, column)
+
+
+def test_what_is_odd_is_warned_of(tmp_path):
+    odd = {**ROW, "id": "two", "dtype": "fp3"}
+    nowhere = {**ROW, "id": "three", "n_gpus": ""}
+    nothing = {**ROW, "id": "four", "value_si": "0.0"}
+    read = read_hardware(written(tmp_path, ROW, odd, nowhere, nothing))
+    assert [(row.id, row.number_format) for row in read.rows] == [
+        ("one", NumberFormat.FP16),
+        ("two", None),
+        ("four", NumberFormat.FP16),
+    ]
+    assert len(read.warnings) == 2
 
 
 def test_the_same_id_twice(tmp_path):

@@ -253,16 +253,13 @@ SAMPLES = {"dlrm-criteo-1tb": 64}
 """Samples that enter at a time where they are more than one."""
 EAGERLY = ("vit-base-patch16-224", "t5-small")
 """Cases whose attention is measured written out too."""
-LEFT_OUT = {"sdxl-unet"}
-"""Seen, but slow to count."""
 INLINE = {"bert-base": (BERT, TEXT)}
 
 
 def cases() -> Iterator[tuple[str, dict, Entering]]:
     """Name, configuration and sample."""
     for name, case in {**CASES, **MORE}.items():
-        if name not in LEFT_OUT:
-            yield name, json.loads((HERE / "tower_configs" / f"{name}.json").read_text()), case
+        yield name, json.loads((HERE / "tower_configs" / f"{name}.json").read_text()), case
     for name, (config, case) in INLINE.items():
         yield name, config, case
 

@@ -10,7 +10,6 @@ from service.planning.compression import (
     compressed_exchange,
     gradient_shapes,
     shapes_of,
-    verdict,
 )
 from service.planning.layers import Attention, FeedForward, Split, Tensor, matrix
 from service.planning.parallelism import Parallelism, placement
@@ -154,9 +153,7 @@ def test_products_of_thin_matrices():
 )
 def test_compression_pays_where_it_saves_more_than_it_costs(plain, reduced, cost, pays):
     """C31: recommended iff t_compress + t_communication / ratio < t_communication."""
-    found = verdict(plain, reduced, cost)
-    assert found == Verdict(plain - reduced, cost)
-    assert found.pays is pays
+    assert Verdict(plain - reduced, cost).pays is pays
 
 
 @given(kept=st.floats(1e-4, 0.2), rank=st.integers(1, 32))

@@ -117,8 +117,8 @@ class TestInternEvo:
         layout = Parallelism(data=1, sharding=sharding)
         workload = under(Framework.INTERNEVO, recomputation=Recomputation.FULL, sequence_length=128)
         memory = stage_memory(LLAMA_2_7B, workload, layout, 0)
-        assert memory.moment_bytes[2] == 28 * LLAMA_2_7B.parameter_count
-        assert memory.total_bytes == memory.moment_bytes[2]
+        assert memory.moment_bytes[3] == 28 * LLAMA_2_7B.parameter_count
+        assert memory.total_bytes == memory.moment_bytes[3]
 
 
 class TestMegatronDeepSpeed:
@@ -152,6 +152,50 @@ class TestMegatronDeepSpeed:
         assert (alone.buckets, piped.buckets) == (2e9, 0.0)
         held = piped.state.master_weights / 4
         assert piped.step_temporaries == max(6 * held, 2e9)
+
+
+LLAMA_32_3B = llama(hidden=3072, inner=8192, heads=24, key_value_heads=8, layers=28, vocabulary=128256)
+
+
+class TestTorchtune:
+    @pytest.mark.parametrize(
+        ("changes", "gibibytes"),
+        [
+            # What other tools are compared with in anchor-outputs.csv, measured with torchtune on an A100:
+            # Llama 3.2 3B, here with a head of its own, at 2 x 4,096 tokens.
+            ({}, 60.0),
+            ({"recomputation": Recomputation.FULL, "fusion": Fusion.COMPILED, "loss": Loss.CHUNKED}, 24.9),
+        ],
+    )
+    def test_measured_peaks(self, changes, gibibytes):
+        given = {"sequence_length": 4096, "micro_batches": 1} | changes
+        memory = training_memory(LLAMA_32_3B, under(Framework.TORCHTUNE, "pure_bf16", **given), ONE)[0]
+        # Its head is tied to the table: one of them is left out, with its states and its gradient.
+        head = 128256 * 3072
+        tied = head * (8 if memory.components["gradients"] else 6)
+        assert memory.total_bytes - tied == pytest.approx(gibibytes * 2**30, rel=0.04)
+
+    def test_gradients_come_with_the_backward_pass(self):
+        """Of a step of one micro-batch none are held at the loss, and all at the end of the backward pass."""
+        accumulated, alone = (
+            stage_memory(LLAMA_31_8B, under(Framework.TORCHTUNE, micro_batches=m), ONE, 0) for m in (2, 1)
+        )
+        gradients = 4 * LLAMA_31_8B.parameter_count
+        assert [a - b for a, b in zip(accumulated.moment_bytes, alone.moment_bytes, strict=True)] == [
+            pytest.approx(gradients),
+            pytest.approx(gradients - alone.block_gradients),
+            0.0,
+            0.0,
+        ]
+        assert alone.block_gradients == 4 * (2 * H * H + 2 * H * 1024 + 3 * H * 14336 + 2 * H)
+
+    def test_gradients_of_collectives_are_held_apart(self):
+        spread = Parallelism(data=8, sharding=Sharding.ZERO_3)
+        for framework in (Framework.TORCHTUNE, Framework.GENERIC):
+            workload = under(framework, micro_batches=1)
+            assert stage_memory(LLAMA_31_8B, workload, spread, 0).late_gradients == 0.0
+        workload = under(Framework.GENERIC, micro_batches=1)
+        assert stage_memory(LLAMA_31_8B, workload, ONE, 0).late_gradients == 0.0
 
 
 def torchtitan(**changes):

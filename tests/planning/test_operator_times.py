@@ -16,6 +16,8 @@ from service.planning.operators import (
     Machine,
     Operator,
     OperatorKind,
+    block_operators,
+    block_sample_times,
     block_times,
     choice_of,
     embedding_operators,
@@ -27,7 +29,7 @@ from service.planning.operators import (
     operators,
     optimizer_operators,
     roofline_point,
-    sample_operators,
+    sample_head_operators,
     sample_operators_of,
     shard_of,
     wave_rounds,
@@ -190,17 +192,62 @@ def samples():
     return sorted(names.items())
 
 
+def of_sample(work, count, widths, *, backward=False):
+    """Operators of all blocks and heads with how often each block occurs."""
+    layout = Parallelism()
+    found = [
+        (operator, repeats)
+        for stations, repeats in zip(work.blocks, work.repeats, strict=True)
+        for operator in block_operators(stations, count, layout, widths, backward=backward)
+    ]
+    heads = sample_head_operators(work, count, layout, widths, backward=backward)
+    return [*found, *((operator, 1) for operator in heads)]
+
+
 @pytest.mark.parametrize(("name", "sample"), samples())
 def test_operators_of_a_sample_add_up(name, sample):
     architecture = to_planning(Architecture.model_validate(shipped().models[name].architecture))
     widths = widths_of(TRAINING_RECIPES[TrainingPrecision.BF16], BF16)
     work = sample_operators_of(architecture, sample, Choice(flash=False))
-    forward = [(operator, 1) for operator in sample_operators(work, 4.0, Parallelism(), widths)]
+    forward = of_sample(work, 4.0, widths)
     counted = 4.0 * forward_flops_of_sample(architecture, sample)
     assert multiplied(forward) == pytest.approx(counted, rel=1e-9)
-    backward = sample_operators(work, 4.0, Parallelism(), widths, backward=True)
-    assert multiplied([(operator, 1) for operator in backward]) == pytest.approx(2.0 * counted, rel=1e-9)
+    backward = of_sample(work, 4.0, widths, backward=True)
+    assert multiplied(backward) == pytest.approx(2.0 * counted, rel=1e-9)
     assert all(operator.moved_bytes > 0.0 for operator, _ in forward)
+
+
+@pytest.mark.parametrize(
+    ("device", "measured"), [("a100-sxm-80gb", 2470), ("v100-sxm2-16gb", 1200), ("v100-sxm2-32gb", 1156)]
+)
+def test_resnet_50_of_which_nothing_was_fitted(device, measured):
+    """NVIDIA DeepLearningExamples, ResNet-50 v1.5 for PyTorch in mixed precision on one device, images/s."""
+    architecture = to_planning(Architecture.model_validate(shipped().models["resnet-50"].architecture))
+    widths = widths_of(TRAINING_RECIPES[TrainingPrecision.FP16], NumberFormat.FP16)
+    work = sample_operators_of(architecture, Sample(height=224, width=224), Choice(fusion=Fusion.FUSED))
+    seconds = sum(
+        count * operator_seconds(operator, machine(device)).seconds
+        for backward in (False, True)
+        for operator, count in of_sample(work, 256.0, widths, backward=backward)
+    )
+    assert 256.0 / seconds == pytest.approx(measured, rel=0.15)
+
+
+def test_a_block_of_a_sample_may_be_run_again():
+    architecture = to_planning(
+        Architecture.model_validate(shipped().models["vit-large-patch16-224"].architecture)
+    )
+    widths = widths_of(TRAINING_RECIPES[TrainingPrecision.BF16], BF16)
+    work = sample_operators_of(architecture, Sample(height=224, width=224), Choice())
+    deepest = work.blocks[work.repeats.index(max(work.repeats))]
+    kept, again = (
+        block_sample_times(
+            deepest, 32.0, Parallelism(), widths, machine=machine(), recomputation=recomputation
+        )
+        for recomputation in (Recomputation.NONE, Recomputation.FULL)
+    )
+    assert kept.recomputed.seconds == 0.0
+    assert again.recomputed == again.forward == kept.forward
 
 
 def test_frozen_weights_have_no_gradient():

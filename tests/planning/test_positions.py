@@ -161,3 +161,22 @@ def test_kinds_scored_elsewhere_are_refused():
         forward_flops_of_sample(
             Architecture(inputs=(Input(name="text", kind="tokens"),), layers=(layer,)), Sample(tokens=3)
         )
+
+
+def test_a_sample_that_grows_beyond_all_measure_is_refused():
+    growing = Resampling(factor=1.0, frame_factor=0.25, count=1_000_000)
+    with pytest.raises(PlanningError) as caught:
+        block_positions(Architecture(inputs=(IMAGE,), layers=(Block(layers=(growing,)),)), Sample())
+    assert caught.value.code == "SAMPLE_TOO_LARGE"
+
+
+def test_layers_that_change_the_grid_do_not_repeat_without_end():
+    narrowing = Convolution(
+        input_channels=1, output_channels=1, kernel_height=1, kernel_width=2, padded=False, count=2**31 - 1
+    )
+    inputs = (Input(name="text", kind="tokens"),)
+    with pytest.raises(PlanningError) as caught:
+        block_positions(
+            Architecture(inputs=inputs, layers=(Block(layers=(narrowing,)),)), Sample(tokens=2**31)
+        )
+    assert caught.value.code == "REPEATED_RESAMPLING"

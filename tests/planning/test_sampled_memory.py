@@ -134,14 +134,21 @@ FORWARD_BOUNDS = {
     # Windows are copied on the way in and out, and scores of all windows stand at once.
     "swin-base-sdpa": (0.65, 0.66),
     "convnext-tiny-sdpa": (1.0, 1.21),
-    "stable-diffusion-1.5-unet-sdpa": (0.72, 1.1),
+    # Gate and up are one tensor there, held until their product is.
+    "stable-diffusion-1.5-unet-sdpa": (0.72, 1.0),
+    "sdxl-unet-sdpa": (0.77, 1.0),
+    # Streams are put side by side for the attention, and apart again.
     "stable-diffusion-3-medium-sdpa": (0.88, 1.0),
     "flux.1-dev-sdpa": (0.78, 1.0),
     "hunyuan-video-sdpa": (0.74, 1.0),
 }
 
 
-@pytest.mark.parametrize("row", [row for row in COUNTED if row["name"] not in TEXTS], ids=named)
+DECODERS = {"t5-small", "flan-t5-base", "bart-base", "llava-1.5-7b", "dlrm-criteo-1tb"}
+"""Where logits of all tokens, which generation does not take, or 3 MB of a recommender are the most."""
+
+
+@pytest.mark.parametrize("row", [row for row in COUNTED if row["name"] not in DECODERS], ids=named)
 def test_a_forward_pass_holds_its_widest_moment(row):
     low, high = FORWARD_BOUNDS.get(named(row), FORWARD_BOUNDS[None])
     held = forward_pass(architecture_of(row["name"]), Sample(**row["sample"]), decodes=False).elements

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from service.estimates.memory import estimate_memory
+from service.estimates.throughput import estimate_throughput
 from service.planning.workload import Compression, CompressionKind
-from service.questions.estimates import MemoryQuestion
+from service.questions.estimates import MemoryQuestion, ThroughputQuestion
 from service.questions.hardware import resolve_cluster
 from service.questions.notes import Notes
 from service.questions.resolve import resolve
@@ -50,6 +51,32 @@ def test_members_of_another_kind_are_not_used():
 @pytest.mark.parametrize("workload", [{"sharding": "zero_3"}, {"adaptation": {"kind": "lora", "rank": 8}}])
 def test_gradients_that_no_replica_holds_whole_are_not_compressed(workload):
     assert resolved({"kind": "fp16"}, **workload) == (None, ["/workload/gradient_compression"])
+
+
+def throughput(compression, link="infiniband-ndr", **workload):
+    body = json.loads(question(compression, **workload).model_dump_json(exclude_unset=True))
+    body["cluster"]["inter_node_link"] = {"source": "catalog", "id": link}
+    return estimate_throughput(ThroughputQuestion.model_validate_json(json.dumps(body)), CATALOG)
+
+
+def test_compression_pays_on_a_slow_network_and_not_on_a_fast_one():
+    """Claim C31 in an answer: 16 H100 with 1.5e9 gradients on 10 Gbit/s a device, and on 400."""
+    compression = {"kind": "power_sgd", "rank": 4}
+    slow, fast = (throughput(compression, link) for link in ("ethernet-10g", "infiniband-ndr"))
+    found = slow["gradient_compression"]
+    assert found["pays"]
+    assert found["ratio"] > 5
+    assert slow["step_seconds"]["value"] < found["step_seconds_without"]["value"]
+    assert slow["step_seconds"]["value"] > found["compression_seconds"]["value"] > 0
+    assert not fast["gradient_compression"]["pays"]
+    assert [w["code"] for w in fast["warnings"]] == ["COMPRESSION_DOES_NOT_PAY"]
+
+
+def test_without_compression_there_is_no_verdict():
+    plain = throughput(None, "ethernet-10g")
+    assert "gradient_compression" not in plain
+    again = throughput({"kind": "fp16"}, "ethernet-10g")["gradient_compression"]["step_seconds_without"]
+    assert again["value"] == pytest.approx(plain["step_seconds"]["value"])
 
 
 def test_error_feedback_keeps_a_residual_of_every_gradient():

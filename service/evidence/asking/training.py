@@ -138,5 +138,7 @@ def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str
     if facts.says(row, "cpu offload"):
         workload["framework"] = {"name": "deepspeed"}
         workload["offload"] = {"optimizer": "cpu", "parameters": "cpu"}
+    if facts.may_offload_activations(row):
+        yield workload | {"recomputation": {"strategy": "full"}, "offload": {"activations": "cpu"}}
     for strategy in _recomputations(row):
         yield workload | {"recomputation": {"strategy": strategy}}

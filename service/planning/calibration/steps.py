@@ -36,6 +36,9 @@ class StepQuantity(StrEnum):
     """Rate of the framework's fused attention kernel over that of the generation's measured one."""
     LOST_SHARE = "lost_share"
     """Seconds between kernels and of kernels that are no operator, over the seconds of operators."""
+    ROUTING_SHARE = "routing_share"
+    """Seconds in which a block with experts sorts and permutes its tokens and waits for their counts, over
+    the seconds of its operators."""
     LAUNCH_SECONDS = "launch_seconds"
     """Time in which the host program launches one kernel: it waits where kernels are shorter."""
     STEP_SECONDS = "step_seconds"
@@ -58,6 +61,7 @@ class StepRates(NamedTuple):
     contention: float
     attention_share: float
     lost_share: float
+    routing_share: float
     launch_seconds: float
     step_seconds: float
     expert_imbalance: float

@@ -94,7 +94,7 @@ def activation_bytes_per_token(
     """
     whole = element_bytes * terms.whole_elements + terms.whole_bytes
     split = element_bytes * terms.split_elements
-    if traits.eager_norms:
+    if traits.eager_norms and not compiled:
         result = _FP32_BYTES if traits.wide_norms else element_bytes
         beside = _FP32_BYTES - element_bytes + result * trains_norms
         whole += beside * terms.whole_normed

@@ -1,9 +1,10 @@
 """Memory of one device in training, itemised, and the limits that follow from it. All figures are bytes.
 
 State: ``states`` (Rajbhandari et al. 2020 for its sharding); activations: ``activations`` (Korthikanti et al.
-2022). Three moments of a step are told apart, and the fullest is reported: the loss, when the logits stand
+2022). Four moments of a step are told apart, and the fullest is reported: the loss, when the logits stand
 beside all activations; the backward pass, when a block is computed again and its gradients are not yet
-spread; the optimizer's step. The fullest pipeline stage is reported.
+spread; its end, when all gradients are there and one block is at work; the optimizer's step. The fullest
+pipeline stage is reported.
 
 Degrees, micro-batch and sequence may be NumPy arrays, one entry for each layout: :func:`memory_of_layouts`.
 """
@@ -65,6 +66,8 @@ class StageMemory(NamedTuple):
     """Gradients beside the gradients, all step long."""
     block_gradients: float
     """Gradients of the block at work before they are spread."""
+    late_gradients: float
+    """Gradients that are not there before the backward pass gives them."""
     step_temporaries: float
     stored: TokenBytes
     working: TokenBytes
@@ -84,28 +87,31 @@ class StageMemory(NamedTuple):
         return held + beside + self.communicators * self.overhead.communicator
 
     @property
-    def moments(self) -> tuple[Moment, Moment, Moment]:
-        """Loss, backward pass and optimizer step, what the allocator loses included."""
+    def moments(self) -> tuple[Moment, Moment, Moment, Moment]:
+        """Loss, backward pass, its end and optimizer step, what the allocator loses included."""
         dynamic = 1.0 + self.overhead.fragmentation
-        gathered = self._always + self.gathered_weights * dynamic
+        gathered = self._always + (self.gathered_weights + self.buckets) * dynamic
+        early = gathered - self.late_gradients
         loss = TokenBytes(self.stored.linear + self.logits_bytes_per_token, self.stored.quadratic)
         backward = self.stored.plus(self.working)
-        buffers = (self.buckets + self.block_gradients) * dynamic
         return (
-            Moment(gathered + self.buckets * dynamic, loss.times(dynamic)),
-            Moment(gathered + buffers, backward.times(dynamic)),
+            Moment(early, loss.times(dynamic)),
+            Moment(early + self.block_gradients * dynamic, backward.times(dynamic)),
+            Moment(gathered, self.working.times(dynamic)),
             Moment(self._always + (self.buckets + self.step_temporaries) * dynamic, self.stored.times(0.0)),
         )
 
     @property
-    def moment_bytes(self) -> tuple[float, float, float]:
+    def moment_bytes(self) -> tuple[float, float, float, float]:
         """Bytes of each moment."""
         length, tokens, always = self.sequence_length, self.tokens, self._always
         dynamic = 1.0 + self.overhead.fragmentation
-        held = self.buckets + self.gathered_weights + self.stored.at(length) * tokens
-        working = self.block_gradients + self.working.at(length) * tokens
+        held = self.buckets + self.gathered_weights
+        stored, working = self.stored.at(length) * tokens, self.working.at(length) * tokens
+        early = always - self.late_gradients
         return (
-            always + (held + self.logits_bytes_per_token * tokens) * dynamic,
+            early + (held + stored + self.logits_bytes_per_token * tokens) * dynamic,
+            early + (held + stored + self.block_gradients + working) * dynamic,
             always + (held + working) * dynamic,
             always + (self.buckets + self.step_temporaries) * dynamic,
         )
@@ -113,19 +119,20 @@ class StageMemory(NamedTuple):
     @property
     def total_bytes(self) -> float:
         """The fullest moment."""
-        loss, backward, step = self.moment_bytes
-        return larger(larger(loss, backward), step)
+        loss, backward, end, step = self.moment_bytes
+        return larger(larger(loss, backward), larger(end, step))
 
     @property
     def components(self) -> dict[str, float]:
         """The parts of the fullest moment, which add up to the total."""
-        loss, backward, step = self.moment_bytes
-        at_loss = (loss >= backward) * (loss >= step) * 1.0
-        at_step = (step > loss) * (step > backward) * 1.0
-        at_backward = 1.0 - at_loss - at_step
+        loss, backward, end, step = self.moment_bytes
+        at_loss = (loss >= backward) * (loss >= end) * (loss >= step) * 1.0
+        at_step = (step > loss) * (step > backward) * (step > end) * 1.0
+        at_end = (end > loss) * (end > backward) * (end >= step) * 1.0
+        at_backward = 1.0 - at_loss - at_end - at_step
         length, tokens = self.sequence_length, self.tokens
-        stored = self.stored.at(length) * tokens * (1.0 - at_step)
-        activations = stored + self.working.at(length) * tokens * at_backward
+        stored = self.stored.at(length) * tokens * (at_loss + at_backward)
+        activations = stored + self.working.at(length) * tokens * (at_backward + at_end)
         logits = self.logits_bytes_per_token * tokens * at_loss
         gathered = self.gathered_weights * (1.0 - at_step)
         buffers = self.buckets + self.block_gradients * at_backward
@@ -133,7 +140,7 @@ class StageMemory(NamedTuple):
         dynamic = activations + logits + gathered + buffers + temporaries
         return {
             "weights": self.state.weights,
-            "gradients": self.state.gradients,
+            "gradients": self.state.gradients - self.late_gradients * (at_loss + at_backward),
             "master_weights": self.state.master_weights,
             "optimizer_states": self.state.optimizer_states,
             "weight_copies": self.weight_copies,
@@ -210,6 +217,16 @@ def _placed(state: StateBytes, workload: TrainingWorkload, layout: Parallelism) 
     return _Placed(device, places[Place.CPU], places[Place.NVME])
 
 
+def _late_gradients(workload: TrainingWorkload, layout: Parallelism, state: StateBytes) -> float:
+    """Gradients that PyTorch frees before a step of one micro-batch.
+
+    On one device they come into the memory that activations leave; those of collectives come from streams
+    of their own, whose memory the allocator keeps apart.
+    """
+    alone = (layout.devices == 1) * (workload.micro_batches == 1)
+    return TRAITS[workload.framework].frees_gradients * alone * state.gradients
+
+
 def stage_memory(
     profile: Profile,
     workload: TrainingWorkload,
@@ -246,6 +263,7 @@ def stage_memory(
         gathered_weights=passing.gathered,
         buckets=passing.buckets,
         block_gradients=passing.block_gradients,
+        late_gradients=_late_gradients(workload, layout, placed.device),
         step_temporaries=step_temporaries(profile, workload, layout, stage, base),
         stored=activations.stored,
         working=activations.working,

@@ -69,6 +69,8 @@ def transients(
     # FSDP copies the gradients of the compute format into FP32 to reduce them.
     wide = ELEMENT_BYTES[recipe.activations] if traits.state is State.WIDE else 0.0
     block = apart * (1.0 - piped) * largest * (gradient_bytes + wide)
+    if traits.frees_gradients:
+        block += (layout.devices == 1) * (workload.micro_batches == 1) * largest * gradient_bytes
     summed = sharded * apart * piped * stage_parameters * gradient_bytes * _chunk_share(workload, layout)
     if traits.gradient_buckets and layout.sharding is Sharding.NONE:
         summed += (layout.replicas > 1) * stage_parameters * gradient_bytes

@@ -8,7 +8,12 @@ from service.planning.operators.flops import (
 )
 from service.planning.operators.kinds import Operator, OperatorKind, OperatorTime
 from service.planning.operators.machine import Machine, machine_of
-from service.planning.operators.outside import embedding_operators, head_operators, optimizer_operators
+from service.planning.operators.outside import (
+    embedding_operators,
+    head_operators,
+    loss_operator,
+    optimizer_operators,
+)
 from service.planning.operators.passes import (
     FUSION,
     NO_WORK,
@@ -29,7 +34,14 @@ from service.planning.operators.roofline import (
     roofline,
     roofline_point,
 )
-from service.planning.operators.samples import SampleOperators, sample_operators, sample_operators_of
+from service.planning.operators.samples import (
+    SampleOperators,
+    Station,
+    block_operators,
+    block_sample_times,
+    sample_head_operators,
+    sample_operators_of,
+)
 from service.planning.operators.shapes import Shard, Widths, gemm, operators, shard_of, widths_of
 from service.planning.operators.timing import matrix_seconds, operator_seconds, wave_rounds
 
@@ -47,16 +59,20 @@ __all__ = [
     "RooflinePoint",
     "SampleOperators",
     "Shard",
+    "Station",
     "StepFlops",
     "Widths",
     "Work",
     "arithmetic_intensity",
+    "block_operators",
+    "block_sample_times",
     "block_times",
     "choice_of",
     "embedding_operators",
     "forward_flops_per_token",
     "gemm",
     "head_operators",
+    "loss_operator",
     "machine_of",
     "matrix_seconds",
     "mean_context_tokens",
@@ -67,7 +83,7 @@ __all__ = [
     "ridge_point",
     "roofline",
     "roofline_point",
-    "sample_operators",
+    "sample_head_operators",
     "sample_operators_of",
     "shard_of",
     "step_flops",

@@ -93,16 +93,25 @@ def head_operators(
         yield product("head_input_gradient", (rows, inputs, vocabulary), element)
     if backward and choice.trained is None:
         yield product("head_weight_gradient", (inputs, vocabulary, rows), 2.0 * widths.gradient)
-    logits = shard.tokens * vocabulary
-    passes = (FUSED_LOSS if loss is Loss.FUSED else LOSS_PASSES[choice.fusion])[backward]
+    yield loss_operator(
+        shard.tokens * vocabulary, widths, choice.fusion, loss=loss, chunks=kernels, backward=backward
+    )
+
+
+def loss_operator(
+    logits: float, widths: Widths, fusion: Fusion, *, loss: Loss, chunks: float = 1.0, backward: bool = False
+) -> Operator:
+    """The loss over ``logits`` elements on one device, taken in ``chunks``."""
+    element = widths.element
+    passes = (FUSED_LOSS if loss is Loss.FUSED else LOSS_PASSES[fusion])[backward]
     wide_bytes = _FP32_BYTES if loss is not Loss.NARROW else element
-    yield Operator(
+    return Operator(
         "loss_gradient" if backward else "loss",
         OperatorKind.MEMORY,
-        format_of,
+        widths.wide,
         5.0 * logits,
         logits * (passes.narrow * element + passes.wide * wide_bytes),
-        passes.kernels * kernels,
+        passes.kernels * chunks,
         backward=backward,
     )
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from service.planning.architecture import Block, Head
 from service.planning.layers import (
+    Activation,
     Attention,
     Convolution,
     EmbeddingTable,
@@ -25,6 +26,7 @@ from service.planning.layers import (
     MixtureOfExperts,
     Modulation,
     Normalization,
+    Resampling,
     Split,
     StateSpace,
     Tensor,
@@ -486,14 +488,29 @@ def _(layer: MixtureOfExperts, choice: Choice) -> Iterator[Template]:
 @layer_templates.register
 def _(layer: Normalization, choice: Choice) -> Iterator[Template]:
     yield Streamed("norm", *_norm(layer.size, layer.norm, choice))
-    if layer.norm in ("group", "batch"):
-        # Convolution, norm, activation: a layer of its own is none of the latter.
+    if layer.norm == "batch":
+        # Rectified in a kernel of its own, which no layer stands for.
         forward, backward = _activation(layer.size, choice.fusion, gated=False)[1:3]
         yield Streamed("activation", _whole(forward), _whole(backward))
 
 
 def _whole(traffic: Traffic) -> Traffic:
     return traffic._replace(whole=traffic.split, split=0.0)
+
+
+@layer_templates.register
+def _(layer: Activation, choice: Choice) -> Iterator[Template]:
+    forward, backward = _activation(layer.size, choice.fusion, gated=False)[1:3]
+    yield Streamed("activation", _whole(forward), _whole(backward))
+
+
+@layer_templates.register
+def _(layer: Resampling, choice: Choice) -> Iterator[Template]:
+    del choice
+    if layer.channels:
+        # A maximum reads what enters and writes less; backward what entered is written again.
+        moved = Traffic(whole=1.25 * layer.channels, kernels=1)
+        yield Streamed("pooling", moved, moved)
 
 
 @layer_templates.register

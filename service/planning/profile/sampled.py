@@ -134,9 +134,11 @@ def _answered(architecture: Architecture, found: Sequence[BlockPositions]) -> tu
 
     Without a head, what the last block gives: a noise or a picture that is compared with another.
     """
+    kinds = {item.name: item.kind for item in architecture.inputs}
+    first = architecture.inputs[0].name
     tokens = found[-1].leaving if found else 0
-    for item, positions in zip(architecture.blocks(), found, strict=True):
-        if "text" in item.over or not item.over:
+    for block, positions in zip(architecture.blocks(), found, strict=True):
+        if kinds[(block.over or (first,))[0]] == "tokens" and block.per == "position":
             tokens = positions.leaving
     given = entered = 0.0
     for head in architecture.heads:
@@ -286,6 +288,7 @@ def training_profile(profile: Profile, architecture: Architecture, sample: Sampl
     table = architecture.embeddings
     masks = float(table.size * _tokens(architecture, whole)) if table and table.dropout else 0.0
     return profile._replace(
+        sample=sample,
         blocks=tuple(blocks),
         activations=activations,
         activation_prefixes=running_sums(
@@ -349,4 +352,26 @@ def forward_pass(architecture: Architecture, sample: Sample, *, decodes: bool) -
         live = max(live, found.live + waiting)
         if block.per == "position" and len(names) == 1 and kinds[names[0]] != "source_tokens":
             left[names[0]] = positions.leaving
+    if not decodes:
+        live = max(live, whole.answered + whole.entered)
     return ForwardPass(live, sum(left.values()) if decodes else 0, read)
+
+
+class Tables(NamedTuple):
+    """Embedding tables of a recommender: their parameters, and elements that a sample looks up and sums."""
+
+    parameters: int
+    pooled_elements: int
+
+
+@lru_cache(maxsize=64)
+def embedding_tables(architecture: Architecture) -> Tables:
+    """Tables whose rows are looked up: devices hold some of them each and send what was summed."""
+    parameters = pooled = 0
+    for block in architecture.blocks():
+        for layer in block.layers:
+            if isinstance(layer, EmbeddingTable):
+                times = layer.count * block.count
+                parameters += layer.rows * layer.size * times
+                pooled += layer.size * times
+    return Tables(parameters, pooled)

@@ -76,10 +76,6 @@ def _modulated(vectors: int) -> int:
     return {4: 4, 9: 5}.get(vectors, (vectors + 1) // 3 + vectors // 3)
 
 
-_KEPT_BY_VECTORS = {"layer_scale": 1}
-"""Tensors that learned vectors multiply."""
-
-
 def _needed(trained: Trained | None, *names: str) -> float:
     return 1.0 if trained is None else trained.inputs(*names)
 
@@ -114,10 +110,8 @@ def sampled_terms(
             kept = _modulated(layer.vectors // layer.streams) * layer.hidden_size * entering
             found = ActivationTerms(whole_elements=float(kept + layer.condition_size))
         case LearnedVectors():
-            kept = _KEPT_BY_VECTORS.get(layer.purpose, 0) or _modulated(layer.rows) * (
-                layer.purpose == "modulation"
-            )
-            found = ActivationTerms(whole_elements=float(kept * layer.size * entering))
+            multiplied = {"layer_scale": 1, "modulation": _modulated(layer.rows)}.get(layer.purpose, 0)
+            found = ActivationTerms(whole_elements=float(multiplied * layer.size * entering))
         case _:
             found = at_positions(activation_terms(layer, trained), entering, entering)
     return found

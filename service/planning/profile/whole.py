@@ -19,7 +19,7 @@ from service.planning.layers import (
     Split,
     Tensor,
 )
-from service.planning.positions import BlockPositions
+from service.planning.positions import BlockPositions, Sample
 from service.planning.profile.activations import (
     ACTIVATION_KINDS,
     ActivationTerms,
@@ -121,8 +121,6 @@ class Profile(NamedTuple):
     """Kinds of layers whose work and caches are not known."""
     unserved_kinds: frozenset[str]
     """Those of them that a decoder of tokens meets: what it is served with is not known."""
-    unsaved_kinds: frozenset[str]
-    """Kinds of layers whose saved activations are not known."""
     weights: WeightInventory
     operators: OperatorBook
     """What the blocks multiply and move, in their order."""
@@ -136,6 +134,10 @@ class Profile(NamedTuple):
     """False for a model of which only the number of parameters is known."""
     sampled: Architecture | None = None
     """What memory is asked of by the sample (``sampled``); None where coefficients per token say it all."""
+    sample: Sample | None = None
+    """Of a profile whose one token is one sample: which."""
+    passed: Architecture | None = None
+    """What is served by forward passes over whole requests; None of a model that decodes."""
 
 
 def width_of(block: Block) -> int:
@@ -305,9 +307,6 @@ def profile_of(architecture: Architecture) -> Profile:
         )
         | {item.kind for item in architecture.inputs if item.kind not in MODELLED_INPUTS},
         unserved_kinds=_unserved_kinds(architecture, blocks),
-        unsaved_kinds=frozenset(
-            layer.kind for block in blocks for layer in block.layers if layer.kind not in ACTIVATION_KINDS
-        ),
         weights=weights,
         operators=OperatorBook(
             tuple(replace(block, count=1) for block in blocks_in_order), loose, architecture.heads
@@ -320,6 +319,7 @@ def profile_of(architecture: Architecture) -> Profile:
         ),
         encodes=any(item.kind == "source_tokens" for item in architecture.inputs),
         sampled=architecture if _by_sample(architecture, blocks) else None,
+        passed=None if any(work.caches for work in attention) else architecture,
     )
 
 
@@ -328,11 +328,7 @@ def _by_sample(architecture: Architecture, blocks: tuple[Block, ...]) -> bool:
     layers = [layer for block in blocks for layer in block.layers]
     return (
         any(item.kind not in MODELLED_INPUTS for item in architecture.inputs)
-        or any(
-            layer.kind not in ACTIVATION_KINDS - {"learned_vectors"}
-            for layer in layers
-            if layer.kind not in MODELLED_KINDS
-        )
+        or any(layer.kind not in ACTIVATION_KINDS for layer in layers)
         or any(isinstance(layer, Attention) and layer.score_bias for layer in layers)
     )
 
@@ -390,7 +386,6 @@ _SHAPELESS = Profile(
     inner_elements=0.0,
     unmodelled_kinds=frozenset(),
     unserved_kinds=frozenset(),
-    unsaved_kinds=frozenset(),
     weights=WeightInventory(),
     operators=OperatorBook(),
     shapes_known=False,

@@ -97,7 +97,8 @@ class Links(NamedTuple):
 
 def copies_sent(chosen: float, places: float) -> float:
     """Places that a token is sent to, on average: ``chosen`` experts fall on ``places`` at random."""
-    return places * (1.0 - (1.0 - 1.0 / places) ** chosen)
+    missed: float = (1.0 - 1.0 / places) ** chosen
+    return places * (1.0 - missed)
 
 
 class Both(NamedTuple):

@@ -4,15 +4,20 @@ from typing import NamedTuple
 
 from service.planning.memory.training import device_state
 from service.planning.operators import (
+    NO_WORK,
     BlockTimes,
     Machine,
     Widths,
     Work,
+    block_sample_times,
     block_times,
     choice_of,
     embedding_operators,
     head_operators,
+    loss_operator,
     optimizer_operators,
+    sample_head_operators,
+    sample_operators_of,
     shard_of,
     widths_of,
     work_of,
@@ -20,6 +25,8 @@ from service.planning.operators import (
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import NumberFormat
 from service.planning.profile import Profile
+from service.planning.profile.sampled import embedding_tables
+from service.planning.profile.whole import is_loose
 from service.planning.workload import BaseWeights, TrainingWorkload
 
 _PACKED_BYTES = 0.5
@@ -49,6 +56,8 @@ def compute_of(
 ) -> Compute:
     """The work of every part of a step but the optimizer's, once for blocks of the same operators."""
     widths = step_widths(workload, layout, compute_format)
+    if profile.sample is not None:
+        return _compute_of_sample(profile, workload, layout, machine, widths)
     shard = shard_of(workload.micro_batch_size, workload.sequence_length, layout)
     choice = choice_of(profile, workload)
     known: dict[int, BlockTimes] = {}
@@ -73,6 +82,57 @@ def compute_of(
     )
 
 
+def _compute_of_sample(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, machine: Machine, widths: Widths
+) -> Compute:
+    """The same of a model whose blocks run over positions of their own; a micro-batch is of samples.
+
+    What is no unit of depth, such as a stem, stands with the head.
+    """
+    architecture, sample = profile.sampled, profile.sample
+    assert architecture is not None  # noqa: S101 - a profile of a sample has its architecture
+    assert sample is not None  # noqa: S101
+    choice, samples = choice_of(profile, workload), 1.0 * workload.micro_batch_size
+    work = sample_operators_of(architecture, sample, choice)
+    known: dict[int, BlockTimes] = {}
+    blocks: list[BlockTimes] = []
+    ahead, behind = NO_WORK, NO_WORK
+    for layer, stations, repeats in zip(architecture.layers, work.blocks, work.repeats, strict=True):
+        if id(stations) not in known:
+            known[id(stations)] = block_sample_times(
+                stations,
+                samples,
+                layout,
+                widths,
+                machine=machine,
+                recomputation=workload.recomputation,
+            )
+        times = known[id(stations)]
+        if is_loose(layer):
+            ahead, behind = ahead.plus(times.forward, repeats), behind.plus(times.backward, repeats)
+        else:
+            blocks.append(times)
+
+    def heads(*, backward: bool) -> Work:
+        logits = samples * profile.vocabulary_size / layout.tensor
+        loss = loss_operator(logits, widths, choice.fusion, loss=workload.loss, backward=backward)
+        found = sample_head_operators(work, samples, layout, widths, backward=backward)
+        return work_of([*found, loss], machine)
+
+    tokens = (sample.tokens or 0) + (sample.source_tokens or 0)
+    shard = shard_of(samples, 1.0 * tokens, layout)
+
+    def table(*, backward: bool) -> Work:
+        found = embedding_operators(profile, shard, widths, backward=backward) if tokens else ()
+        return work_of(found, machine)
+
+    return Compute(
+        tuple(blocks),
+        Ends(table(backward=False), table(backward=True)),
+        Ends(ahead.plus(heads(backward=False)), behind.plus(heads(backward=True))),
+    )
+
+
 def step_widths(workload: TrainingWorkload, layout: Parallelism, compute_format: NumberFormat) -> Widths:
     """Formats of a pass; a base in four bits is unpacked before it is multiplied.
 
@@ -91,15 +151,21 @@ def step_widths(workload: TrainingWorkload, layout: Parallelism, compute_format:
 
 
 def optimizer_work(
-    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: float, machine: Machine
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, stage: int, machine: Machine
 ) -> Work:
-    """The optimizer's step on what one device of a stage holds."""
+    """The optimizer's step on what one device of a stage holds.
+
+    Rows of embedding tables are updated where they were looked up, not here.
+    """
     state = device_state(profile, workload, layout, stage)
+    dense = 1.0
+    if profile.sampled is not None and profile.sample is not None:
+        dense -= embedding_tables(profile.sampled).parameters / max(profile.parameter_count, 1)
     found = optimizer_operators(
-        gradient_bytes=state.gradients,
-        master_bytes=state.master_weights,
-        weight_bytes=state.weights,
-        state_bytes=state.optimizer_states,
+        gradient_bytes=dense * state.gradients,
+        master_bytes=dense * state.master_weights,
+        weight_bytes=dense * state.weights,
+        state_bytes=dense * state.optimizer_states,
         framework=workload.framework,
     )
     return work_of(found, machine)

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
+from service.planning.architecture import Architecture
 from service.planning.curves import Efficiency
 from service.planning.frameworks import TRAITS
 from service.planning.memory.states import StateBytes
 from service.planning.operators import Bound, Phase, StepFlops, forward_flops_per_token, step_flops
+from service.planning.positions import Sample, forward_flops_of_sample
 from service.planning.profile import Profile
 from service.planning.quantity import Quantity, combine, inverted, scaled
 from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, Recomputation, TrainingWorkload
@@ -36,6 +38,8 @@ def flops_per_token(profile: Profile, workload: TrainingWorkload) -> StepFlops:
     Attention counts the whole score matrix whatever the kernel: so are the utilizations counted that
     the time is taken from.
     """
+    if profile.sampled is not None and profile.sample is not None:
+        return _flops_of_sample(profile.sampled, profile.sample, workload)
     forward = forward_flops_per_token(profile, workload.sequence_length)
     # The head is outside the recomputed blocks.
     inside = forward - profile.head_flops_per_token
@@ -54,8 +58,23 @@ def flops_per_token(profile: Profile, workload: TrainingWorkload) -> StepFlops:
     return flops._replace(backward=forward)
 
 
+def _flops_of_sample(architecture: Architecture, sample: Sample, workload: TrainingWorkload) -> StepFlops:
+    """FLOPs of one sample of a model whose blocks have positions of their own; all but heads run again."""
+    forward = forward_flops_of_sample(architecture, sample)
+    tokens = sample.tokens or 1
+    heads = sum(
+        2.0 * head.input_size * head.output_size * (tokens if head.per == "token" else 1)
+        for head in architecture.heads
+    )
+    recomputed = forward - heads if workload.recomputation in WHOLE_BLOCKS else 0.0
+    flops = step_flops(forward, recomputed=recomputed)
+    return flops if workload.adaptation.kind is AdaptationKind.FULL else flops._replace(backward=forward)
+
+
 def unmasked_flops_per_token(profile: Profile, workload: TrainingWorkload) -> float:
     """Model FLOPs of one token without the scores that a causal mask hides (as Megatron-Core counts them)."""
+    if profile.sample is not None:
+        return flops_per_token(profile, workload).model
     forward = forward_flops_per_token(profile, workload.sequence_length, skips_masked=True)
     return forward * (3.0 if workload.adaptation.kind is AdaptationKind.FULL else 2.0)
 
@@ -179,7 +198,7 @@ IRON_LAW_TERMS: dict[Technique, tuple[tuple[str, str], ...]] = {
     Technique.PREFETCH: (("utilization", "up"),),
     Technique.RECOMPUTATION: (("operations", "up"),),
     Technique.GRADIENT_ACCUMULATION: (("utilization", "up"),),
-    Technique.OPERATOR_FUSION: (("utilization", "up"), ("bytes", "down")),
+    Technique.OPERATOR_FUSION: (("utilization", "up"),),
     Technique.PIPELINE: (("utilization", "up"),),
     Technique.LARGER_BATCH: (("utilization", "up"),),
     Technique.LESS_COMMUNICATION: (("utilization", "up"), ("bytes", "down")),

@@ -21,7 +21,16 @@ from service.planning.operators import NO_WORK, BlockTimes, Bound, Machine, Work
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES
 from service.planning.profile import BlockProfile, Profile, StageParameters
-from service.planning.traffic import Exchanged, pipeline_messages, tied_embedding, vocabulary_messages
+from service.planning.profile.sampled import embedding_tables
+from service.planning.traffic import (
+    Exchanged,
+    bucket_bytes,
+    buckets,
+    pipeline_messages,
+    table_messages,
+    tied_embedding,
+    vocabulary_messages,
+)
 from service.planning.training.communication import (
     NOTHING,
     Both,
@@ -188,11 +197,14 @@ class _Pass(NamedTuple):
     expert: Exposed
     data: Exposed
 
-    def within(self, rates: StepRates) -> MicroBatch:
-        """As seconds: gaps between kernels, work slowed by what hides behind it, waits for the host."""
+    def within(self, rates: StepRates, lost: float) -> MicroBatch:
+        """As seconds: gaps between kernels, work slowed by what hides behind it, waits for the host.
+
+        ``lost`` is what passes beside operators, over their time.
+        """
         waits = (self.tensor, self.context, self.expert, self.data)
         behind = sum((wait.hidden for wait in waits), 0.0)
-        seconds = self.work.seconds * (1.0 + rates.lost_share) + rates.contention * behind
+        seconds = self.work.seconds * (1.0 + lost) + rates.contention * behind
         waited = sum((wait.seconds for wait in waits), 0.0)
         host = larger(0.0, self.work.kernels * rates.launch_seconds - seconds - waited)
         return MicroBatch(
@@ -226,7 +238,7 @@ def _added(parts: Sequence[MicroBatch], counts: Sequence[float] | None = None) -
 
 
 def _pass(
-    at: _Context, work: Work, sent: Sent, direction: str, *, times: float, weights: float
+    at: _Context, work: Work, sent: Sent, direction: str, *, times: float, weights: float, lost: float
 ) -> MicroBatch:
     """One direction through a block whose collectives take place ``times`` times."""
     rates, behind = at.platform.rates, work.seconds
@@ -240,32 +252,54 @@ def _pass(
         waits(sent.context, rates.context_overlap),
         waits(sent.expert, rates.expert_overlap),
         exposed(weights, overlap=rates.gather_overlap, behind=behind),
-    ).within(rates)
+    ).within(rates, lost)
 
 
 def _block(at: _Context, times: BlockTimes, block: BlockProfile) -> MicroBatch:
     """One block of one micro-batch in both directions."""
     sizes = StageParameters(block.split_parameters, block.whole_parameters, block.expert_parameters)
-    sent = block_seconds(
-        at.platform.links,
-        at.layout,
-        block_traffic(block.block),
-        at.tokens * at.width,
-        at.platform.rates.expert_imbalance,
-    )
+    rates, traffic = at.platform.rates, block_traffic(block.block)
+    sent = block_seconds(at.platform.links, at.layout, traffic, at.tokens * at.width, rates.expert_imbalance)
+    lost = rates.lost_share + rates.routing_share * (traffic.expert_elements > 0.0)
     moved = _moved(at, sizes)
     again = 1.0 if at.workload.recomputation in WHOLE_BLOCKS else 0.0
     behind = moved.gathered_backward + moved.gradients
     return _added(
         [
-            _pass(at, times.forward, sent, "forward", times=1.0, weights=moved.gathered_forward),
-            _backward(_pass(at, times.backward, sent, "backward", times=1.0, weights=behind)),
-            _again(_pass(at, times.recomputed, sent, "forward", times=again, weights=0.0)),
+            _pass(at, times.forward, sent, "forward", times=1.0, weights=moved.gathered_forward, lost=lost),
+            _backward(_pass(at, times.backward, sent, "backward", times=1.0, weights=behind, lost=lost)),
+            _again(_pass(at, times.recomputed, sent, "forward", times=again, weights=0.0, lost=lost)),
         ]
     )
 
 
-def _ends(at: _Context, stage: float) -> MicroBatch:
+def _tables(at: _Context) -> float:
+    """Seconds in which devices send each other what they looked up in embedding tables, in one direction."""
+    architecture = at.profile.sampled
+    if at.profile.sample is None or architecture is None:
+        return 0.0
+    pooled = embedding_tables(architecture).pooled_elements
+    if not pooled:
+        return 0.0
+    links = at.platform.links
+    return links.seconds(table_messages(pooled * at.tokens * at.width, links.placement).forward)
+
+
+def _outer(at: _Context, stage: int) -> StageParameters:
+    """Parameters of a stage outside blocks that replicas share: embedding tables lie on one device each."""
+    outer = outer_parameters(at.profile, at.layout, stage)
+    return outer._replace(split=outer.split - _table_parameters(at, stage))
+
+
+def _table_parameters(at: _Context, stage: int) -> float:
+    architecture = at.profile.sampled
+    if at.profile.sample is None or architecture is None:
+        return 0.0
+    # They stand with the head, as all that is no unit of depth.
+    return embedding_tables(architecture).parameters * (stage == at.layout.pipeline - 1) * 1.0
+
+
+def _ends(at: _Context, stage: int) -> MicroBatch:
     """Table, head and loss of one micro-batch, on the stages that hold them."""
     first, last = (stage == 0) * 1.0, (stage == at.layout.pipeline - 1) * 1.0
     rates, links, compute = at.platform.rates, at.platform.links, at.compute
@@ -273,24 +307,25 @@ def _ends(at: _Context, stage: float) -> MicroBatch:
         at.hidden_bytes, at.tokens, links.placement, sequence=at.layout.sequence_parallel
     )
     held = first + last - first * last
-    moved = _moved(at, outer_parameters(at.profile, at.layout, stage))
+    moved = _moved(at, _outer(at, stage))
+    tables = _tables(at)
 
     def one(work: Work, tensor: float, weights: float) -> MicroBatch:
         hidden = exposed(weights, overlap=rates.gather_overlap, behind=work.seconds)
-        return _Pass(work, Exposed(tensor, 0.0), NOTHING, NOTHING, hidden).within(rates)
+        return _Pass(work, Exposed(tensor, 0.0), NOTHING, NOTHING, hidden).within(rates, rates.lost_share)
 
     forward = NO_WORK.plus(compute.table.forward, first).plus(compute.head.forward, last)
     backward = NO_WORK.plus(compute.table.backward, first).plus(compute.head.backward, last)
     behind = moved.gathered_backward + moved.gradients
     return _added(
         [
-            one(forward, held * links.seconds(passes.forward), moved.gathered_forward),
-            _backward(one(backward, held * links.seconds(passes.backward), behind)),
+            one(forward, held * links.seconds(passes.forward) + first * tables, moved.gathered_forward),
+            _backward(one(backward, held * links.seconds(passes.backward) + first * tables, behind)),
         ]
     )
 
 
-def _stage(at: _Context, blocks: Sequence[MicroBatch], stage: float) -> MicroBatch:
+def _stage(at: _Context, blocks: Sequence[MicroBatch], stage: int) -> MicroBatch:
     """One micro-batch on one stage."""
     start, end = stage_start(at.profile, at.layout, stage), stage_start(at.profile, at.layout, stage + 1)
     counts = [blocks_within(block, start, end) for block in at.profile.blocks]
@@ -323,7 +358,7 @@ def _compressed(at: _Context, exchanged: Exchanged) -> tuple[float, float] | Non
     return links.seconds(found.messages), work_of(found.operators, at.platform.machine).seconds
 
 
-def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
+def _gradients(at: _Context, stage: int, of: MicroBatch) -> float:
     """Exchange of gradients, and of the weights that were updated, that one step of a stage waits for.
 
     Sharded weights of a pipeline are gathered once a step, those of other layouts block by block.
@@ -331,6 +366,7 @@ def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
     layout, links, rates = at.layout, at.platform.links, at.platform.rates
     if at.workload.adaptation.kind is AdaptationKind.FULL:
         parameters = stage_parameters(at.profile, layout, stage)
+        parameters = parameters._replace(split=parameters.split - _table_parameters(at, stage))
     else:
         parameters = adapted_parameters(at.profile, at.workload, layout, stage)
     times, overlap = 1.0, rates.gather_overlap if at.gathers else rates.gradient_overlap
@@ -340,7 +376,14 @@ def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
     found = replica_seconds(links, layout, exchanged, times)
     behind = (of.backward + of.recomputation) * times
     gradients, compressing = _compressed(at, exchanged) or (found.gradients, 0.0)
-    waits = exposed(gradients, overlap=overlap, behind=behind).seconds + compressing
+    waits = exposed(gradients, overlap=overlap, behind=behind).seconds
+    # The last bucket is full when the pass ends.
+    count = buckets(
+        exchanged.dense + exchanged.expert,
+        at.gradient_width,
+        bucket_bytes(at.workload.framework, at.gradient_width),
+    )
+    waits = larger(waits, gradients / count) + compressing
     waits += exposed(found.gathered_forward, overlap=overlap, behind=of.forward).seconds
     if at.gathers:
         waits *= (layout.pipeline > 1) * 1.0
@@ -351,7 +394,7 @@ def _gradients(at: _Context, stage: float, of: MicroBatch) -> float:
     return waits
 
 
-def _optimizer(at: _Context, stage: float) -> float:
+def _optimizer(at: _Context, stage: int) -> float:
     """The update of what one device of a stage holds; one that runs in the backward pass takes as long."""
     return optimizer_work(at.profile, at.workload, at.layout, stage, at.platform.machine).seconds
 

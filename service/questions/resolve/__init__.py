@@ -117,7 +117,7 @@ def resolve(
     if layout is None and chosen.tensor * chosen.pipeline > 1:
         group = chosen.tensor * chosen.pipeline
         inference = under_engine(inference, given, model, cluster, group)
-        if model.profile.generates or model.profile.sampled is None:
+        if model.profile.passed is None:
             wide = under_engine(served.workload, given, model, cluster, group)
             served = served._replace(workload=wide)
     _check_length(inference.input_tokens + inference.output_tokens, "/workload/input_tokens", model, notes)

@@ -5,6 +5,7 @@ from typing import Generic, NamedTuple
 from pydantic import MISSING
 from typing_extensions import TypeVar
 
+from service.planning.architecture import Architecture
 from service.planning.engines import EngineBuffers, EngineRules
 from service.planning.errors import PlanningError
 from service.planning.positions import Sample
@@ -26,6 +27,10 @@ _POINTERS = {
 AnyWorkload = TypeVar("AnyWorkload", TrainingWorkload, InferenceWorkload, default=TrainingWorkload)
 
 
+_NOT_OF_THE_SAMPLE = frozenset({"SAMPLE_FIELD_MISSING", "REPEATED_RESAMPLING"})
+"""What leaves figures unknown: a size that is not given, or a model whose positions do not follow."""
+
+
 class Sampled(NamedTuple, Generic[AnyWorkload]):
     """A model and its workload as memory sees them, and why a part of that is not known."""
 
@@ -36,9 +41,8 @@ class Sampled(NamedTuple, Generic[AnyWorkload]):
     unknown: PlanningError | None = None
 
 
-def _sample(given: SampleInput, profile: Profile, tokens: int | None) -> Sample:
-    architecture = profile.sampled
-    channels = {item.channels for item in architecture.inputs} - {None} if architecture else set()
+def _sample(given: SampleInput, architecture: Architecture, tokens: int | None) -> Sample:
+    channels = {item.channels for item in architecture.inputs} - {None}
     if given.channels is not MISSING and channels and given.channels not in channels:
         detail = (
             f"the model takes {' or '.join(str(count) for count in sorted(filter(None, channels)))} channels"
@@ -49,9 +53,7 @@ def _sample(given: SampleInput, profile: Profile, tokens: int | None) -> Sample:
         return None if value is MISSING else value
 
     read = or_none(given.source_tokens)
-    open_length = architecture is not None and any(
-        item.kind == "source_tokens" and item.length is None for item in architecture.inputs
-    )
+    open_length = any(item.kind == "source_tokens" and item.length is None for item in architecture.inputs)
     return Sample(
         tokens=tokens,
         source_tokens=tokens if read is None and open_length else read,
@@ -89,13 +91,20 @@ def sampled_training(
     if profile.sampled is None:
         return Sampled(profile, workload)
     fixed = next((item.length for item in profile.sampled.inputs if item.kind == "tokens"), None)
-    sample = _sample(given, profile, fixed or workload.sequence_length)
+    sample = _sample(given, profile.sampled, fixed or workload.sequence_length)
     try:
         found = training_profile(profile, profile.sampled, sample)
     except PlanningError as error:
-        if error.code == "SAMPLE_FIELD_MISSING":
+        if error.code in _NOT_OF_THE_SAMPLE:
             return Sampled(profile, workload, unknown=_refused(error))
         raise _refused(error) from error
+    if profile.generates:
+        held = forward_pass(profile.sampled, sample, decodes=True).positions
+        if held > workload.sequence_length:
+            detail = (
+                f"{held} positions of what sample says do not fit a sequence of {workload.sequence_length}"
+            )
+            notes.warn("SEQUENCE_TOO_SHORT", "/workload/sequence_length", detail)
     return Sampled(found, workload._replace(sequence_length=1), sample)
 
 
@@ -107,15 +116,15 @@ def sampled_inference(
     Raises as :func:`sampled_training` does.
     """
     given = _given(asked, profile, notes)
-    architecture = profile.sampled
+    architecture = profile.sampled or profile.passed
     if architecture is None:
         return Sampled(profile, workload)
     fixed = next((item.length for item in architecture.inputs if item.kind == "tokens"), None)
-    sample = _sample(given, profile, fixed or max(1, int(workload.input_tokens)))
+    sample = _sample(given, architecture, fixed or max(1, int(workload.input_tokens)))
     try:
         found = forward_pass(architecture, sample, decodes=profile.generates)
     except PlanningError as error:
-        if error.code == "SAMPLE_FIELD_MISSING":
+        if error.code in _NOT_OF_THE_SAMPLE:
             return Sampled(profile, workload, unknown=_refused(error))
         raise _refused(error) from error
     if not profile.generates:

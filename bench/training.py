@@ -1,0 +1,66 @@
+"""Measures the time of a training step in process, on one core: one layout, and 100,000 at once.
+
+``python -m bench.training``. Times are of the processor, so that a busy machine does not count.
+"""
+
+import time
+import timeit
+
+import numpy as np
+
+from bench.memory import WORKLOAD, deepseek_v3, llama_3_70b
+from service.planning.cluster import Cluster
+from service.planning.links import Link, LinkKind
+from service.planning.parallelism import Parallelism, Sharding
+from service.planning.profile import Profile
+from service.planning.training import modelled_step
+from service.planning.workload import TrainingWorkload
+from service.snapshot.service import shipped_snapshot
+
+LAYOUTS = 100_000
+DEVICES = 1024
+
+
+def _cluster() -> Cluster:
+    accelerator = shipped_snapshot().accelerators["h100-sxm"].accelerator
+    links = Link(LinkKind.NVLINK, 450e9, joined=8), Link(LinkKind.INFINIBAND, 50e9)
+    return Cluster(accelerator, DEVICES, 8, None, *links)
+
+
+def _layouts() -> tuple[Parallelism, TrainingWorkload]:
+    chosen = np.random.default_rng(0)
+    tensor = 2 ** chosen.integers(0, 4, LAYOUTS)
+    pipeline = 2 ** chosen.integers(0, 4, LAYOUTS)
+    data = DEVICES // (tensor * pipeline)
+    one = np.ones_like(tensor)
+    layouts = Parallelism(tensor, pipeline, data, one, one, sharding=Sharding.ZERO_1)
+    return layouts, WORKLOAD._replace(micro_batches=np.maximum(1, 4096 // data))
+
+
+def measure(name: str, profile: Profile) -> None:
+    """Print milliseconds of one estimate and layouts a second."""
+    cluster, calibration = _cluster(), shipped_snapshot().curves.calibration
+
+    def step(layout: Parallelism, workload: TrainingWorkload) -> None:
+        modelled_step(
+            profile,
+            workload,
+            layout,
+            cluster=cluster,
+            calibration=calibration,
+            compute_format=workload.recipe.compute,
+        )
+
+    one = Parallelism(8, 4, 32, sharding=Sharding.ZERO_1)
+    step(one, WORKLOAD)
+    single = (
+        min(timeit.repeat(lambda: step(one, WORKLOAD), timer=time.process_time, number=20, repeat=5)) / 20
+    )
+    layouts, workload = _layouts()
+    many = min(timeit.repeat(lambda: step(layouts, workload), timer=time.process_time, number=1, repeat=3))
+    print(f"{name}: one estimate {single * 1e3:.2f} ms, {LAYOUTS / many:,.0f} layouts a second")
+
+
+if __name__ == "__main__":
+    measure("Llama-3-70B", llama_3_70b())
+    measure("DeepSeek-V3", deepseek_v3())

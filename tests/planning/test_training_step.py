@@ -1,0 +1,158 @@
+"""The time of a step: properties that hold on any machine, and single layouts against arrays of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from service.evidence.service import reference_curves
+from service.planning.calibration.links import IDEAL_LINKS
+from service.planning.cluster import Cluster
+from service.planning.links import Link, LinkKind
+from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
+from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
+from service.planning.training import modelled_step
+from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
+from service.snapshot.service import shipped_snapshot
+
+CATALOG = shipped_snapshot()
+CALIBRATION = reference_curves().calibration
+PROFILE = CATALOG.models["llama-2-7b"].profile
+WORKLOAD = TrainingWorkload(
+    sequence_length=4096,
+    micro_batch_size=1,
+    micro_batches=16,
+    recipe=TRAINING_RECIPES[TrainingPrecision.BF16],
+    optimizer=Optimizer.ADAMW,
+    kernel=AttentionKernel.FLASH,
+    recomputation=Recomputation.NONE,
+)
+LAYOUTS = {
+    "one": Parallelism(),
+    "data": Parallelism(data=16),
+    "sharded": Parallelism(data=16, sharding=Sharding.ZERO_3),
+    "tensor": Parallelism(tensor=8, data=2, sequence_parallel=True),
+    "pipeline": Parallelism(tensor=2, pipeline=4, data=2, sharding=Sharding.ZERO_1),
+    "context": Parallelism(context=4, data=4),
+    "interleaved": Parallelism(
+        pipeline=4, data=4, pipeline_schedule=PipelineSchedule.INTERLEAVED, virtual_stages=2
+    ),
+}
+
+
+def cluster(devices: int, **changes: object) -> Cluster:
+    accelerator = replace(CATALOG.accelerators["h100-sxm"].accelerator, **changes)
+    return Cluster(
+        accelerator,
+        devices,
+        min(8, devices),
+        None,
+        Link(LinkKind.NVLINK, 450e9, joined=8),
+        Link(LinkKind.INFINIBAND, 50e9),
+    )
+
+
+def step(layout, *, on=None, workload=WORKLOAD, calibration=CALIBRATION, profile=PROFILE):
+    found = modelled_step(
+        profile,
+        workload,
+        layout,
+        cluster=on or cluster(layout.devices),
+        calibration=calibration,
+        compute_format=workload.recipe.compute,
+    )
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("recomputation", [Recomputation.NONE, Recomputation.SELECTIVE, Recomputation.FULL])
+def test_phases_add_up_to_the_step(layout, recomputation):
+    found = step(layout, workload=WORKLOAD._replace(recomputation=recomputation))
+    assert sum(seconds for _, seconds, _ in found.phases()) == pytest.approx(found.total, rel=1e-9)
+    assert all(seconds >= 0.0 for _, seconds, _ in found.phases())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_a_better_machine_is_never_slower(layout):
+    plain = cluster(layout.devices)
+    accelerator = plain.accelerator
+    better = [
+        cluster(
+            layout.devices,
+            peak_flops_per_second={k: 1.5 * v for k, v in accelerator.peak_flops_per_second.items()},
+        ),
+        cluster(
+            layout.devices, bandwidth_bytes_per_second=1.5 * (accelerator.bandwidth_bytes_per_second or 0.0)
+        ),
+        plain._replace(intra_node_link=plain.intra_node_link._replace(bytes_per_second=900e9)),
+        plain._replace(inter_node_link=plain.inter_node_link._replace(bytes_per_second=100e9)),
+    ]
+    before = step(layout, on=plain).total
+    assert all(step(layout, on=other).total <= before * (1 + 1e-12) for other in better)
+
+
+def test_one_device_neither_communicates_nor_waits():
+    phases = {name: seconds for name, seconds, _ in step(LAYOUTS["one"]).phases()}
+    communication = sum(seconds for name, seconds in phases.items() if name.endswith("_communication"))
+    assert communication == phases["bubble"] == phases["stragglers"] == 0.0
+
+
+@pytest.mark.parametrize("name", ["data", "sharded", "tensor", "context"])
+def test_without_latency_and_at_infinite_bandwidth_only_work_is_left(name):
+    layout = LAYOUTS[name]
+    links = CALIBRATION.links._replace(slow=IDEAL_LINKS, value=IDEAL_LINKS, fast=IDEAL_LINKS)
+    ideal = replace(CALIBRATION, links=links)
+    on = cluster(layout.devices)._replace(
+        intra_node_link=Link(LinkKind.NVLINK, 1e30, 0.0, joined=8),
+        inter_node_link=Link(LinkKind.INFINIBAND, 1e30, 0.0),
+    )
+    found = step(layout, on=on, calibration=ideal)
+    communication = sum(s for phase, s, _ in found.phases() if phase.endswith("_communication"))
+    assert communication == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_pipeline_of_equal_stages_waits_as_the_formula_says():
+    """Without table and head to speak of, (p - 1) / (m + p - 1) of the step's working time."""
+    layout = LAYOUTS["pipeline"]._replace(data=1, sharding=Sharding.NONE)
+    found = step(layout)
+    working = found.slowest.total * 16
+    assert found.bubble / (working + found.bubble) == pytest.approx(3 / (16 + 3), rel=0.08)
+
+
+def test_recomputation_runs_the_forward_pass_again():
+    kept, again = (
+        step(LAYOUTS["one"], workload=WORKLOAD._replace(recomputation=each))
+        for each in (Recomputation.NONE, Recomputation.FULL)
+    )
+    assert again.slowest.recomputation == pytest.approx(kept.slowest.forward, rel=0.1)
+    assert again.slowest.forward == kept.slowest.forward
+
+
+@pytest.mark.parametrize("sharding", [Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_3])
+def test_layouts_at_once_are_what_each_is_alone(sharding):
+    degrees = [(1, 1, 64), (2, 1, 32), (8, 2, 4), (4, 4, 4), (2, 8, 4), (8, 8, 1)]
+    tensor, pipeline, data = (np.array(each) for each in zip(*degrees, strict=True))
+    many = Parallelism(tensor, pipeline, data, 1 + 0 * data, 1 + 0 * data, sharding=sharding)
+    workload = WORKLOAD._replace(micro_batches=64 // data)
+    together = step(many, on=cluster(64), workload=workload).total
+    for place, (t, p, g) in enumerate(degrees):
+        alone = step(
+            Parallelism(t, p, g, sharding=sharding),
+            on=cluster(64),
+            workload=WORKLOAD._replace(micro_batches=64 // g),
+        )
+        assert together[place] == pytest.approx(alone.total, rel=1e-9)
+
+
+def test_the_constants_of_a_framework_can_be_left_out():
+    steps = CALIBRATION.steps
+    pooled = steps.without_software()
+    assert all(framework is None for _, framework in pooled.constants)
+    assert len(pooled.constants) < len(steps.constants)
+
+
+def test_narrow_formats_are_faster_where_the_device_has_them():
+    narrow = WORKLOAD._replace(recipe=TRAINING_RECIPES[TrainingPrecision.MXFP8])
+    assert step(LAYOUTS["one"], workload=narrow).total < step(LAYOUTS["one"]).total
+    assert narrow.recipe.compute is NumberFormat.FP8
