@@ -123,6 +123,8 @@ class EngineRules(NamedTuple):
     """Whether a head that the files repeat beside the table it is tied to is loaded before it is tied."""
     keeps_tied_copy: bool = False
     """Whether it stays where the weights are in FP8."""
+    unpacks_gptq: bool = False
+    """Whether a buffer is kept that the widest matrix of 4-bit GPTQ is unpacked into."""
     rotary_tables: bool = False
     """Whether every attention layer holds sines and cosines of all positions of its own."""
 
@@ -166,6 +168,8 @@ _VLLM_SMALL_DEVICES: _Version = (0, 8, 3)
 """From which V1 takes fewer requests on small devices; before, warming up 1,024 ran out of memory there."""
 _SGLANG_BY_DEVICE: _Version = (0, 5, 0)
 _TENSORRT_LLM_SMALL_BLOCKS: _Version = (0, 18, 0)
+_TRANSFORMERS_GPTQMODEL: _Version = (4, 48, 0)
+"""From which GPTQModel takes the place of AutoGPTQ and its ExLlama kernels."""
 _TRANSFORMERS_LAST_LOGITS: _Version = (4, 45, 0)
 """From which only the last token's logits are made, and rotary tables are the model's, not each layer's."""
 
@@ -243,6 +247,7 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 whole_convolutions=True,
                 loads_tied_copy=True,
                 keeps_tied_copy=True,
+                unpacks_gptq=number < _TRANSFORMERS_GPTQMODEL,
                 rotary_tables=number < _TRANSFORMERS_LAST_LOGITS,
             )
         case None:

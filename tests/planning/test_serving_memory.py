@@ -448,6 +448,18 @@ class TestEngines:
         engine = inference_memory(profile, served(EngineName.VLLM, stored=packed), Parallelism())
         assert engine.loading_bytes == 0
 
+    def test_kernels_of_autogptq_unpack_the_widest_matrix(self):
+        """Qwen2.5-7B: 18,944 x 3,584 at 16 bit, 0.13 GiB, under releases that load 4-bit GPTQ by AutoGPTQ."""
+        profile = published("qwen2.5-7b")
+
+        def runtime(weights, version):
+            workload = served(EngineName.TRANSFORMERS, version, stored=NAMED_FORMATS[weights])
+            return inference_memory(profile, workload, Parallelism()).runtime
+
+        plain = runtime("awq_int4_g128", "4.46")
+        assert runtime("gptq_int4_g128", "4.46") - plain == 18_944 * 3584 * 2
+        assert runtime("gptq_int4_g128", "4.51") == runtime("gptq_int8_g128", "4.46") == plain
+
     def test_transformers_keeps_a_repeated_head_in_fp8(self):
         profile = published("qwen3-4b")
         blocks = NAMED_FORMATS["fp8_block_128"]

@@ -23,6 +23,8 @@ UNQUANTISED_FORMAT = NumberFormat.BF16
 
 _WIDE_BYTES = ELEMENT_BYTES[UNQUANTISED_FORMAT]
 _BARE = EngineRules()
+_NARROW = 5.0
+"""Bits of an element, groups included, up to which weights are 4-bit ones."""
 
 
 def _layer_cache_bytes(work: AttentionWork, cache_format: NumberFormat | BlockFormat, tensor: int) -> float:
@@ -298,7 +300,8 @@ class _Measures(NamedTuple):
     graph_logits_bytes: float
     spread: bool
     """Whether a replica lies on several devices."""
-    rotary_bytes: float
+    beside_bytes: float
+    """Rotary tables, and a matrix that packed ones are unpacked into."""
     known: bool
     """Whether the engine is a known one."""
 
@@ -391,7 +394,7 @@ def _measures(profile: Profile, workload: InferenceWorkload, layout: Parallelism
         graph_logits_bytes=captured
         and float(workload.graph_requests * profile.vocabulary_size * ELEMENT_BYTES[NumberFormat.FP32]),
         spread=tensor * layout.pipeline * layout.expert > 1,
-        rotary_bytes=_rotary_bytes(profile, workload, share),
+        beside_bytes=_rotary_bytes(profile, workload, share) + _unpacked_bytes(profile, workload, tensor),
         known=known,
     )
 
@@ -402,6 +405,15 @@ def _rotary_bytes(profile: Profile, workload: InferenceWorkload, share: float) -
         return 0.0
     heads = sum(work.layers * work.key_value_head_elements for work in profile.attention if not work.cross)
     return share * heads * workload.position_tokens * _WIDE_BYTES
+
+
+def _unpacked_bytes(profile: Profile, workload: InferenceWorkload, tensor: int) -> float:
+    """The widest matrix at 16 bit, where kernels unpack 4-bit GPTQ into a buffer of their own."""
+    stored = workload.storage
+    if not (workload.rules.unpacks_gptq and stored.name.startswith("gptq")) or stored.mean_bits > _NARROW:
+        return 0.0
+    widest = max((matrix.inputs * matrix.outputs for matrix in profile.weights.matrices), default=0)
+    return widest / tensor * _WIDE_BYTES
 
 
 def _taking(measures: _Measures, workload: InferenceWorkload, taken: EngineBuffers) -> ServingMemory:
@@ -431,7 +443,7 @@ def _taking(measures: _Measures, workload: InferenceWorkload, taken: EngineBuffe
         iteration=iteration,
         request_logits_bytes=logits,
         communication=communication,
-        runtime=taken.runtime_bytes + measures.rotary_bytes,
+        runtime=taken.runtime_bytes + measures.beside_bytes,
         cuda_graphs=graphs,
         context=taken.context_bytes,
         outside_bytes=outside,
