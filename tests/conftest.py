@@ -121,6 +121,7 @@ class Databases:
         self._count = 0
         self._template: str | None = None
         self._unchanged: Database | None = None
+        self._lasting: list[Database] = []
         self._made: list[Database] = []
 
     def empty(self) -> Database:
@@ -154,14 +155,18 @@ class Databases:
     def lasting(self) -> Database:
         """An empty database that outlives the test which asks for it."""
         database = self.empty()
-        self._made.remove(database)
+        self._keep_longer(database)
         return database
+
+    def _keep_longer(self, database: Database) -> None:
+        self._made.remove(database)
+        self._lasting.append(database)
 
     def unchanged(self) -> Database:
         """A loaded database that every test shares and none writes to."""
         if self._unchanged is None:
             self._unchanged = self.loaded()
-            self._made.remove(self._unchanged)
+            self._keep_longer(self._unchanged)
         return self._unchanged
 
     def dispose(self) -> None:
@@ -181,7 +186,9 @@ class Databases:
             path.unlink()
 
     def close(self) -> None:
-        """Leave the server."""
+        """Drop what lasted, and leave the server."""
+        while self._lasting:
+            self._drop(self._lasting.pop())
         if self._server is not None:
             self._server.close()
 
