@@ -36,7 +36,7 @@ from service.questions.catalog import Catalog
 from service.questions.estimates import RunQuestion
 from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
 from service.questions.notes import Notes
-from service.questions.references import AssumedEfficiency
+from service.questions.references import AssumedEfficiency, ParameterCountModel
 from service.questions.resolve import Resolved, resolve
 from service.questions.resolve.operation import data_pipeline
 from service.questions.workloads import TrainingWorkloadInput
@@ -68,7 +68,9 @@ def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
     notes = Notes()
     is_assumed = isinstance(question.efficiency, AssumedEfficiency)
     is_training = isinstance(question.workload, TrainingWorkloadInput)
-    cluster = resolve_cluster(question.cluster, catalog, notes, communicates=is_training and not is_assumed)
+    has_shapes = not isinstance(question.model, ParameterCountModel)
+    communicates = is_training and has_shapes and not is_assumed
+    cluster = resolve_cluster(question.cluster, catalog, notes, communicates=communicates)
     resolved = _in_samples(resolve(question, cluster, catalog, notes))
     peak = compute_peak(cluster, resolved.workload)[1]
     run = Run(resolved, cluster, notes, peak)
@@ -174,13 +176,11 @@ def _trained(
     if not _is_answered(run, workload):
         return run
     flops = flops_per_token(profile, workload)
-    moving = _moving_seconds_per_token(run, workload, catalog)
     time = training_time(
         flops,
         peak_flops_per_second=run.peak_flops_per_second,
         devices=run.cluster.accelerator_count,
         efficiency=efficiency,
-        memory_seconds_per_token=0.0 if is_assumed else moving,
         # An assumed utilization is that of the whole step.
         bubble_share=0.0 if is_assumed else run.resolved.layout.bubble_share(workload.micro_batches),
     )
@@ -190,7 +190,7 @@ def _trained(
             "/workload/attention",
             "the measured runs used a fused kernel; one that stores the scores is slower",
         )
-    if is_assumed and moving > time.seconds_per_token.value:
+    if is_assumed and _moving_seconds_per_token(run, workload, catalog) > time.seconds_per_token.value:
         run.notes.warn(
             "UTILIZATION_ABOVE_BANDWIDTH",
             "/efficiency/utilization",

@@ -151,9 +151,6 @@ def _training_advice(time: TrainingTime, workload: TrainingWorkload) -> list[Adv
     if time.bubble_share > _LARGE_BUBBLE:
         detail = f"pipeline stages wait {time.bubble_share:.0%} of the step; more micro-batches fill it"
         advice.append({"code": "MORE_MICRO_BATCHES", "detail": detail})
-    if time.bound is Bound.MEMORY:
-        detail = technique_terms(Technique.GRADIENT_ACCUMULATION)
-        advice.append({"code": "GRADIENT_ACCUMULATION", "detail": detail})
     return advice
 
 

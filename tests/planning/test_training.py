@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from service.evidence.service import reference_curves
 from service.planning.curves import assumed_efficiency
 from service.planning.memory.training import StateBytes
-from service.planning.operators import Bound, StepFlops, step_flops
+from service.planning.operators import StepFlops, step_flops
 from service.planning.parallelism import Parallelism, PipelineSchedule
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis
@@ -109,37 +109,6 @@ def test_stages_that_wait_lengthen_the_step():
     assert time.hardware_flops_utilization.value == pytest.approx(0.5 * 8 / 11)
     phases = {phase.name: phase.seconds.value for phase in time.phases(1000)}
     assert phases["bubble"] == pytest.approx(sum(phases.values()) * 3 / 11)
-
-
-def test_moving_the_state_can_take_longer_than_computing():
-    efficiency = reference_curves().training_efficiency("hopper", NumberFormat.BF16, "none")
-    time = training_time(
-        REFERENCE,
-        peak_flops_per_second=989e12,
-        devices=1,
-        efficiency=efficiency,
-        memory_seconds_per_token=1.0,
-    )
-    assert time.bound is Bound.MEMORY
-    assert time.seconds_per_token.low == pytest.approx(1.0)
-    assert time.model_flops_utilization.high < 0.01
-
-
-def test_the_floor_is_that_of_each_end():
-    """The longer of computing and moving at every end, so a larger floor never narrows the interval."""
-    efficiency = reference_curves().training_efficiency("hopper", NumberFormat.BF16, "none")
-
-    def high(floor):
-        return training_time(
-            REFERENCE,
-            peak_flops_per_second=989e12,
-            devices=1,
-            efficiency=efficiency,
-            memory_seconds_per_token=floor,
-        ).seconds_per_token.high
-
-    floors = [0.0, 0.5e-3, 0.86e-3, 0.9e-3, 1e-3, 2e-3]
-    assert [high(floor) for floor in floors] == sorted(high(floor) for floor in floors)
 
 
 def test_traffic_of_a_step():

@@ -279,6 +279,12 @@ class TestReferences:
         assert "NOT_USED" not in codes(slow["warnings"])
         assert slow["tokens_per_second"]["value"] < fast["tokens_per_second"]["value"]
 
+    def test_links_of_a_bare_count_are_said_to_be_unused(self, snapshot):
+        asked = question("gpt2", "h100-sxm", 8)
+        asked["model"] = {"source": "parameter_count", "parameter_count": 7_000_000_000}
+        asked["cluster"]["intra_node_link"] = {"source": "catalog", "id": "pcie-3-x16"}
+        assert "NOT_USED" in codes(ask(snapshot, "throughput", asked)["warnings"])
+
 
 def test_nodes_follow_the_reference_server(snapshot):
     def nodes(accelerator, count, **cluster):

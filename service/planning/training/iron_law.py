@@ -35,8 +35,7 @@ def utilization_of(flops_per_second: float, *, peak_flops_per_second: float, dev
 def flops_per_token(profile: Profile, workload: TrainingWorkload) -> StepFlops:
     """Training FLOPs of one token by phase, counted from the operators of the model.
 
-    Attention counts the whole score matrix whatever the kernel: so are the utilizations counted that
-    the time is taken from.
+    Attention counts the whole score matrix whatever the kernel, as published utilizations do.
     """
     if profile.sampled is not None and profile.sample is not None:
         return _flops_of_sample(profile.sampled, profile.sample, workload)
@@ -137,32 +136,24 @@ def training_time(
     peak_flops_per_second: float,
     devices: int,
     efficiency: Efficiency,
-    memory_seconds_per_token: float = 0.0,
     bubble_share: float = 0.0,
 ) -> TrainingTime:
     """Seconds per token of the whole cluster and the utilizations that they amount to.
 
-    ``memory_seconds_per_token`` is what moving the training state takes at full bandwidth; a step
-    is no faster than that at the achieved share of the bandwidth. ``bubble_share`` of the step passes
-    while stages wait.
+    ``bubble_share`` of the step passes while stages wait.
     """
-
-    def work(utilization: float, bandwidth_utilization: float) -> tuple[float, float]:
-        computing = iron_law_seconds(
-            flops.hardware,
-            peak_flops_per_second=peak_flops_per_second,
-            utilization=utilization,
-            devices=devices,
-        )
-        return computing, memory_seconds_per_token / bandwidth_utilization
-
     seconds = combine(
-        lambda *shares: max(work(*shares)) / (1.0 - bubble_share),
+        lambda share: (
+            iron_law_seconds(
+                flops.hardware,
+                peak_flops_per_second=peak_flops_per_second,
+                utilization=share,
+                devices=devices,
+            )
+            / (1.0 - bubble_share)
+        ),
         inverted(efficiency.utilization),
-        inverted(efficiency.bandwidth_utilization),
     )
-    computing, moving = work(efficiency.utilization.value, efficiency.bandwidth_utilization.value)
-    bound = Bound.MEMORY if moving > computing else Bound.COMPUTE
 
     def utilization(flops_of_token: float) -> Quantity:
         return combine(
@@ -176,7 +167,7 @@ def training_time(
 
     hardware = utilization(flops.hardware)
     model = hardware if not flops.recomputation else utilization(flops.model)
-    return TrainingTime(flops, seconds, model, hardware, bound, bubble_share)
+    return TrainingTime(flops, seconds, model, hardware, Bound.COMPUTE, bubble_share)
 
 
 class Technique(StrEnum):
