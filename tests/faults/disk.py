@@ -10,6 +10,7 @@ to the disk apart, both names may be there.
 import json
 import os
 import stat
+import threading
 from pathlib import Path
 
 _FOLDER, _FILE = 0o700, 0o600
@@ -21,6 +22,9 @@ class Disk:
     def __init__(self, root, notes):
         self._root, self._notes = Path(root), Path(notes)
         self._held = {}
+        self._seen = 0
+        self._noted = {}
+        self._lock = threading.Lock()
         self._notes.mkdir(parents=True, exist_ok=True)
         for old in self._notes.iterdir():
             old.unlink()
@@ -37,14 +41,17 @@ class Disk:
             path = Path(f"/proc/self/fd/{descriptor}").readlink()
             if not path.is_relative_to(self._root):
                 fsync(descriptor)
-            elif path.is_dir():
-                names = names_in(path)
-                fsync(descriptor)
-                self._note_names(path, names)
-            else:
-                content = path.read_bytes()
-                fsync(descriptor)
-                self._note_content(path, content)
+                return
+            is_folder = path.is_dir()
+            with self._lock:
+                self._seen += 1
+                seen, found = self._seen, names_in(path) if is_folder else path.read_bytes()
+            fsync(descriptor)
+            with self._lock:
+                # Of two threads the one that ends last may have begun first: what is there stays there.
+                if seen > self._noted.get(path, 0):
+                    self._noted[path] = seen
+                    (self._note_names if is_folder else self._note_content)(path, found)
 
         return watched
 
