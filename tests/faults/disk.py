@@ -14,6 +14,8 @@ import threading
 from pathlib import Path
 
 _FOLDER, _FILE = 0o700, 0o600
+_WHOLE = "whole"
+"""Stands beside the notes when all is noted that a process found."""
 
 
 class Disk:
@@ -26,6 +28,7 @@ class Disk:
         self._noted = {}
         self._lock = threading.Lock()
         self._notes.mkdir(parents=True, exist_ok=True)
+        (self._notes / _WHOLE).unlink(missing_ok=True)
         for old in self._notes.iterdir():
             old.unlink()
         for folder, _, files in os.walk(self._root):
@@ -33,6 +36,7 @@ class Disk:
             for name in files:
                 path = Path(folder, name)
                 self._note_content(path, path.read_bytes())
+        (self._notes / _WHOLE).touch()
 
     def watched(self, fsync):
         """``fsync`` that notes what it brings to the disk: what was there when it began."""
@@ -82,6 +86,8 @@ def names_in(folder):
 def lose_power(root, notes, chance, kept):
     """Let a folder be what the disk holds; of what was not brought there a share ``kept`` is there too."""
     root, notes = Path(root), Path(notes)
+    if not (notes / _WHOLE).exists():
+        return  # The process was killed before it had begun: it has written nothing.
     loss = _Loss(root, notes, chance, kept)
     tree = loss.folder(root.stat().st_ino)
     _remake(root, tree)
