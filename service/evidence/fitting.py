@@ -62,7 +62,7 @@ class Constant(NamedTuple):
     high: float
     metrics: frozenset[str]
     software: str | None = None
-    """The framework whose habit it is; None where it serves all."""
+    """The framework whose habit it is, behind a slash in the last name; None where it serves all."""
 
     def serves(self, one: Asked) -> bool:
         """Whether the constant can move the estimate of a row."""
@@ -103,7 +103,8 @@ def constants_of(
         exact = bool(path) and str(path[-1]).endswith(OF_EXACT_FORMULA)
         if "value" in document and served and low < high and not exact:
             prior = document["prior"] if "prior" in document else document["value"]
-            yield Constant(path, float(prior), low, high, served, document.get("framework"))
+            software = str(path[-1]).partition("/")[2] if path else ""
+            yield Constant(path, float(prior), low, high, served, software or None)
         for name, member in document.items():
             yield from constants_of(member, (*path, name), SECTIONS.get(name, metrics))
     elif isinstance(document, list):
@@ -471,11 +472,17 @@ def _spread(document: Document, spread: Sequence[Residual]) -> None:
 
 
 def held_out(document: Document, fold: int) -> Document:
-    """The reference set as it was fitted without one fold; as it is where nothing was fitted."""
+    """The reference set as it was fitted without one fold; as it is where nothing was fitted.
+
+    Raises :class:`ValueError` if a constant is gone that was fitted: its row would be judged in sample.
+    """
     folds = document.get("fitted", {}).get("folds", [])
     if not folds:
         return document
     values = folds[fold]["values"]
     constants = [constant for constant in constants_of(document) if constant.name in values]
+    gone = values.keys() - {constant.name for constant in constants}
+    if gone:
+        raise ValueError(f"fitted, but no longer in the reference set: {', '.join(sorted(gone))}")
     without = with_values(document, constants, [values[constant.name] for constant in constants])
     return {**without, "residuals": folds[fold]["residuals"]}

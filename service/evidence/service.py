@@ -1,7 +1,7 @@
 """Measured rows beside the estimates, and the shipped reference set as planning reads it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -110,14 +110,12 @@ def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calib
     )
 
 
-def step_calibration(entries: Sequence[Mapping[str, Any]]) -> StepCalibration:
-    """Constants of steps as planning reads them."""
+def step_calibration(document: Mapping[str, Any]) -> StepCalibration:
+    """Constants of steps as planning reads them; those that are a framework's own have it behind a slash."""
     constants = {}
-    for entry in entries:
-        framework = entry.get("framework")
-        constants[StepQuantity(entry["quantity"]), Framework(framework) if framework else None] = _share(
-            dict(entry)
-        )
+    for name, entry in document.items():
+        quantity, _, framework = name.partition("/")
+        constants[StepQuantity(quantity), Framework(framework) if framework else None] = _share(entry)
     return StepCalibration(constants=constants)
 
 

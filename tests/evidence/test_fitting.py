@@ -1,5 +1,6 @@
 """Constants fitted to rows of which it is known what made them, and the split that the fit is tried on."""
 
+import copy
 import json
 from dataclasses import replace
 
@@ -179,6 +180,19 @@ def test_a_constant_states_its_range_and_what_it_serves():
     assert changed["share"]["value"] == 0.123457
     assert changed["share"]["prior"] == 0.2
     assert document["share"]["value"] == 0.3
+
+
+def test_a_habit_of_software_names_it():
+    document = {"steps": {"lost_share/fsdp": {"value": 0.1, "low": 0, "high": 1}}}
+    (constant,) = constants_of(document)
+    assert (constant.name, constant.software) == ("steps.lost_share/fsdp", "fsdp")
+
+
+def test_a_constant_that_was_fitted_and_is_gone_is_not_judged_in_sample():
+    document = copy.deepcopy(shipped_document())
+    del document["calibration"]["steps"]["lost_share"]
+    with pytest.raises(ValueError, match="lost_share"):
+        held_out(document, 0)
 
 
 def test_the_command_writes_values_that_say_where_they_came_from(tmp_path):
