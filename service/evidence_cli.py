@@ -45,8 +45,9 @@ def _parted(files: list[Path] | None) -> tuple[list[Path], list[Path] | None]:
 
 
 def _read(files: list[Path] | None) -> "list[RowsFile]":
+    from service.evidence.lines import RowsError  # noqa: PLC0415
     from service.evidence.metrics import METRIC_UNITS  # noqa: PLC0415
-    from service.evidence.rows import RowsError, read_rows  # noqa: PLC0415
+    from service.evidence.rows import read_rows  # noqa: PLC0415
 
     if not files:
         typer.echo(WITHOUT_ROWS, err=True)
@@ -123,7 +124,7 @@ def _provenance(read: "list[RowsFile]", *, held_out: bool) -> "Provenance":
 
 def _beside(anchors: Path, catalog: "Snapshot") -> "Table":
     from service.evidence.anchors import beside_anchors  # noqa: PLC0415
-    from service.evidence.rows import RowsError  # noqa: PLC0415
+    from service.evidence.lines import RowsError  # noqa: PLC0415
 
     try:
         return beside_anchors(anchors, catalog, _estimators())
@@ -239,7 +240,7 @@ def devices(
     """Fit the constants of operators to measured devices, and say how far off each group is held out."""
     from service.evidence.devices import fit_devices, lines, probes  # noqa: PLC0415
     from service.evidence.hardware import read_hardware  # noqa: PLC0415
-    from service.evidence.rows import RowsError  # noqa: PLC0415
+    from service.evidence.lines import RowsError  # noqa: PLC0415
     from service.evidence.service import shipped_document  # noqa: PLC0415
 
     try:
@@ -291,7 +292,7 @@ def links(
 
 def _read_hardware(files: list[Path]) -> "list[HardwareFile]":
     from service.evidence.hardware import read_hardware  # noqa: PLC0415
-    from service.evidence.rows import RowsError  # noqa: PLC0415
+    from service.evidence.lines import RowsError  # noqa: PLC0415
 
     try:
         return [read_hardware(path) for path in files]

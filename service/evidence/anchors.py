@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
+from service.evidence.lines import RowsError
 from service.evidence.metrics import Operation
 from service.evidence.report import Table
-from service.evidence.rows import RowsError
 from service.evidence.scoring import SHAPES, Estimators
 from service.planning.errors import PlanningError
 from service.planning.units import GIBIBYTE_BYTES, GIGABYTE_BYTES

@@ -5,8 +5,6 @@ column, whose readings are here too.
 """
 
 import csv
-import hashlib
-import io
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -15,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from service.evidence.rows import RowsError
+from service.evidence.lines import Line, read_lines, shown
 from service.planning.precision import NumberFormat
 
 HARDWARE_COLUMNS: Final = frozenset(
@@ -126,38 +124,14 @@ def is_hardware(path: Path) -> bool:
 
 def read_hardware(path: Path) -> HardwareFile:
     """The rows of one file; raises :class:`RowsError` at the first that cannot be read."""
-    try:
-        data = path.read_bytes()
-        text = data.decode()
-    except OSError as error:
-        raise RowsError(path, 0, "all", error.strerror or "cannot be read") from None
-    except UnicodeDecodeError:
-        raise RowsError(path, 0, "all", "is not UTF-8") from None
-    rows: list[HardwareRow] = []
-    warnings: list[str] = []
-    seen: set[str] = set()
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = next(reader, [])
-        missing = sorted(HARDWARE_COLUMNS - set(header))
-        if missing:
-            raise RowsError(path, 1, missing[0], f"the header lacks: {', '.join(missing)}")
-        for cells in reader:
-            if not cells:
-                continue
-            if len(cells) != len(header):
-                detail = f"the line has {len(cells)} cells, the header {len(header)}"
-                raise RowsError(path, reader.line_num, header[min(len(cells), len(header) - 1)], detail)
-            row = _row(_Line(path, reader.line_num, dict(zip(header, cells, strict=True))), warnings)
-            if row is None:
-                continue
-            if row.id in seen:
-                raise RowsError(path, reader.line_num, "id", f"{row.id[:40]!r} stands twice")
-            seen.add(row.id)
+    rows, warnings = [], []
+    read = read_lines(path, HARDWARE_COLUMNS)
+    for line in read.lines:
+        row = _row(line)
+        if row is not None:
             rows.append(row)
-    except csv.Error as error:
-        raise RowsError(path, reader.line_num, "all", f"is not CSV: {error}") from None
-    return HardwareFile(path, hashlib.sha256(data).hexdigest(), tuple(rows), tuple(warnings))
+        warnings.extend(line.warnings)
+    return HardwareFile(path, read.sha256, tuple(rows), tuple(warnings))
 
 
 def _count(text: str) -> int:
@@ -165,47 +139,23 @@ def _count(text: str) -> int:
     return int(text) if text.strip().isdecimal() else 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """The cells of one row, and where they stand."""
-
-    path: Path
-    number: int
-    cells: Mapping[str, str]
-
-    def error(self, column: str, detail: str) -> RowsError:
-        return RowsError(self.path, self.number, column, detail)
-
-    def required(self, column: str) -> str:
-        text = self.cells[column].strip()
-        if not text:
-            raise self.error(column, "is empty")
-        return text
-
-    def rate(self, column: str) -> float:
-        try:
-            number = float(self.required(column))
-        except ValueError:
-            raise self.error(column, f"{self.cells[column][:40]!r} is not a number") from None
-        if not (math.isfinite(number) and number >= 0.0):
-            raise self.error(column, "is no number from 0")
-        return number
-
-
-def _row(line: _Line, warnings: list[str]) -> HardwareRow | None:
+def _row(line: Line) -> HardwareRow | None:
     """One row; None, with a warning, for one that does not say on how many devices."""
     metric, unit = line.required("metric"), line.required("unit_si")
     if metric not in HARDWARE_UNITS:
-        warnings.append(str(line.error("metric", f"{metric[:40]!r} is not known")))
+        line.warnings.append(str(line.error("metric", f"{shown(metric)} is not known")))
     elif unit != HARDWARE_UNITS[metric]:
-        raise line.error("unit_si", f"{unit[:40]!r} is not the unit of {metric}, {HARDWARE_UNITS[metric]}")
+        raise line.error("unit_si", f"{shown(unit)} is not the unit of {metric}, {HARDWARE_UNITS[metric]}")
     written = line.cells["dtype"].strip().lower()
     if written and written not in _FORMATS:
-        warnings.append(str(line.error("dtype", f"{written[:40]!r} is not known")))
+        line.warnings.append(str(line.error("dtype", f"{shown(written)} is not known")))
     devices, nodes = (_count(line.cells[column]) for column in ("n_gpus", "n_nodes"))
     if not devices or not nodes:
-        warnings.append(str(line.error("n_gpus", "the row does not say on how many devices and nodes")))
+        line.warnings.append(str(line.error("n_gpus", "the row does not say on how many devices and nodes")))
         return None
+    value = line.value("value_si")
+    if value < 0.0:
+        raise line.error("value_si", "is no number from 0")
     return HardwareRow(
         id=line.required("id"),
         source=line.required("source"),
@@ -216,7 +166,7 @@ def _row(line: _Line, warnings: list[str]) -> HardwareRow | None:
         nodes=nodes,
         operation=line.cells["op"].strip(),
         number_format=_FORMATS.get(written),
-        value=line.rate("value_si"),
+        value=value,
         unit=unit,
         text=MappingProxyType(dict(line.cells)),
     )

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from service.evidence.hardware import HARDWARE_COLUMNS, by_metric, read_hardware
-from service.evidence.rows import RowsError
+from service.evidence.lines import RowsError
 from service.planning.precision import NumberFormat
 
 ROW = {

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.evidence.lines import RowsError
 from service.evidence.metrics import METRIC_UNITS
-from service.evidence.rows import HINTS, RowsError, printed_half_unit, read_rows
+from service.evidence.rows import HINTS, printed_half_unit, read_rows
 from tests.evidence.measured import RUN, write
 
 
