@@ -28,6 +28,7 @@ def machine_under(
     share, rates = calibration.steps.rates(workload.framework).attention_share, machine.rates
     return machine._replace(
         rates=rates._replace(
+            attention_first_peak=rates.attention_first_peak * share,
             attention_peak=rates.attention_peak * share,
             attention_native_peak=rates.attention_native_peak * share,
         )
