@@ -16,7 +16,7 @@ from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs, charge
 from service.planning.layers import Attention, Convolution, FeedForward, Linear, Normalization
 from service.planning.memory.activations import activation_bytes_per_token
-from service.planning.memory.serving import key_value_bytes
+from service.planning.memory.caches import key_value_bytes
 from service.planning.memory.states import state_bytes_per_parameter
 from service.planning.memory.training import training_memory
 from service.planning.operators import (

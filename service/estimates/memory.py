@@ -11,19 +11,21 @@ from service.planning.advice import Step, cheapest_techniques
 from service.planning.cluster import Cluster
 from service.planning.frameworks import Framework
 from service.planning.memory.adaptation import trained_parameters
+from service.planning.memory.caches import key_value_bytes
+from service.planning.memory.capacity import (
+    cache_tokens,
+    cache_waste,
+    largest_concurrency,
+    longest_context,
+    usable_bytes_of,
+)
 from service.planning.memory.sampled import longest_sampled_sequence, takes_any_length
 from service.planning.memory.serving import (
     ServingMemory,
     ServingRange,
-    cache_tokens,
-    cache_waste,
     inference_memory,
     inference_memory_range,
-    key_value_bytes,
-    largest_concurrency,
-    longest_context,
     pass_bytes,
-    usable_bytes_of,
 )
 from service.planning.memory.stages import stage_share, whole_units
 from service.planning.memory.training import (

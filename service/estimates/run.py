@@ -9,7 +9,8 @@ from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
 from service.planning.errors import PlanningError
 from service.planning.inference import ServingTime, serving_time
-from service.planning.memory.serving import inference_memory, requests_that_fit, usable_bytes_of
+from service.planning.memory.capacity import requests_that_fit, usable_bytes_of
+from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
 from service.planning.positions import forward_flops_of_sample
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled

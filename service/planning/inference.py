@@ -13,7 +13,8 @@ nothing takes as many inputs in one pass as the engine batches.
 from typing import NamedTuple
 
 from service.planning.curves import Efficiency
-from service.planning.memory.serving import inference_weight_bytes, key_value_bytes, state_bytes
+from service.planning.memory.caches import key_value_bytes, state_bytes
+from service.planning.memory.serving import inference_weight_bytes
 from service.planning.operators import (
     Bound,
     Phase,

@@ -9,7 +9,8 @@ nodes. The first layout that fits the memory is taken; where none does, the one 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from service.planning.memory.serving import inference_memory, usable_bytes_of
+from service.planning.memory.capacity import usable_bytes_of
+from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import training_memory
 from service.planning.overhead import NO_OVERHEAD, DeviceOverhead
 from service.planning.parallelism import Parallelism, Sharding

@@ -5,14 +5,9 @@ from hypothesis import strategies as st
 from service.planning.architecture import Architecture, Block, Embeddings, Head
 from service.planning.layers import Attention, FeedForward, MixtureOfExperts, Normalization
 from service.planning.memory.activations import activation_bytes_per_token, logits_bytes_per_token
-from service.planning.memory.serving import (
-    cache_tokens,
-    inference_memory,
-    inference_weight_bytes,
-    key_value_bytes,
-    largest_concurrency,
-    longest_context,
-)
+from service.planning.memory.caches import key_value_bytes
+from service.planning.memory.capacity import cache_tokens, largest_concurrency, longest_context
+from service.planning.memory.serving import inference_memory, inference_weight_bytes
 from service.planning.memory.states import state_bytes_per_parameter
 from service.planning.memory.training import (
     largest_micro_batch,

@@ -21,18 +21,16 @@ from service.planning.layers import (
     Normalization,
     StateSpace,
 )
-from service.planning.memory.serving import (
-    adapter_bytes,
+from service.planning.memory.caches import key_value_bytes, state_bytes
+from service.planning.memory.capacity import (
     cache_tokens,
     cache_waste,
-    inference_memory,
-    key_value_bytes,
     largest_concurrency,
     longest_context,
     requests_that_fit,
-    state_bytes,
     usable_bytes_of,
 )
+from service.planning.memory.serving import adapter_bytes, inference_memory
 from service.planning.operators import forward_flops_per_token
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat

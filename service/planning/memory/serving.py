@@ -1,4 +1,4 @@
-"""Memory of one device that serves a model, itemised, and the limits that follow from it, in bytes.
+"""Memory of one device that serves a model, itemised, in bytes.
 
 KV cache: two vectors per key-value head, layer and token, or one compressed vector of latent attention; what
 keeps no token has a state per request. Weights lie as they are stored. What an engine takes beside them, and
@@ -6,16 +6,16 @@ what share of the device it gives to the cache, follow from its rules (``engines
 stage is reported.
 """
 
-import math
 from typing import Any, NamedTuple
 
-from service.planning.engines import EngineBuffers, EngineRules, Reservation
-from service.planning.memory.stages import stage_share, whole_units
+from service.planning.engines import EngineBuffers, EngineRules
+from service.planning.memory.caches import key_value_bytes, layer_cache_bytes, state_bytes
+from service.planning.memory.stages import stage_share
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.profile import AttentionWork, Profile
+from service.planning.profile import Profile
 from service.planning.profile.iteration import STREAM_COPIES
-from service.planning.storage import CACHE_FORMATS, BlockFormat, WeightFormat
+from service.planning.storage import WeightFormat
 from service.planning.workload import Adapters, InferenceWorkload
 
 UNQUANTISED_FORMAT = NumberFormat.BF16
@@ -25,71 +25,6 @@ _WIDE_BYTES = ELEMENT_BYTES[UNQUANTISED_FORMAT]
 _BARE = EngineRules()
 _NARROW = 5.0
 """Bits of an element, groups included, up to which weights are 4-bit ones."""
-
-
-def _layer_cache_bytes(work: AttentionWork, cache_format: NumberFormat | BlockFormat, tensor: int) -> float:
-    """Cache of one token in one layer on a device of a tensor-parallel group."""
-    # A device holds at least one head: tensor parallelism beyond the heads replicates them.
-    heads = math.ceil(work.key_value_heads / tensor)
-    width, scales = CACHE_FORMATS[cache_format]
-    elements = heads * work.key_value_head_elements + work.whole_cache_elements
-    return elements * width + max(heads, 1) * work.vectors * scales if elements else 0.0
-
-
-def _cache_bytes_per_token(
-    work: AttentionWork, cache_format: NumberFormat | BlockFormat, tensor: int
-) -> float:
-    return work.layers * _layer_cache_bytes(work, cache_format, tensor) if work.caches else 0.0
-
-
-def _most_tokens(work: AttentionWork, rules: EngineRules, batched_tokens: int) -> float:
-    """Tokens beyond which the cache of a layer no longer grows."""
-    if not rules.windows_kept:
-        return math.inf
-    return work.window_tokens + (batched_tokens if rules.window_slack else 0)
-
-
-def key_value_bytes(
-    profile: Profile,
-    context_tokens: float,
-    cache_format: NumberFormat | BlockFormat,
-    *,
-    tensor: int = 1,
-    source_tokens: float = 0.0,
-    rules: EngineRules = _BARE,
-    batched_tokens: int = 0,
-) -> float:
-    """KV cache of one sequence over all layers on a device of a tensor-parallel group.
-
-    2 x layers x key-value heads x head size x width per token; a window caps the tokens kept, where the
-    engine keeps to it. Cross-attention holds the ``source_tokens``.
-    """
-    return sum(
-        _cache_bytes_per_token(work, cache_format, tensor)
-        * (source_tokens if work.cross else min(context_tokens, _most_tokens(work, rules, batched_tokens)))
-        for work in profile.attention
-    )
-
-
-def state_bytes(
-    profile: Profile, state_format: NumberFormat, *, tensor: int = 1, rules: EngineRules = _BARE
-) -> float:
-    """Recurrent states and the convolutions' last inputs of one sequence, split over the heads.
-
-    States in ``state_format``, inputs of convolutions as wide as the engine's intermediates.
-    """
-    width, inputs = ELEMENT_BYTES[state_format], rules.element_bytes
-    more = 1 if rules.whole_convolutions else 0
-    return sum(
-        work.layers
-        * (
-            work.state_elements * width
-            + (work.convolution_elements + more * work.convolution_channels) * inputs
-        )
-        / tensor
-        for work in profile.attention
-        if work.caches
-    )
 
 
 class IterationBytes(NamedTuple):
@@ -284,7 +219,7 @@ def _token_cache_bytes(profile: Profile, workload: InferenceWorkload, tensor: in
     if not workload.rules.reports_full_length:
         return 0.0
     kept = [work for work in profile.attention if work.caches and not work.state_elements]
-    largest = max((_layer_cache_bytes(work, workload.cache_format, tensor) for work in kept), default=0.0)
+    largest = max((layer_cache_bytes(work, workload.cache_format, tensor) for work in kept), default=0.0)
     return largest * sum(work.layers for work in kept)
 
 
@@ -507,172 +442,3 @@ def _beside(profile: Profile, workload: InferenceWorkload, layout: Parallelism) 
         size = adapter_bytes(profile, workload.adapters, layout.tensor)
         parts["adapters"] = size * stage_share(profile, layout)
     return parts
-
-
-def usable_bytes_of(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> float:
-    """Bytes of a device that the engine lets all of this take, if its share of the device is ``limit_bytes``.
-
-    What it charges to its share, what it leaves to caches, and what it takes outside the share, at most the
-    device. Below the fixed part nothing is left to a cache.
-    """
-    rules, fraction = workload.rules, workload.memory_fraction
-    capacity = limit_bytes / fraction
-    fixed = memory.fixed_bytes
-    match rules.reservation:
-        case Reservation.DEVICE:
-            return min(limit_bytes + memory.outside_bytes, capacity)
-        case Reservation.FREE:
-            return min(fixed + fraction * (capacity - fixed), capacity)
-        case Reservation.STATIC:
-            loaded = memory.weights + memory.draft_weights + memory.adapters
-            share = fraction * (capacity - memory.context - memory.communication)
-            return min(fixed - loaded + share, capacity)
-        case Reservation.NOTHING:
-            return capacity
-
-
-def largest_concurrency(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> int:
-    """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``.
-
-    Every bound is linear in the requests: r x (cache + state) + w x (fixed + r x growth) <= room, where w is
-    1 against the device and the share of it that the fixed part costs the cache. 0 for a model that keeps
-    nothing of a request.
-    """
-    rules, each, beside = workload.rules, memory.request_bytes, memory.beside_bytes
-    if not each:
-        return 0
-    fraction = workload.memory_fraction
-    capacity = limit_bytes / fraction
-    rooms = [(capacity, 1.0)]
-    match rules.reservation:
-        case Reservation.DEVICE:
-            rooms = [(min(limit_bytes + memory.outside_bytes, capacity), 1.0)]
-        case Reservation.FREE:
-            rooms.append((fraction * capacity, fraction))
-        case Reservation.STATIC:
-            loaded = memory.weights + memory.draft_weights + memory.adapters
-            rooms.append((fraction * (capacity - memory.context - memory.communication) - loaded, 0.0))
-    if memory.sampler_requests:
-        work = [(memory.workspace + memory.sampler, 0.0)]
-    else:
-        iteration = memory.iteration
-        work = [(iteration.least, 0.0), (iteration.beside, iteration.request)]
-        work += [(0.0, memory.request_logits_bytes), (memory.loading_bytes, -each)]
-    most = min(
-        _most(room - weight * (beside + fixed), each + weight * growth)
-        for room, weight in rooms
-        for fixed, growth in work
-    )
-    limit = whole_units(most)
-    return limit if workload.most_requests is None else min(limit, workload.most_requests)
-
-
-def _most(room: float, each: float) -> float:
-    """How often ``each`` goes into ``room``: without end if it takes nothing of what is there."""
-    if room < 0.0:
-        return 0.0
-    return room / each if each > 0.0 else math.inf
-
-
-def requests_that_fit(
-    profile: Profile, workload: InferenceWorkload, layout: Parallelism, limit_bytes: float
-) -> int:
-    """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``."""
-    return largest_concurrency(inference_memory(profile, workload, layout), workload, limit_bytes)
-
-
-class _Room(NamedTuple):
-    """Bytes for caches and states, and what a token of context takes of them beside its cache."""
-
-    size: float
-    token_bytes: float
-
-
-def _rooms(memory: ServingMemory, workload: InferenceWorkload, usable_bytes: float) -> list[_Room]:
-    """What is left to caches and states, all to be kept: more than one where scores grow with them."""
-    if not workload.rules.scores_kept:
-        return [_Room(usable_bytes - memory.fixed_bytes, 0.0)]
-    iteration, left = memory.iteration, usable_bytes - memory.beside_bytes
-    growth = iteration.request / workload.context_tokens
-    return [_Room(left - iteration.least, 0.0), _Room(left - iteration.beside, growth)]
-
-
-def cache_tokens(memory: ServingMemory, usable_bytes: float, workload: InferenceWorkload) -> int:
-    """Tokens of one replica's cache beside weights and buffers, in whole blocks, as engines count them."""
-    # States and the cache of a draft model are taken from the same room.
-    others = memory.requests * (memory.sequence_state_bytes + memory.draft_sequence_cache_bytes)
-    per_token = memory.token_cache_bytes or memory.sequence_cache_bytes / workload.context_tokens
-    blocks = min(
-        (room.size - others) / (per_token + room.token_bytes) / workload.block_tokens
-        for room in _rooms(memory, workload, usable_bytes)
-    )
-    return whole_units(blocks) * workload.block_tokens
-
-
-def longest_context(
-    profile: Profile,
-    workload: InferenceWorkload,
-    layout: Parallelism,
-    memory: ServingMemory,
-    usable_bytes: float,
-) -> int | None:
-    """Most tokens that each request may hold beside weights and buffers, in whole blocks.
-
-    None where every layer's window is reached before the memory is full: no length takes more.
-    """
-    share = stage_share(profile, layout)
-    draft = workload.draft
-    works = [(work, share) for work in profile.attention]
-    works += [(work, 1.0) for work in draft.profile.attention] if draft else []
-    costs = [
-        (
-            _most_tokens(work, workload.rules, workload.batched_tokens),
-            part * _cache_bytes_per_token(work, workload.cache_format, layout.tensor),
-        )
-        for work, part in works
-        if not work.cross
-    ]
-    crossed = share * sum(
-        _cache_bytes_per_token(work, workload.cache_format, layout.tensor)
-        for work in profile.attention
-        if work.cross
-    )
-    held = memory.sequence_state_bytes + crossed * workload.input_tokens
-    reached = [
-        _longest(costs, max(0.0, max(0.0, room.size) / memory.requests - held), room.token_bytes)
-        for room in _rooms(memory, workload, usable_bytes)
-    ]
-    longest = min((tokens for tokens in reached if tokens is not None), default=None)
-    if longest is None:
-        return None
-    return whole_units(longest / workload.block_tokens) * workload.block_tokens
-
-
-def _longest(costs: list[tuple[float, float]], room: float, beside: float) -> float | None:
-    """Tokens whose cache fills ``room``, by what a token costs up to each window; None for no end."""
-    windows = sorted({window for window, cost in costs if cost} | ({math.inf} if beside else set()))
-    reached = 0.0
-    for window in windows:
-        per_token = beside + sum(cost for limit, cost in costs if limit >= window)
-        if per_token * (window - reached) > room:
-            return reached + room / per_token
-        room -= per_token * (window - reached)
-        reached = window
-    return None
-
-
-class CacheWaste(NamedTuple):
-    """What a request takes of the cache, and what of that it never fills."""
-
-    bytes_per_token: float
-    bytes_per_request: float
-    waste_bytes_per_request: float
-
-
-def cache_waste(memory: ServingMemory, workload: InferenceWorkload) -> CacheWaste:
-    """Rounding to whole blocks, or without paging the output that a request has not reached on average."""
-    tokens = workload.input_tokens + workload.output_tokens
-    per_token = memory.sequence_cache_bytes / workload.context_tokens
-    rounding = workload.context_tokens - int(tokens)
-    unreached = 0.0 if workload.rules.paged else workload.output_tokens / 2.0
-    return CacheWaste(per_token, memory.sequence_cache_bytes, per_token * (rounding + unreached))

@@ -1,0 +1,181 @@
+"""How much a device holds of what is served: bytes left to the engine, requests, tokens and context."""
+
+import math
+from typing import NamedTuple
+
+from service.planning.engines import Reservation
+from service.planning.memory.caches import cache_bytes_per_token, most_tokens
+from service.planning.memory.serving import ServingMemory, inference_memory
+from service.planning.memory.stages import stage_share, whole_units
+from service.planning.parallelism import Parallelism
+from service.planning.profile import Profile
+from service.planning.workload import InferenceWorkload
+
+
+def usable_bytes_of(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> float:
+    """Bytes of a device that the engine lets all of this take, if its share of the device is ``limit_bytes``.
+
+    What it charges to its share, what it leaves to caches, and what it takes outside the share, at most the
+    device. Below the fixed part nothing is left to a cache.
+    """
+    rules, fraction = workload.rules, workload.memory_fraction
+    capacity = limit_bytes / fraction
+    fixed = memory.fixed_bytes
+    match rules.reservation:
+        case Reservation.DEVICE:
+            return min(limit_bytes + memory.outside_bytes, capacity)
+        case Reservation.FREE:
+            return min(fixed + fraction * (capacity - fixed), capacity)
+        case Reservation.STATIC:
+            loaded = memory.weights + memory.draft_weights + memory.adapters
+            share = fraction * (capacity - memory.context - memory.communication)
+            return min(fixed - loaded + share, capacity)
+        case Reservation.NOTHING:
+            return capacity
+
+
+def largest_concurrency(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> int:
+    """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``.
+
+    Every bound is linear in the requests: r x (cache + state) + w x (fixed + r x growth) <= room, where w is
+    1 against the device and the share of it that the fixed part costs the cache. 0 for a model that keeps
+    nothing of a request.
+    """
+    rules, each, beside = workload.rules, memory.request_bytes, memory.beside_bytes
+    if not each:
+        return 0
+    fraction = workload.memory_fraction
+    capacity = limit_bytes / fraction
+    rooms = [(capacity, 1.0)]
+    match rules.reservation:
+        case Reservation.DEVICE:
+            rooms = [(min(limit_bytes + memory.outside_bytes, capacity), 1.0)]
+        case Reservation.FREE:
+            rooms.append((fraction * capacity, fraction))
+        case Reservation.STATIC:
+            loaded = memory.weights + memory.draft_weights + memory.adapters
+            rooms.append((fraction * (capacity - memory.context - memory.communication) - loaded, 0.0))
+    if memory.sampler_requests:
+        work = [(memory.workspace + memory.sampler, 0.0)]
+    else:
+        iteration = memory.iteration
+        work = [(iteration.least, 0.0), (iteration.beside, iteration.request)]
+        work += [(0.0, memory.request_logits_bytes), (memory.loading_bytes, -each)]
+    most = min(
+        _most(room - weight * (beside + fixed), each + weight * growth)
+        for room, weight in rooms
+        for fixed, growth in work
+    )
+    limit = whole_units(most)
+    return limit if workload.most_requests is None else min(limit, workload.most_requests)
+
+
+def _most(room: float, each: float) -> float:
+    """How often ``each`` goes into ``room``: without end if it takes nothing of what is there."""
+    if room < 0.0:
+        return 0.0
+    return room / each if each > 0.0 else math.inf
+
+
+def requests_that_fit(
+    profile: Profile, workload: InferenceWorkload, layout: Parallelism, limit_bytes: float
+) -> int:
+    """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``."""
+    return largest_concurrency(inference_memory(profile, workload, layout), workload, limit_bytes)
+
+
+class _Room(NamedTuple):
+    """Bytes for caches and states, and what a token of context takes of them beside its cache."""
+
+    size: float
+    token_bytes: float
+
+
+def _rooms(memory: ServingMemory, workload: InferenceWorkload, usable_bytes: float) -> list[_Room]:
+    """What is left to caches and states, all to be kept: more than one where scores grow with them."""
+    if not workload.rules.scores_kept:
+        return [_Room(usable_bytes - memory.fixed_bytes, 0.0)]
+    iteration, left = memory.iteration, usable_bytes - memory.beside_bytes
+    growth = iteration.request / workload.context_tokens
+    return [_Room(left - iteration.least, 0.0), _Room(left - iteration.beside, growth)]
+
+
+def cache_tokens(memory: ServingMemory, usable_bytes: float, workload: InferenceWorkload) -> int:
+    """Tokens of one replica's cache beside weights and buffers, in whole blocks, as engines count them."""
+    # States and the cache of a draft model are taken from the same room.
+    others = memory.requests * (memory.sequence_state_bytes + memory.draft_sequence_cache_bytes)
+    per_token = memory.token_cache_bytes or memory.sequence_cache_bytes / workload.context_tokens
+    blocks = min(
+        (room.size - others) / (per_token + room.token_bytes) / workload.block_tokens
+        for room in _rooms(memory, workload, usable_bytes)
+    )
+    return whole_units(blocks) * workload.block_tokens
+
+
+def longest_context(
+    profile: Profile,
+    workload: InferenceWorkload,
+    layout: Parallelism,
+    memory: ServingMemory,
+    usable_bytes: float,
+) -> int | None:
+    """Most tokens that each request may hold beside weights and buffers, in whole blocks.
+
+    None where every layer's window is reached before the memory is full: no length takes more.
+    """
+    share = stage_share(profile, layout)
+    draft = workload.draft
+    works = [(work, share) for work in profile.attention]
+    works += [(work, 1.0) for work in draft.profile.attention] if draft else []
+    costs = [
+        (
+            most_tokens(work, workload.rules, workload.batched_tokens),
+            part * cache_bytes_per_token(work, workload.cache_format, layout.tensor),
+        )
+        for work, part in works
+        if not work.cross
+    ]
+    crossed = share * sum(
+        cache_bytes_per_token(work, workload.cache_format, layout.tensor)
+        for work in profile.attention
+        if work.cross
+    )
+    held = memory.sequence_state_bytes + crossed * workload.input_tokens
+    reached = [
+        _longest(costs, max(0.0, max(0.0, room.size) / memory.requests - held), room.token_bytes)
+        for room in _rooms(memory, workload, usable_bytes)
+    ]
+    longest = min((tokens for tokens in reached if tokens is not None), default=None)
+    if longest is None:
+        return None
+    return whole_units(longest / workload.block_tokens) * workload.block_tokens
+
+
+def _longest(costs: list[tuple[float, float]], room: float, beside: float) -> float | None:
+    """Tokens whose cache fills ``room``, by what a token costs up to each window; None for no end."""
+    windows = sorted({window for window, cost in costs if cost} | ({math.inf} if beside else set()))
+    reached = 0.0
+    for window in windows:
+        per_token = beside + sum(cost for limit, cost in costs if limit >= window)
+        if per_token * (window - reached) > room:
+            return reached + room / per_token
+        room -= per_token * (window - reached)
+        reached = window
+    return None
+
+
+class CacheWaste(NamedTuple):
+    """What a request takes of the cache, and what of that it never fills."""
+
+    bytes_per_token: float
+    bytes_per_request: float
+    waste_bytes_per_request: float
+
+
+def cache_waste(memory: ServingMemory, workload: InferenceWorkload) -> CacheWaste:
+    """Rounding to whole blocks, or without paging the output that a request has not reached on average."""
+    tokens = workload.input_tokens + workload.output_tokens
+    per_token = memory.sequence_cache_bytes / workload.context_tokens
+    rounding = workload.context_tokens - int(tokens)
+    unreached = 0.0 if workload.rules.paged else workload.output_tokens / 2.0
+    return CacheWaste(per_token, memory.sequence_cache_bytes, per_token * (rounding + unreached))
