@@ -74,6 +74,14 @@ class Choice(NamedTuple):
     rotary: bool = True
     one_norm_kernel: bool = False
     trained: Trained | None = None
+    served: bool = False
+    """Whether a serving engine runs it: chains are one kernel, and so is finding the places of the tokens of
+    each expert."""
+
+    @property
+    def joins(self) -> bool:
+        """Whether matrices that read the same input are one."""
+        return self.fusion is Fusion.FUSED or self.served
 
 
 class Matrix(NamedTuple):
@@ -303,10 +311,10 @@ _JOINED = (
 )
 
 
-def _joined(matrices: Iterable[Matrix], fusion: Fusion) -> Iterator[Matrix]:
+def _joined(matrices: Iterable[Matrix], choice: Choice) -> Iterator[Matrix]:
     """Matrices that read the same input as one, as frameworks with fused kernels store them."""
     rest = list(matrices)
-    if fusion is not Fusion.FUSED:
+    if not choice.joins:
         yield from rest
         return
     for name, parts in _JOINED:
@@ -347,7 +355,7 @@ def _(layer: Attention, choice: Choice) -> Iterator[Template]:
     cross = layer.cross_size is not None
     source = frozenset({"key", "value"}) if cross else frozenset()
     matrices = _matrices(tensors, choice, least=layer.head_size, source=source)
-    yield from _joined(matrices, choice.fusion)
+    yield from _joined(matrices, choice)
     if choice.trained is None:
         yield from _bias_gradients(tensors)
     if layer.query_key_norm != "none":
@@ -381,7 +389,7 @@ def _(layer: Attention, choice: Choice) -> Iterator[Template]:
 @layer_templates.register
 def _(layer: LatentAttention, choice: Choice) -> Iterator[Template]:
     tensors = list(layer.tensors())
-    yield from _joined(_matrices(tensors, choice), choice.fusion)
+    yield from _joined(_matrices(tensors, choice), choice)
     ranks = layer.key_value_rank + (layer.query_rank or 0)
     yield Streamed("norm", *_norm(ranks, "rms", choice))
     rotated = (layer.query_heads + 1) * layer.rotary_head_size
@@ -447,7 +455,7 @@ def _(layer: StateSpace, choice: Choice) -> Iterator[Template]:
 @layer_templates.register
 def _(layer: FeedForward, choice: Choice) -> Iterator[Template]:
     tensors = list(layer.tensors())
-    yield from _joined(_matrices(tensors, choice), choice.fusion)
+    yield from _joined(_matrices(tensors, choice), choice)
     if choice.trained is None:
         yield from _bias_gradients(tensors)
     yield _activation(layer.inner_size, choice.fusion, gated=layer.gated)
@@ -464,20 +472,20 @@ _ROUTING_KERNELS = {Fusion.EAGER: 12.0, Fusion.COMPILED: 8.0, Fusion.FUSED: 6.0}
 
 @layer_templates.register
 def _(layer: MixtureOfExperts, choice: Choice) -> Iterator[Template]:
-    yield from _joined(_matrices(layer.tensors(), choice), choice.fusion)
+    yield from _joined(_matrices(layer.tensors(), choice), choice)
     width, chosen = layer.latent_size or layer.hidden_size, layer.experts_per_token
     ups = 2.0 if layer.gated else 1.0
     inner, trained = layer.expert_inner_size, choice.trained is None
     count = layer.expert_count
-    joined = choice.fusion is Fusion.FUSED
-    columns, times = (ups * inner, 1.0) if joined else (inner, ups)
+    columns, times = (ups * inner, 1.0) if choice.joins else (inner, ups)
     yield Experts("expert_up", width, columns, False, count, chosen, trained, times)  # noqa: FBT003
     yield Experts("expert_down", inner, width, True, count, chosen, trained)  # noqa: FBT003
-    kernels = _ROUTING_KERNELS[choice.fusion]
+    kernels = 2.0 if choice.served else _ROUTING_KERNELS[choice.fusion]
     routing = Traffic(whole_wide=4.0 * count, kernels=kernels, flops=_SOFTMAX_FLOPS * count)
     yield Streamed("routing", routing, routing._replace(kernels=kernels / 2.0))
     # Each token's copies are written and read; answers come back weighted.
-    copies = Traffic(whole=(1.0 + 3.0 * chosen + 1.0) * width, kernels=2, flops=2.0 * chosen * width)
+    sent = 1.0 if choice.served else 2.0
+    copies = Traffic(whole=(1.0 + 3.0 * chosen + 1.0) * width, kernels=sent, flops=2.0 * chosen * width)
     yield Streamed("dispatch", copies, copies._replace(kernels=3.0), gathers=width)
     yield _activation(chosen * inner, choice.fusion, gated=layer.gated)
     if layer.shared_inner_size:
