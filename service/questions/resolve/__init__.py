@@ -50,12 +50,14 @@ def resolve(
     cluster: Cluster | None,
     catalog: Catalog,
     notes: Notes,
+    model: ResolvedModel | None = None,
 ) -> Resolved:
     """The question as planning values on ``cluster``, with what was looked up and chosen noted.
 
+    ``model`` is that of the question, where it is known already.
     Raises :class:`PlanningError` naming the field of the question at fault.
     """
-    model = resolve_model(question.model, catalog, notes)
+    model = model or resolve_model(question.model, catalog, notes)
     layout = None
     if question.parallelism is not MISSING:
         layout = given_layout(question.parallelism, cluster)
