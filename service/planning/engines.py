@@ -127,6 +127,8 @@ class EngineRules(NamedTuple):
     """Whether a buffer is kept that the widest matrix of 4-bit GPTQ is unpacked into."""
     rotary_tables: bool = False
     """Whether every attention layer holds sines and cosines of all positions of its own."""
+    generation: str | None = None
+    """Versions that are alike in how fast they serve."""
 
 
 _VERSION = re.compile(r"(\d+)\.(\d+|x)(?:\.(\d+))?")
