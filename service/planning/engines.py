@@ -135,6 +135,8 @@ class EngineRules(NamedTuple):
     """Whether a request is admitted only when all of its output finds room; else it may lose its place."""
     static_batches: bool = False
     """Whether a batch is served until its last request ends."""
+    generation: str | None = None
+    """Versions that are alike in how fast they serve."""
 
 
 _VERSION = re.compile(r"(\d+)\.(\d+|x)(?:\.(\d+))?")

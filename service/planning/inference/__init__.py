@@ -1,15 +1,23 @@
-"""Latency and rate of a served model."""
+"""What a served model does: seconds of an iteration of its engine, and a server over them."""
 
 from service.planning.inference.frontier import (
-    MOST_REQUESTS,
     Chosen,
     Constraint,
     Degrees,
     Frontier,
+    IterationModel,
+    IterationTime,
+    MOST_REQUESTS,
     Speed,
+    Tabulated,
     Variant,
+    and a server over them."""
+
+from service.planning.inference.iteration import (
+    Batch,
     batch_sizes,
     frontier,
+    iteration_model,
     layouts,
     ruled_out,
 )
@@ -23,18 +31,26 @@ from service.planning.inference.roofline import (
 )
 
 __all__ = [
-    "MOST_REQUESTS",
     "Chosen",
     "Constraint",
     "Degrees",
     "Frontier",
     "Iteration",
+    "IterationModel",
+    "IterationTime",
+    "MOST_REQUESTS",
     "ServingTime",
     "Speed",
+    "Tabulated",
     "Variant",
+    "and a server over them."""
+
+from service.planning.inference.iteration import (
+    Batch",
     "batch_sizes",
     "decode_iteration",
     "frontier",
+    "iteration_model",
     "layouts",
     "prefill_iteration",
     "ruled_out",
