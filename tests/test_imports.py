@@ -47,7 +47,7 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 FEATURES = {room for rooms in ORDER[2:-1] for room in rooms}
 
 PLANNING_ORDER = (
-    {"errors", "figures", "overhead", "units"},
+    {"errors", "figures", "lengths", "overhead", "units"},
     {"quantity", "precision"},
     {"engines"},
     {"links", "frameworks"},
