@@ -1,36 +1,24 @@
 """What a served model does: seconds of an iteration of its engine, and a server over them."""
 
 from service.planning.inference.frontier import (
+    MOST_REQUESTS,
     Chosen,
     Constraint,
     Degrees,
     Frontier,
-    IterationModel,
-    IterationTime,
-    MOST_REQUESTS,
     Speed,
-    Tabulated,
     Variant,
-<<<<<<< HEAD
     batch_sizes,
     frontier,
     layouts,
     ruled_out,
 )
-=======
-    and a server over them."""
-
->>>>>>> questions
 from service.planning.inference.iteration import (
     Batch,
-    batch_sizes,
-    frontier,
+    IterationModel,
+    IterationTime,
+    Tabulated,
     iteration_model,
-<<<<<<< HEAD
-=======
-    layouts,
-    ruled_out,
->>>>>>> questions
 )
 from service.planning.inference.roofline import (
     Iteration,
@@ -42,11 +30,8 @@ from service.planning.inference.roofline import (
 )
 
 __all__ = [
-<<<<<<< HEAD
     "MOST_REQUESTS",
     "Batch",
-=======
->>>>>>> questions
     "Chosen",
     "Constraint",
     "Degrees",
@@ -54,18 +39,10 @@ __all__ = [
     "Iteration",
     "IterationModel",
     "IterationTime",
-<<<<<<< HEAD
-=======
-    "MOST_REQUESTS",
->>>>>>> questions
     "ServingTime",
     "Speed",
     "Tabulated",
     "Variant",
-    "and a server over them."""
-
-from service.planning.inference.iteration import (
-    Batch",
     "batch_sizes",
     "decode_iteration",
     "frontier",
