@@ -12,6 +12,8 @@ from service.planning.calibration import (
     MachineFacts,
     OperatorCalibration,
     OperatorQuantity,
+    ServingCalibration,
+    ServingQuantity,
     StepCalibration,
     StepQuantity,
 )
@@ -119,6 +121,7 @@ def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calib
         operators=operator_calibration(document["operators"]),
         links=link_curves(links),
         steps=step_calibration(document["steps"]),
+        serving=serving_calibration(document["serving"]),
     )
 
 
@@ -129,6 +132,17 @@ def step_calibration(document: Mapping[str, Any]) -> StepCalibration:
         quantity, _, framework = name.partition("/")
         constants[StepQuantity(quantity), Framework(framework) if framework else None] = _share(entry)
     return StepCalibration(constants=constants)
+
+
+def serving_calibration(document: Mapping[str, Any]) -> ServingCalibration:
+    """Constants of serving engines; an engine and a generation of its versions stand behind slashes."""
+    constants = {}
+    for name, entry in document.items():
+        quantity, _, software = name.partition("/")
+        engine, _, generation = software.partition("/")
+        key = (ServingQuantity(quantity), EngineName(engine) if engine else None, generation or None)
+        constants[key] = _share(entry)
+    return ServingCalibration(constants=constants)
 
 
 def operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:

@@ -1,4 +1,4 @@
-"""Measured constants of operators, links and steps: frozen, fitted elsewhere, read by the estimates."""
+"""Measured constants of operators, links, steps and engines: frozen, fitted elsewhere, read by estimates."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ from service.planning.calibration.operators import (
     OperatorQuantity,
     OperatorRates,
 )
+from service.planning.calibration.serving import ServingCalibration, ServingQuantity, ServingRates
 from service.planning.calibration.shares import Share
 from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates
 
@@ -20,6 +21,9 @@ __all__ = [
     "OperatorCalibration",
     "OperatorQuantity",
     "OperatorRates",
+    "ServingCalibration",
+    "ServingQuantity",
+    "ServingRates",
     "Share",
     "StepCalibration",
     "StepQuantity",
@@ -34,3 +38,4 @@ class Calibration:
     operators: OperatorCalibration
     links: LinkCurves
     steps: StepCalibration
+    serving: ServingCalibration

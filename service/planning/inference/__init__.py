@@ -1,17 +1,36 @@
-"""Latency and rate of a served model."""
+"""What a served model does: seconds of an iteration of its engine, and a server over them."""
 
 from service.planning.inference.frontier import (
-    MOST_REQUESTS,
     Chosen,
     Constraint,
     Degrees,
     Frontier,
+    IterationModel,
+    IterationTime,
+    MOST_REQUESTS,
     Speed,
+    Tabulated,
     Variant,
+<<<<<<< HEAD
     batch_sizes,
     frontier,
     layouts,
     ruled_out,
+)
+=======
+    and a server over them."""
+
+>>>>>>> questions
+from service.planning.inference.iteration import (
+    Batch,
+    batch_sizes,
+    frontier,
+    iteration_model,
+<<<<<<< HEAD
+=======
+    layouts,
+    ruled_out,
+>>>>>>> questions
 )
 from service.planning.inference.roofline import (
     Iteration,
@@ -23,18 +42,34 @@ from service.planning.inference.roofline import (
 )
 
 __all__ = [
+<<<<<<< HEAD
     "MOST_REQUESTS",
+    "Batch",
+=======
+>>>>>>> questions
     "Chosen",
     "Constraint",
     "Degrees",
     "Frontier",
     "Iteration",
+    "IterationModel",
+    "IterationTime",
+<<<<<<< HEAD
+=======
+    "MOST_REQUESTS",
+>>>>>>> questions
     "ServingTime",
     "Speed",
+    "Tabulated",
     "Variant",
+    "and a server over them."""
+
+from service.planning.inference.iteration import (
+    Batch",
     "batch_sizes",
     "decode_iteration",
     "frontier",
+    "iteration_model",
     "layouts",
     "prefill_iteration",
     "ruled_out",
