@@ -86,7 +86,7 @@ def serving_evidence(document: Mapping[str, Any]) -> ServingEvidence:
     return evidence_of(systems, document.get("parameter_counts", []))
 
 
-_OF_THE_FIT = frozenset({"residuals", "fitted", "serving_evidence"})
+_OF_THE_FIT = frozenset({"residuals", "fitted", "fitted_serving", "serving_evidence"})
 """Parts of the reference set that a fit leaves beside its constants."""
 
 
