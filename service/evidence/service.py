@@ -12,6 +12,8 @@ from service.planning.calibration import (
     MachineFacts,
     OperatorCalibration,
     OperatorQuantity,
+    PowerCalibration,
+    PowerQuantity,
     StepCalibration,
     StepQuantity,
 )
@@ -107,6 +109,7 @@ def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calib
         operators=operator_calibration(document["operators"]),
         links=link_curves(links),
         steps=step_calibration(document["steps"]),
+        power=power_calibration(document["power"]),
     )
 
 
@@ -117,6 +120,15 @@ def step_calibration(document: Mapping[str, Any]) -> StepCalibration:
         quantity, _, framework = name.partition("/")
         constants[StepQuantity(quantity), Framework(framework) if framework else None] = _share(entry)
     return StepCalibration(constants=constants)
+
+
+def power_calibration(document: Mapping[str, Any]) -> PowerCalibration:
+    """Constants of power as planning reads them; those of one generation have it behind a slash."""
+    constants = {}
+    for name, entry in document["constants"].items():
+        quantity, _, generation = name.partition("/")
+        constants[PowerQuantity(quantity), generation or None] = _share(entry)
+    return PowerCalibration(constants=constants, measured=frozenset(document["measured"]))
 
 
 def operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:

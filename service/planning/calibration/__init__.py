@@ -1,4 +1,4 @@
-"""Measured constants of operators, links and steps: frozen, fitted elsewhere, read by the estimates."""
+"""Measured constants of operators, links, steps and power: frozen, fitted elsewhere, read by the estimates."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ from service.planning.calibration.operators import (
     OperatorQuantity,
     OperatorRates,
 )
+from service.planning.calibration.power import PowerCalibration, PowerQuantity, PowerRates
 from service.planning.calibration.shares import Share
 from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates
 
@@ -20,6 +21,9 @@ __all__ = [
     "OperatorCalibration",
     "OperatorQuantity",
     "OperatorRates",
+    "PowerCalibration",
+    "PowerQuantity",
+    "PowerRates",
     "Share",
     "StepCalibration",
     "StepQuantity",
@@ -34,3 +38,4 @@ class Calibration:
     operators: OperatorCalibration
     links: LinkCurves
     steps: StepCalibration
+    power: PowerCalibration
