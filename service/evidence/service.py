@@ -12,6 +12,8 @@ from service.planning.calibration import (
     MachineFacts,
     OperatorCalibration,
     OperatorQuantity,
+    PowerCalibration,
+    PowerQuantity,
     ServingCalibration,
     ServingQuantity,
     StepCalibration,
@@ -122,6 +124,7 @@ def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calib
         links=link_curves(links),
         steps=step_calibration(document["steps"]),
         serving=serving_calibration(document["serving"]),
+        power=power_calibration(document["power"]),
     )
 
 
@@ -143,6 +146,15 @@ def serving_calibration(document: Mapping[str, Any]) -> ServingCalibration:
         key = (ServingQuantity(quantity), EngineName(engine) if engine else None, generation or None)
         constants[key] = _share(entry)
     return ServingCalibration(constants=constants)
+
+
+def power_calibration(document: Mapping[str, Any]) -> PowerCalibration:
+    """Constants of power as planning reads them; those of one generation have it behind a slash."""
+    constants = {}
+    for name, entry in document["constants"].items():
+        quantity, _, generation = name.partition("/")
+        constants[PowerQuantity(quantity), generation or None] = _share(entry)
+    return PowerCalibration(constants=constants, measured=frozenset(document["measured"]))
 
 
 def operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:

@@ -87,6 +87,13 @@ class ReferenceCurves:
     restart_seconds: Share
     silent_corruptions_per_device_hour: Share
     accelerator_power: Spread
+    """Draw over the limit where nothing is known of what the device does: the limit bounds it."""
+    device_power: Spread
+    """Measured over estimated draw at a known rate, of generations whose draw was measured."""
+    served_power: Spread
+    """The same at the estimated rate of serving."""
+    device_power_elsewhere: Spread
+    """Measured over estimated draw of other generations."""
     host_power: Share
     host_power_pooled: Share
     reported_memory: Share
