@@ -169,9 +169,7 @@ class _Search:
         for weights, cache in product(stored or [{}], kept):
             yield given.model_copy(update={**weights, **cache})
 
-    def _held(
-        self, question: ThroughputQuestion, cluster: Cluster, sizes: Sequence[int]
-    ) -> _Searched | None:
+    def _held(self, question: ThroughputQuestion, cluster: Cluster, sizes: Sequence[int]) -> _Searched | None:
         """The variant with what memory and engine allow; None where it has no rate for its precision."""
         notes = Notes()
         resolved = resolve(question, cluster, self.catalog, notes, self.model)
