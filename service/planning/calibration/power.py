@@ -23,7 +23,7 @@ class PowerQuantity(StrEnum):
     UNPACKING_SHARE = "unpacking_share"
     """Share of the limit that kernels add which scale or unpack narrow weights beside multiplying them."""
     MATRIX_SHARE = "matrix_share"
-    """Share of the limit that multiplying at the rate which the device sustains would add at its full clock."""
+    """Share of the limit that multiplying at the rate which the device sustains adds at the full clock."""
     MATRIX_EXPONENT = "matrix_exponent"
     """How that grows with the rate: below 1, because few rows pay for the whole tiles that they stand in."""
     COMMUNICATION_SHARE = "communication_share"
