@@ -24,7 +24,8 @@ from service.questions.resolve.training import (
     total_tokens_of,
     training_workload,
 )
-from service.questions.workloads import TrainingWorkloadInput
+from service.questions.rollouts import check_rollout, training_cluster
+from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 
 class Resolved(NamedTuple):
@@ -54,6 +55,7 @@ def resolve(
     """
     model = resolve_model(question.model, catalog, notes)
     given = question.workload
+    training, cluster = _training(given, cluster, notes)
     layout = None
     if question.parallelism is not MISSING:
         layout = given_layout(question.parallelism, cluster)
@@ -67,13 +69,13 @@ def resolve(
     devices = cluster.accelerator_count if cluster else 1
     per_node = cluster.accelerators_per_node if cluster else 1
     if isinstance(given, TrainingWorkloadInput):
+        assert training is not None  # noqa: S101
         if model.stored is not None or model.unreadable is not None:
             notes.warn(
                 "QUANTIZATION_NOT_READ",
                 "/model/config/quantization_config",
                 "the width of the weights is that of the workload",
             )
-        training = training_workload(given, cluster, notes)
         check_adaptation(training, model)
         held = sampled_training(model.profile, training, given, notes)
         chosen = layout or training_layout(
@@ -122,6 +124,17 @@ def resolve(
             served = served._replace(workload=wide)
     _check_length(inference.input_tokens + inference.output_tokens, "/workload/input_tokens", model, notes)
     return Resolved(model, inference, chosen, layout is None, batch_known=True, held=served)
+
+
+def _training(
+    given: TrainingWorkloadInput | InferenceWorkloadInput, cluster: Cluster | None, notes: Notes
+) -> tuple[TrainingWorkload | None, Cluster | None]:
+    """The workload if it is one of training, and the devices that take part in its layout."""
+    if not isinstance(given, TrainingWorkloadInput):
+        return None, cluster
+    training = training_workload(given, cluster, notes)
+    check_rollout(training.rollout, cluster)
+    return training, cluster and training_cluster(cluster, training.rollout)
 
 
 def _check_length(tokens: float, pointer: str, model: ResolvedModel, notes: Notes) -> None:
