@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from pydantic import MISSING
+
 from service.estimates.data_pipeline import DataTime, data_time
 from service.estimates.reliability import Interruptions, interruptions
 from service.estimates.residuals import step_spread
@@ -14,17 +16,14 @@ from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
 from service.planning.positions import forward_flops_of_sample
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
+from service.planning.rollout import Generation, generated_step, generation, synchronization_seconds
 from service.planning.training import (
-    Generation,
     ModelledTime,
     TrainingTime,
     flops_per_token,
-    generated_step,
-    generation,
     machine_under,
     modelled_step,
     modelled_time,
-    synchronization_seconds,
     training_time,
     weight_traffic_bytes,
 )
@@ -45,7 +44,7 @@ from service.questions.references import AssumedEfficiency, ParameterCountModel
 from service.questions.resolve import Resolved, resolve
 from service.questions.resolve.operation import data_pipeline
 from service.questions.rollouts import training_cluster
-from service.questions.workloads import TrainingWorkloadInput
+from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 
 class Run(NamedTuple):
@@ -75,7 +74,8 @@ def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
     """Resolve a question and compute its rates."""
     notes = Notes()
     is_assumed = isinstance(question.efficiency, AssumedEfficiency)
-    is_training = isinstance(question.workload, TrainingWorkloadInput)
+    given = question.workload
+    is_training = isinstance(given, TrainingWorkloadInput)
     has_shapes = not isinstance(question.model, ParameterCountModel)
     communicates = is_training and has_shapes and not is_assumed
     cluster = resolve_cluster(question.cluster, catalog, notes, communicates=communicates)
@@ -89,12 +89,16 @@ def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
             trained = _trained(run, resolved.workload, efficiency, catalog, is_assumed=is_assumed)
         else:
             trained = _modelled(run, resolved.workload, catalog)
-        assert isinstance(question.workload, TrainingWorkloadInput)  # noqa: S101
-        return _operated(trained, question.workload, resolved.workload, catalog)
+        assert isinstance(given, TrainingWorkloadInput)  # noqa: S101
+        return _operated(trained, given, resolved.workload, catalog)
     efficiency = resolve_efficiency(question.efficiency, catalog, cluster, resolved.workload, notes)
-    if resolved.workload.draft is not None:
+    if isinstance(given, InferenceWorkloadInput) and given.speculative is not MISSING:
         detail = "the draft model takes memory here; what it saves or costs in time is not modelled"
         notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
+    assert resolved.asked is not None  # noqa: S101
+    if resolved.asked.rate_per_second is not None:
+        notes.gap("/requests_per_second", "NOT_MODELLED", "arrivals at a rate are not modelled yet")
+        return run
     return _served(run, resolved.workload, efficiency, catalog)
 
 

@@ -12,7 +12,8 @@ from service.estimates.scaling import scaling_parts
 from service.planning.data_pipeline import StageSeconds, step_seconds, workers_needed
 from service.planning.parallelism import Parallelism
 from service.planning.quantity import combine, inverted
-from service.planning.training import Generation, Technique
+from service.planning.rollout import Generation
+from service.planning.training import Technique
 from service.planning.workload import TrainingWorkload
 from service.questions.answer import quantity
 from service.questions.answers import ThroughputAnswer

@@ -93,19 +93,22 @@ def training_cluster(cluster: Cluster, rollout: Rollout | None) -> Cluster:
     if rollout is None or not rollout.devices:
         return cluster
     count = cluster.accelerator_count - rollout.devices
-    if count < 1:
-        detail = f"of {cluster.accelerator_count} accelerators none is left to train"
-        raise PlanningError("ROLLOUT_PLACEMENT", "/workload/rollout/accelerator_count", detail)
-    return cluster._replace(
-        accelerator_count=count, accelerators_per_node=min(cluster.accelerators_per_node, count)
-    )
+    per_node = min(cluster.accelerators_per_node, count)
+    return cluster._replace(accelerator_count=count, accelerators_per_node=per_node)
 
 
-def check_rollout(rollout: Rollout | None, cluster: Cluster | None) -> None:
-    """Refuse replicas of the engine that do not divide the devices that generate."""
-    if rollout is None or rollout.tensor is None or cluster is None:
-        return
-    devices = rollout.devices or cluster.accelerator_count
-    if devices % rollout.tensor:
-        detail = f"tensor {rollout.tensor} does not divide the {devices} accelerators that generate"
+def left_to_train(given: RolloutInput | MISSING, objective: Objective, cluster: Cluster) -> Cluster:
+    """The devices of the question that train; refuses rollouts that its cluster has not the devices for."""
+    if given is MISSING or objective not in GENERATING:
+        return cluster
+    total, apart = cluster.accelerator_count, given.accelerator_count
+    devices = total if apart is MISSING else apart
+    if given.tensor is not MISSING and devices % given.tensor:
+        detail = f"tensor {given.tensor} does not divide the {devices} accelerators that generate"
         raise PlanningError("PARALLELISM_MISMATCH", "/workload/rollout/tensor", detail)
+    if apart is MISSING:
+        return cluster
+    if apart >= total:
+        detail = f"of {total} accelerators none is left to train"
+        raise PlanningError("ROLLOUT_PLACEMENT", "/workload/rollout/accelerator_count", detail)
+    return training_cluster(cluster, Rollout(0.0, devices=apart))

@@ -15,32 +15,27 @@ from service.planning.training.iron_law import (
 )
 from service.planning.training.modelled import (
     ModelledTime,
-    generated_step,
     machine_under,
     modelled_step,
     modelled_time,
 )
-from service.planning.training.rollout import Generation, generation, synchronization_seconds
-from service.planning.training.step import StepSeconds
+from service.planning.training.step import FurtherPhase, StepSeconds
 
 __all__ = [
     "IRON_LAW_TERMS",
     "Change",
-    "Generation",
+    "FurtherPhase",
     "ModelledTime",
     "StepSeconds",
     "Technique",
     "TrainingTime",
     "changes",
     "flops_per_token",
-    "generated_step",
-    "generation",
     "iron_law_seconds",
     "machine_under",
     "modelled_step",
     "modelled_time",
     "step_widths",
-    "synchronization_seconds",
     "training_time",
     "unmasked_flops_per_token",
     "utilization_of",

@@ -15,9 +15,8 @@ from service.planning.training.communication import Links
 from service.planning.training.compute import compute_of
 from service.planning.training.iron_law import utilization_of
 from service.planning.training.offload import host_rates
-from service.planning.training.rollout import Generation
-from service.planning.training.step import FurtherPhase, Platform, StepSeconds, step_seconds
-from service.planning.workload import Rollout, TrainingWorkload
+from service.planning.training.step import Platform, StepSeconds, step_seconds
+from service.planning.workload import TrainingWorkload
 
 
 def machine_under(
@@ -114,18 +113,6 @@ def main_bound(step: StepSeconds) -> Bound:
     for _, seconds, bound in step.phases():
         totals[bound] = totals.get(bound, 0.0) + seconds
     return max(totals, key=lambda bound: totals[bound])
-
-
-def generated_step(step: StepSeconds, rollout: Rollout, of: Generation, sent: float) -> StepSeconds:
-    """A step with its share of a rollout; ``sent`` are the seconds in which the engine gets new weights.
-
-    What is generated ahead is waited for where it takes longer than all the rest.
-    """
-    shared = rollout.steps * rollout.epochs
-    passing = of.seconds.value / shared
-    sending = FurtherPhase("weight_synchronization", sent / shared, Bound.COMMUNICATION)
-    waited = max(0.0, passing - step.total - sending.seconds) if rollout.ahead else passing
-    return step.beside(FurtherPhase("generation", waited, of.bound), sending)
 
 
 def modelled_time(

@@ -19,16 +19,14 @@ from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS, PLAIN_FORMATS,
 from service.planning.storage.named import MXFP4_ENGINE_FORMAT, padded
 from service.planning.workload import Adapters, Draft, Horizon, HorizonUnit, InferenceWorkload
 from service.questions.catalog import Catalog
+from service.questions.load import SpeculativeInput
 from service.questions.notes import Notes
+from service.questions.resolve.load import Asked, asked_of, check_levels, check_speculative, proposed_tokens
 from service.questions.resolve.model import ResolvedModel, resolve_model
-from service.questions.workloads import FixedLength, HorizonInput, InferenceWorkloadInput
+from service.questions.workloads import HorizonInput, InferenceWorkloadInput
 
 BATCHED_TOKENS = 8192
 """Most tokens of one iteration, where the engine's setting is not given."""
-
-
-def _tokens(length: int | FixedLength) -> float:
-    return float(length.tokens if isinstance(length, FixedLength) else length)
 
 
 def _storage(
@@ -101,9 +99,13 @@ def inference_workload(
     notes: Notes,
     *,
     devices: int = 1,
-) -> InferenceWorkload:
-    """The workload as its engine serves it on ``devices`` a replica, with its draft model and adapters."""
-    outputs = _tokens(given.output_tokens)
+) -> tuple[InferenceWorkload, Asked]:
+    """The workload as its engine serves it on ``devices`` a replica, and what it is asked.
+
+    Of requests that arrive at a rate it counts one at a time: how many there are is an estimate.
+    """
+    asked = asked_of(given)
+    outputs = asked.outputs.mean
     profile = model.profile
     if profile.shapes_known and not profile.generates:
         outputs = 0.0
@@ -118,9 +120,9 @@ def inference_workload(
     workload = InferenceWorkload(
         weight_format=multiplied,
         cache_format=_CACHE_FORMATS[given.kv_cache_precision],
-        input_tokens=_tokens(given.input_tokens),
+        input_tokens=asked.inputs.mean,
         output_tokens=outputs,
-        concurrency=given.concurrency,
+        concurrency=asked.concurrency or 1,
         batched_tokens=BATCHED_TOKENS,
         block_tokens=rules.block_tokens,
         memory_fraction=rules.memory_fraction if fraction is MISSING else fraction,
@@ -133,9 +135,11 @@ def inference_workload(
         workload = workload._replace(buffers=buffers, least_buffers=least, most_buffers=most)
     workload = under_engine(workload, given, model, cluster, devices)
     workload = _with_beside(workload, given, catalog, notes)
+    if given.service_levels is not MISSING:
+        check_levels(given.service_levels)
     if given.horizon is not MISSING:
         workload = _until(workload, given.horizon)
-    return workload
+    return workload, asked
 
 
 def under_engine(
@@ -180,17 +184,25 @@ def _with_beside(
 ) -> InferenceWorkload:
     """The workload with its draft model and its adapters."""
     if given.speculative is not MISSING:
-        try:
-            draft = resolve_model(given.speculative.model, catalog, notes)
-        except PlanningError as error:
-            pointer = f"/workload/speculative{error.pointer}"
-            raise PlanningError(error.code, pointer, error.detail) from error
-        stored = draft.stored or PLAIN_FORMATS[NumberFormat.BF16]
-        workload = workload._replace(draft=Draft(draft.profile, stored, given.speculative.tokens))
+        workload = workload._replace(draft=_draft(given.speculative, catalog, notes))
     if given.adapters is not MISSING:
         adapters = Adapters(given.adapters.max_loras, given.adapters.rank)
         workload = workload._replace(adapters=adapters)
     return workload
+
+
+def _draft(given: SpeculativeInput, catalog: Catalog, notes: Notes) -> Draft | None:
+    """The model that proposes tokens; None where none stands beside the served one."""
+    check_speculative(given)
+    if given.model is MISSING:
+        return None
+    try:
+        draft = resolve_model(given.model, catalog, notes)
+    except PlanningError as error:
+        pointer = f"/workload/speculative{error.pointer}"
+        raise PlanningError(error.code, pointer, error.detail) from error
+    stored = draft.stored or PLAIN_FORMATS[NumberFormat.BF16]
+    return Draft(draft.profile, stored, proposed_tokens(given))
 
 
 def _until(workload: InferenceWorkload, given: HorizonInput) -> InferenceWorkload:

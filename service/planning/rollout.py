@@ -24,6 +24,7 @@ from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES
 from service.planning.profile import Profile
 from service.planning.quantity import Quantity, Spread, combine, scaled
+from service.planning.training import FurtherPhase, StepSeconds
 from service.planning.workload import InferenceWorkload, Rollout, TrainingWorkload
 
 BATCHED_TOKENS = 8192
@@ -136,3 +137,15 @@ def synchronization_seconds(
     apart = workload.rollout is not None and workload.rollout.devices > 0
     across = cluster.accelerator_count > cluster.domain and (apart or training.devices > cluster.domain)
     return part / (fabric.inter if across else fabric.intra).bytes_per_second
+
+
+def generated_step(step: StepSeconds, rollout: Rollout, of: Generation, sent: float) -> StepSeconds:
+    """A step with its share of a rollout; ``sent`` are the seconds in which the engine gets new weights.
+
+    What is generated ahead is waited for where it takes longer than all the rest.
+    """
+    shared = rollout.steps * rollout.epochs
+    passing = of.seconds.value / shared
+    sending = FurtherPhase("weight_synchronization", sent / shared, Bound.COMMUNICATION)
+    waited = max(0.0, passing - step.total - sending.seconds) if rollout.ahead else passing
+    return step.beside(FurtherPhase("generation", waited, of.bound), sending)
