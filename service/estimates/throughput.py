@@ -73,7 +73,7 @@ def _add_training(
     if tokens_each is not None:
         answer["tokens_per_second"] = quantity(scaled(rate, tokens_each))
         answer["tokens_per_second_per_device"] = quantity(scaled(rate, tokens_each / devices))
-    answer["samples_per_second"] = quantity(scaled(rate, 1.0 / workload.sequence_length))
+    answer["samples_per_second"] = quantity(scaled(rate, 1.0 / workload.sample_tokens))
     answer["model_flops_utilization"] = quantity(time.model_flops_utilization)
     answer["hardware_flops_utilization"] = quantity(time.hardware_flops_utilization)
     profile = run.resolved.model.profile
