@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from service.planning.calibration import Calibration, LinkCurves, Share
+from service.planning.distance import ServingEvidence
 from service.planning.engines import EngineBuffers, EngineName
 from service.planning.overhead import DeviceOverhead
 from service.planning.precision import NumberFormat
@@ -107,6 +108,8 @@ class ReferenceCurves:
     residuals: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
     """By kind of answer, with the software behind a slash where it is its own, and level of evidence: what
     was measured over what was estimated."""
+    serving_evidence: ServingEvidence = field(default_factory=ServingEvidence)
+    """Systems and models whose serving was measured."""
 
     @property
     def links(self) -> LinkCurves:

@@ -1,4 +1,4 @@
-"""Measured constants of operators, links, steps and power: frozen, fitted elsewhere, read by the estimates."""
+"""Measured constants of operators, links, steps, engines and power: frozen, fitted elsewhere."""
 
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ from service.planning.calibration.operators import (
     OperatorRates,
 )
 from service.planning.calibration.power import PowerCalibration, PowerQuantity, PowerRates
+from service.planning.calibration.serving import ServingCalibration, ServingQuantity, ServingRates
 from service.planning.calibration.shares import Share
 from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates
 
@@ -24,6 +25,9 @@ __all__ = [
     "PowerCalibration",
     "PowerQuantity",
     "PowerRates",
+    "ServingCalibration",
+    "ServingQuantity",
+    "ServingRates",
     "Share",
     "StepCalibration",
     "StepQuantity",
@@ -39,3 +43,4 @@ class Calibration:
     links: LinkCurves
     steps: StepCalibration
     power: PowerCalibration
+    serving: ServingCalibration
