@@ -29,7 +29,7 @@ from service.planning.memory.serving import inference_memory
 from service.planning.operators import Bound, Phase
 from service.planning.parallelism import Parallelism
 from service.planning.profile import Profile
-from service.planning.quantity import Basis, Quantity, Spread, assumed, combine, scaled
+from service.planning.quantity import Basis, Quantity, Spread, assumed, combine
 from service.planning.workload import HorizonUnit, InferenceWorkload
 from service.questions.load import SimulatedSolver, SolverInput
 from service.questions.resolve.load import Asked, Proposals

@@ -123,8 +123,8 @@ def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calib
         operators=operator_calibration(document["operators"]),
         links=link_curves(links),
         steps=step_calibration(document["steps"]),
-        power=power_calibration(document["power"]),
         serving=serving_calibration(document["serving"]),
+        power=power_calibration(document["power"]),
     )
 
 
@@ -137,15 +137,6 @@ def step_calibration(document: Mapping[str, Any]) -> StepCalibration:
     return StepCalibration(constants=constants)
 
 
-def power_calibration(document: Mapping[str, Any]) -> PowerCalibration:
-    """Constants of power as planning reads them; those of one generation have it behind a slash."""
-    constants = {}
-    for name, entry in document["constants"].items():
-        quantity, _, generation = name.partition("/")
-        constants[PowerQuantity(quantity), generation or None] = _share(entry)
-    return PowerCalibration(constants=constants, measured=frozenset(document["measured"]))
-
-
 def serving_calibration(document: Mapping[str, Any]) -> ServingCalibration:
     """Constants of serving engines; an engine and a generation of its versions stand behind slashes."""
     constants = {}
@@ -155,6 +146,15 @@ def serving_calibration(document: Mapping[str, Any]) -> ServingCalibration:
         key = (ServingQuantity(quantity), EngineName(engine) if engine else None, generation or None)
         constants[key] = _share(entry)
     return ServingCalibration(constants=constants)
+
+
+def power_calibration(document: Mapping[str, Any]) -> PowerCalibration:
+    """Constants of power as planning reads them; those of one generation have it behind a slash."""
+    constants = {}
+    for name, entry in document["constants"].items():
+        quantity, _, generation = name.partition("/")
+        constants[PowerQuantity(quantity), generation or None] = _share(entry)
+    return PowerCalibration(constants=constants, measured=frozenset(document["measured"]))
 
 
 def operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:

@@ -42,5 +42,5 @@ class Calibration:
     operators: OperatorCalibration
     links: LinkCurves
     steps: StepCalibration
-    power: PowerCalibration
     serving: ServingCalibration
+    power: PowerCalibration
