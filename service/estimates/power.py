@@ -1,4 +1,4 @@
-"""What a device draws in the course of a run: from what it does where that is known, else at most its limit."""
+"""What a device draws in a run: from what it does where that is known."""
 
 from typing import NamedTuple
 

@@ -17,7 +17,7 @@ class PowerQuantity(StrEnum):
     """The constants of an accelerator's power."""
 
     IDLE_SHARE = "idle_share"
-    """Share of the limit drawn under a context with no kernel on the device: leakage, memory refresh, clocks."""
+    """Share of the limit drawn under a context with no kernel: leakage, refresh of memory, clocks."""
     ACTIVE_SHARE = "active_share"
     """Share of the limit that a running kernel adds whatever it computes: one that waits or copies too."""
     UNPACKING_SHARE = "unpacking_share"
