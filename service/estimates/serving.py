@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
+from service.planning.errors import PlanningError
 from service.planning.inference import (
     Arrivals,
     Batch,
@@ -22,7 +23,6 @@ from service.planning.inference import (
     iteration_model,
     places_of,
     served,
-    simulated,
 )
 from service.planning.memory.capacity import requests_held
 from service.planning.memory.serving import inference_memory
@@ -32,6 +32,7 @@ from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, assumed, combine
 from service.planning.workload import HorizonUnit, InferenceWorkload
 from service.questions.load import SimulatedSolver, SolverInput
+from service.questions.resolve import Resolved
 from service.questions.resolve.load import Asked, Proposals
 
 SIMULATED_REQUESTS = 2000
@@ -45,6 +46,20 @@ class Subject(NamedTuple):
     workload: InferenceWorkload
     layout: Parallelism
     asked: Asked
+
+
+def subject_of(resolved: Resolved) -> Subject:
+    """What a question asks, with what pictures and the like add to its prompts."""
+    workload, asked, held = resolved.workload, resolved.asked, resolved.held.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    assert isinstance(held, InferenceWorkload)  # noqa: S101
+    assert asked is not None  # noqa: S101
+    profile, added = resolved.model.profile, held.input_tokens - workload.input_tokens
+    if added and profile.generates:
+        longer = tuple(tokens + added for tokens in asked.inputs.values)
+        asked = asked._replace(inputs=asked.inputs._replace(values=longer))
+        workload = workload._replace(input_tokens=held.input_tokens, source_tokens=held.source_tokens)
+    return Subject(profile, workload, resolved.layout, asked)
 
 
 class Spreads(NamedTuple):
@@ -212,9 +227,8 @@ def serve(
         server = server._replace(speculation=proposer)
     load = load_of(subject, replicas)
     if isinstance(solver, SimulatedSolver):
-        found = _simulated(model, server, load, solver)
-    else:
-        found = served(model, server, load)
+        raise PlanningError("NOT_MODELLED", "/solver/kind", "servers are not simulated yet")
+    found = served(model, server, load)
     basis = model.machine.rates.basis
     return Serving(
         served=found,
@@ -225,13 +239,6 @@ def serve(
         spreads=spreads_of(workload, curves, basis),
         basis=basis,
     )
-
-
-def _simulated(model: IterationModel, server: Server, load: Load, solver: SimulatedSolver) -> Served:
-    if isinstance(solver.duration_seconds, float):
-        return simulated(model, server, load, seed=solver.seed, duration_seconds=solver.duration_seconds)
-    requests = solver.requests if isinstance(solver.requests, int) else SIMULATED_REQUESTS
-    return simulated(model, server, load, seed=solver.seed, requests=requests)
 
 
 def spreads_of(workload: InferenceWorkload, curves: ReferenceCurves, basis: Basis) -> Spreads:
@@ -250,7 +257,7 @@ def spreads_of(workload: InferenceWorkload, curves: ReferenceCurves, basis: Basi
 
 def server_of(subject: Subject, limit_bytes: float | None) -> Server:
     """One replica of the engine: ``expert`` ranks, each with a batch and a cache of its own."""
-    profile, workload, layout, asked = subject
+    _, workload, layout, asked = subject
     rules, ranks = workload.rules, layout.expert
     most = workload.most_requests
     static = workload.is_static
