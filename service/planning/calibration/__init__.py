@@ -1,4 +1,4 @@
-"""Measured constants of operators, links, steps and engines: frozen, fitted elsewhere, read by estimates."""
+"""Measured constants of operators, links, steps, engines and power: frozen, fitted elsewhere."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ from service.planning.calibration.operators import (
     OperatorQuantity,
     OperatorRates,
 )
+from service.planning.calibration.power import PowerCalibration, PowerQuantity, PowerRates
 from service.planning.calibration.serving import ServingCalibration, ServingQuantity, ServingRates
 from service.planning.calibration.shares import Share
 from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates
@@ -21,6 +22,9 @@ __all__ = [
     "OperatorCalibration",
     "OperatorQuantity",
     "OperatorRates",
+    "PowerCalibration",
+    "PowerQuantity",
+    "PowerRates",
     "ServingCalibration",
     "ServingQuantity",
     "ServingRates",
@@ -39,3 +43,4 @@ class Calibration:
     links: LinkCurves
     steps: StepCalibration
     serving: ServingCalibration
+    power: PowerCalibration
