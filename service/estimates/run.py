@@ -43,7 +43,7 @@ from service.questions.references import AssumedEfficiency, ParameterCountModel
 from service.questions.resolve import Resolved, resolve
 from service.questions.resolve.operation import data_pipeline
 from service.questions.rollouts import training_cluster
-from service.questions.workloads import TrainingWorkloadInput
+from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 
 class Run(NamedTuple):
@@ -74,9 +74,7 @@ def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
     notes = Notes()
     is_assumed = isinstance(question.efficiency, AssumedEfficiency)
     given = question.workload
-    is_training = isinstance(given, TrainingWorkloadInput)
-    has_shapes = not isinstance(question.model, ParameterCountModel)
-    communicates = is_training and has_shapes and not is_assumed
+    communicates = not (is_assumed or isinstance(question.model, ParameterCountModel))
     cluster = resolve_cluster(question.cluster, catalog, notes, communicates=communicates)
     resolved = _in_samples(resolve(question, cluster, catalog, notes))
     peak = compute_peak(cluster, resolved.workload)[1]
@@ -392,7 +390,8 @@ def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
 
 def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     """The run in the time of the iterations of its engine."""
-    subject = subject_of(run.resolved)
+    assert isinstance(question.workload, InferenceWorkloadInput)  # noqa: S101
+    subject = subject_of(run.resolved, question.workload, run.cluster)
     limit = usable_bytes(run.cluster, subject.workload)
     _warn_of_requests(run, subject, limit)
     solver = question.solver if isinstance(question, ThroughputQuestion) else None

@@ -11,6 +11,7 @@ from service.planning.storage import CACHE_FORMATS, PLAIN_FORMATS
 from service.questions.base import Advice
 from service.questions.catalog import Catalog
 from service.questions.hardware import usable_bytes
+from service.questions.workloads import InferenceWorkloadInput
 
 LEAST_GAIN = 0.02
 """Share below which a change is not worth naming."""
@@ -29,9 +30,11 @@ class Change(NamedTuple):
     subject: Subject
 
 
-def serving_advice(run: Run, serving: Serving, catalog: Catalog) -> list[Advice]:
+def serving_advice(
+    given: InferenceWorkloadInput, run: Run, serving: Serving, catalog: Catalog
+) -> list[Advice]:
     """Single changes that shorten a request or raise the rate; the largest gain first."""
-    subject, cluster = subject_of(run.resolved), run.cluster
+    subject, cluster = subject_of(run.resolved, given, run.cluster), run.cluster
     found: list[tuple[float, Advice]] = []
     for change in _changes(subject, serving, run):
         limit = usable_bytes(cluster, change.subject.workload)

@@ -43,7 +43,7 @@ def add_serving(
     answer["breakdown"] = [_phase_with_parts(phase, serving) for phase in serving.phases]
     busy = [phase for phase in serving.phases if phase.bound is not Bound.WAITING]
     longest = max(busy, key=lambda phase: phase.seconds.value)
-    advice = serving_advice(run, serving, catalog) if explains else []
+    advice = serving_advice(question.workload, run, serving, catalog) if explains else []
     answer["bottleneck"] = bottleneck(longest.bound, advice)
 
 
