@@ -341,7 +341,8 @@ def _read_hardware(files: list[Path]) -> "list[HardwareFile]":
 
 def _link_probes(read: "list[HardwareFile]") -> "list[LinkProbe]":
     from service.evidence.links import link_probes  # noqa: PLC0415
-    from service.questions.hardware import catalog_cluster, host_link  # noqa: PLC0415
+    from service.questions.hardware import catalog_cluster  # noqa: PLC0415
+    from service.questions.host import host_link  # noqa: PLC0415
 
     catalog = _catalog()
     return link_probes(

@@ -70,6 +70,7 @@ PLANNING_ORDER = (
     {"carbon", "water"},
     {"cost"},
     {"layout", "advice", "search"},
+    {"rollout"},
     {"formats"},
 )
 PLANNING_LEVEL = {room: level for level, rooms in enumerate(PLANNING_ORDER) for room in rooms}

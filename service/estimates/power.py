@@ -1,4 +1,4 @@
-"""What a device draws in the course of a run: from what it does where that is known, else at most its limit."""
+"""What a device draws in a run: from what it does where that is known."""
 
 from typing import NamedTuple
 
@@ -17,6 +17,9 @@ from service.planning.training import ModelledTime
 from service.planning.workload import TrainingWorkload
 from service.questions.catalog import Catalog
 from service.questions.hardware import compute_peak
+
+_CITATION = "power of a device from the shares of its time in which it computes, moves bytes and sends"
+_LIMITED = "; at the full clock a part of the work would draw more than the power limit, so the clock falls"
 
 
 class Draw(NamedTuple):
@@ -65,7 +68,18 @@ def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catal
     rates = catalog.curves.calibration.power.rates(generation)
     value = mean_device_watts(works, limit, rates)
     watts = _around(value, idle_watts(limit, rates), limit, generation, catalog.curves)
-    return Draw(watts, any(is_limited(work, limit, rates) for work in works if work.busy_seconds > 0.0))
+    limited = any(is_limited(work, limit, rates) for work in works if work.busy_seconds > 0.0)
+    run.notes.sources.append(
+        {
+            "pointer": "/cluster/accelerator",
+            "kind": "reference_curve",
+            "id": "reference",
+            "version": 1,
+            "origin": "shipped",
+            "citation": _CITATION + _LIMITED * limited,
+        }
+    )
+    return Draw(watts, limited)
 
 
 def _around(value: float, idle: float, limit: float, generation: str, curves: ReferenceCurves) -> Quantity:

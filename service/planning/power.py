@@ -9,9 +9,9 @@ multiplies, moves bytes to and from memory, sends.
 
 with b the seconds of t in which kernels run, n those of kernels that unpack narrow weights, m those that the
 multipliers would take at the rate which they sustain, and c those of communication. Dynamic power is switched
-capacitance times voltage squared times clock (Chandrakasan et al. 1992): m and bytes count what switches. Where the sum is above the limit, the device
-lowers its clock and voltage until it is not; the rate that is then left is a matter of the time of the work,
-which knows the rate that is sustained under the limit.
+capacitance times voltage squared times clock (Chandrakasan et al. 1992): m and bytes count what switches.
+Where the sum is above the limit, the device lowers its clock and voltage until it is not; the rate that is
+then left is a matter of the time of the work, which knows what is sustained under the limit.
 
 IT energy is what accelerators and hosts draw; facility energy is IT energy times the power usage
 effectiveness (PUE, ISO/IEC 30134-2), which counts cooling and distribution.

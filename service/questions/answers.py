@@ -177,6 +177,14 @@ class PhaseAnswer(TypedDict):
     """A part of the time and the limit that sets it."""
 
     phase: Literal[
+        "generation",
+        "weight_synchronization",
+        "policy_forward",
+        "reference_forward",
+        "reward_forward",
+        "critic_forward",
+        "critic_training",
+        "teacher_forward",
         "forward",
         "backward",
         "recomputation",
@@ -185,6 +193,7 @@ class PhaseAnswer(TypedDict):
         "expert_communication",
         "data_communication",
         "pipeline_communication",
+        "offload_communication",
         "bubble",
         "optimizer",
         "host",

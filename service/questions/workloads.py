@@ -20,6 +20,7 @@ from service.planning.workload import (
 )
 from service.questions.base import Count, Degree, Input, NotNegative, Positive, Share, Size, Text
 from service.questions.load import ArrivalsInput, LengthInput, ServiceLevelsInput, SpeculativeInput
+from service.questions.rollouts import RolloutInput
 
 _INT64 = {"format": "int64"}
 
@@ -243,9 +244,17 @@ class TrainingWorkloadInput(Input):
     adaptation: AdaptationInput = AdaptationInput(kind=AdaptationKind.FULL)
     """All parameters when left out."""
     objective: Objective = Objective.PRETRAINING
-    """What the loss is taken on; pretraining and supervised cost the same, the others hold more models."""
+    """What the loss is taken on; pretraining and supervised cost the same, dpo and distillation run a frozen
+    model beside, ppo and grpo generate their sequences and score them, ppo trains a critic."""
     teacher_parameter_count: Count | MISSING = MISSING
     """Parameters of the teacher of a distillation; defaults to those of the model."""
+    reward_parameter_count: Count | MISSING = MISSING
+    """Parameters of the reward model of ppo, which defaults to those of the model, or of grpo, where without
+    it no model rewards."""
+    critic_parameter_count: Count | MISSING = MISSING
+    """Parameters of the critic of ppo; defaults to those of the model."""
+    rollout: RolloutInput | MISSING = MISSING
+    """How ppo and grpo generate what they train on; defaults are those of its fields."""
     weight_average: bool = False
     """Whether a moving average of the weights is kept in FP32."""
     offload: OffloadInput = OffloadInput()

@@ -25,6 +25,7 @@ from service.questions.resolve.training import (
     total_tokens_of,
     training_workload,
 )
+from service.questions.rollouts import left_to_train
 from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 
@@ -58,6 +59,8 @@ def resolve(
     Raises :class:`PlanningError` naming the field of the question at fault.
     """
     model = model or resolve_model(question.model, catalog, notes)
+    if cluster and isinstance(question.workload, TrainingWorkloadInput):
+        cluster = left_to_train(question.workload.rollout, question.workload.objective, cluster)
     layout = None
     if question.parallelism is not MISSING:
         layout = given_layout(question.parallelism, cluster)
