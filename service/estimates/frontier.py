@@ -46,7 +46,7 @@ from service.questions.workloads import InferenceWorkloadInput
 
 _LARGEST_CONCURRENCY = 1_000_000
 """Of a throughput question."""
-_SEARCHED = ("concurrency",)
+_SEARCHED = ("concurrency", "request_rate_per_second", "arrivals")
 """Members of a workload that a search sets."""
 
 
@@ -54,24 +54,33 @@ class _Searched(NamedTuple):
     """A layout and precision on a cluster, and the requests at a time on each replica that it can hold."""
 
     question: ThroughputQuestion
+    given: InferenceWorkloadInput
     cluster: Cluster
     resolved: Resolved
+    workload: InferenceWorkload
     sizes: Sequence[int]
+
+    @property
+    def layout(self) -> Parallelism:
+        """Of the variant."""
+        return self.resolved.layout
 
     def asking(self, size: int) -> ThroughputQuestion:
         """The throughput question of ``size`` requests at a time on each replica."""
-        workload = self.question.workload.model_copy(update={"concurrency": size * self.resolved.layout.data})
+        workload = self.given.model_copy(update={"concurrency": size * self.layout.data})
         return self.question.model_copy(update={"workload": workload})
+
+    def of(self, size: int) -> InferenceWorkload:
+        """The workload of ``size`` requests at a time on each replica."""
+        return self.workload._replace(concurrency=size * self.layout.data)
 
     def headroom_bytes(self, size: int) -> float | None:
         """What is left of the engine's share of the fullest device; None where the capacity is unknown."""
-        workload, layout = self.resolved.workload, self.resolved.layout
-        assert isinstance(workload, InferenceWorkload)  # noqa: S101
-        workload = workload._replace(concurrency=size * layout.data)
+        workload = self.of(size)
         limit = usable_bytes(self.cluster, workload)
         if limit is None:
             return None
-        memory = inference_memory(self.resolved.model.profile, workload, layout)
+        memory = inference_memory(self.resolved.model.profile, workload, self.layout)
         return usable_bytes_of(memory, workload, limit) - memory.total_bytes
 
 
@@ -113,24 +122,29 @@ class _Search:
                 for layout in layouts(self.model.profile, cluster.accelerator_count, self._degrees()):
                     most = _LARGEST_CONCURRENCY // layout.data
                     sizes = [size for size in self.sizes if size <= most]
-                    seen, self.considered = seen + 1, self.considered + len(sizes)
-                    self._check_size(seen)
+                    self.considered += len(sizes)
                     reason = ruled_out(layout, self.model.profile, cluster)
+                    seen += reason is None
+                    self._check_size(seen)
                     if reason is not None:
                         self.ruled_out[reason] += len(sizes)
                         continue
-                    found = self._held(_laid_out(question, workload, layout), cluster, sizes)
+                    found = self._held(question, workload, layout, cluster, sizes)
                     if found is not None and found.sizes:
                         yield found
 
     def _check_size(self, variants: int) -> None:
-        for count, most, field in (
-            (variants, MOST_VARIANTS, "layouts, precisions and accelerators together"),
-            (self.considered, MOST_CONFIGURATIONS, "configurations"),
-        ):
-            if count > most:
-                detail = f"a search has at most {most:,} {field}: list fewer degrees, precisions or requests"
-                raise PlanningError("SEARCH_TOO_LARGE", "/search", detail)
+        """Refuse what takes too long, naming the longest list of the question."""
+        if variants <= MOST_VARIANTS and self.considered <= MOST_CONFIGURATIONS:
+            return
+        lists = {name: len(given) for name, given in self.question.search if given is not MISSING}
+        longest = max(lists, key=lambda name: lists[name], default=None)
+        detail = (
+            f"a search has at most {MOST_CONFIGURATIONS:,} configurations, {MOST_VARIANTS:,} of which differ "
+            "in more than requests at a time"
+        )
+        pointer = f"/search/{longest}" if longest else "/cluster/accelerator_count"
+        raise PlanningError("SEARCH_TOO_LARGE", pointer, detail)
 
     def _degrees(self) -> Degrees:
         search = self.question.search
@@ -169,8 +183,18 @@ class _Search:
         for weights, cache in product(stored or [{}], kept):
             yield given.model_copy(update={**weights, **cache})
 
-    def _held(self, question: ThroughputQuestion, cluster: Cluster, sizes: Sequence[int]) -> _Searched | None:
+    def _held(
+        self,
+        question: ThroughputQuestion,
+        given: InferenceWorkloadInput,
+        layout: Parallelism,
+        cluster: Cluster,
+        sizes: Sequence[int],
+    ) -> _Searched | None:
         """The variant with what memory and engine allow; None where it has no rate for its precision."""
+        alone = {**dict.fromkeys(_SEARCHED, MISSING), "concurrency": layout.data}
+        given = given.model_copy(update=alone)
+        question = question.model_copy(update={"workload": given, "parallelism": _given(layout)})
         notes = Notes()
         resolved = resolve(question, cluster, self.catalog, notes, self.model)
         self.notes.take(notes)
@@ -192,29 +216,22 @@ class _Search:
             fitting = [size for size in allowed if size <= most]
             self.ruled_out[Constraint.MEMORY] += len(allowed) - len(fitting)
             allowed = fitting
-        return _Searched(question, cluster, resolved, allowed)
+        return _Searched(question, given, cluster, resolved, workload, allowed)
 
 
-def _laid_out(
-    question: ThroughputQuestion, workload: InferenceWorkloadInput, layout: Parallelism
-) -> ThroughputQuestion:
-    """The question about one layout, with a request on each replica."""
-    given = ParallelismInput(
+def _given(layout: Parallelism) -> ParallelismInput:
+    return ParallelismInput(
         tensor=layout.tensor, pipeline=layout.pipeline, data=layout.data, expert=layout.expert
     )
-    asked = workload.model_copy(update={"concurrency": layout.data})
-    return question.model_copy(update={"workload": asked, "parallelism": given})
 
 
 class _Rates:
     """What a variant gives for a number of requests, by the functions of a single estimate."""
 
     def __init__(self, searched: _Searched, catalog: Catalog, notes: Notes) -> None:
-        workload, cluster = searched.resolved.workload, searched.cluster
-        assert isinstance(workload, InferenceWorkload)  # noqa: S101
+        workload, cluster = searched.workload, searched.cluster
         assert cluster.accelerator.bandwidth_bytes_per_second is not None  # noqa: S101
         self._searched = searched
-        self._workload = workload
         noted = Notes()
         self._efficiency = resolve_efficiency(searched.question.efficiency, catalog, cluster, workload, noted)
         notes.take(noted)
@@ -224,8 +241,7 @@ class _Rates:
 
     def speed(self, size: int) -> Speed:
         """With ``size`` requests at a time on each replica."""
-        layout = self._searched.resolved.layout
-        workload = self._workload._replace(concurrency=size * layout.data)
+        layout, workload = self._searched.layout, self._searched.of(size)
         time = serving_time(
             self._searched.resolved.model.profile,
             workload,
@@ -241,7 +257,7 @@ class _Rates:
         return Speed(rate / layout.devices, 1.0 / each.value, self._keeps_levels(time))
 
     def _keeps_levels(self, time: ServingTime) -> bool:
-        levels = self._searched.question.workload.service_levels
+        levels = self._searched.given.service_levels
         if levels is MISSING:
             return True
         measured = (
@@ -296,16 +312,14 @@ def _warn_of_given(question: FrontierQuestion, notes: Notes) -> None:
 
 
 def _point(searched: _Searched, size: int, catalog: Catalog) -> FrontierPoint:
-    question, layout = searched.asking(size), searched.resolved.layout
+    question, layout = searched.asking(size), searched.layout
     answered = estimate_throughput(question, catalog)
-    workload = searched.resolved.workload
-    assert isinstance(workload, InferenceWorkload)  # noqa: S101
     tokens, each = answered["output_tokens_per_second"], answered["time_per_output_token_seconds"]
     point: FrontierPoint = {
         "parallelism": answered["parallelism"],
         "accelerator_id": searched.cluster.accelerator.id,
-        "weight_format": workload.storage.name,
-        "kv_cache_precision": question.workload.kv_cache_precision,
+        "weight_format": searched.workload.storage.name,
+        "kv_cache_precision": searched.given.kv_cache_precision,
         "concurrency": size * layout.data,
         "requests_per_replica": size,
         "output_tokens_per_second_per_device": _shared(tokens, layout.devices),

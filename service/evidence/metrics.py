@@ -306,6 +306,10 @@ SERVING_TARGETS: Mapping[str, Target] = {
 """By kind of answer, of rows that state engine, model, precision, batch and device."""
 
 
+SERVING_TIMES = frozenset({"serving_tpot", "serving_ttft", "serving_throughput"})
+"""Kinds of answer that follow from the time of iterations."""
+
+
 def _served(read: Callable[[Answer, Case], Figure], unit: str, spread: str) -> Metric:
     return Metric(
         unit,

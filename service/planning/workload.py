@@ -251,7 +251,7 @@ class Adapters(NamedTuple):
 
 
 class InferenceWorkload(NamedTuple):
-    """A served model under a constant number of requests at a time, over the whole cluster.
+    """A served model with so many requests at a time over the whole cluster; lengths are means.
 
     ``batched_tokens`` is the most that one iteration of the engine processes, ``most_requests`` the most
     requests that a replica takes at a time. ``weight_format`` is what the weights are multiplied from,
@@ -291,6 +291,10 @@ class InferenceWorkload(NamedTuple):
     """Most that a forward pass over one request holds: of a model that decodes nothing, or of a tower."""
     source_tokens: float | None = None
     """Positions that cross-attention reads, where they are not those of the input."""
+    chunks_prefill: bool = True
+    """Whether a prompt may be computed in several iterations."""
+    is_static: bool = False
+    """Whether a batch is served until its last request ends."""
 
     @property
     def storage(self) -> WeightFormat:

@@ -20,10 +20,10 @@ from service.questions.estimates import ThroughputQuestion
 from service.questions.references import AcceleratorReference, ClusterInput, ModelReference
 from service.questions.workloads import InferenceWorkloadInput, WeightFormatName
 
-MOST_CONFIGURATIONS = 20_000
+MOST_CONFIGURATIONS = 100_000
 """Most configurations of one search."""
 MOST_VARIANTS = 1_000
-"""Most of its layouts, precisions and accelerators together."""
+"""Most of them that differ in more than requests at a time."""
 
 _Degrees = Annotated[list[Degree], Field(min_length=1, max_length=32)]
 
@@ -32,7 +32,7 @@ class SearchInput(Input):
     """What is varied. Left out, layouts and requests at a time; precisions and accelerators where listed."""
 
     requests_per_replica: Annotated[list[Degree], Field(min_length=1, max_length=4096)] | MISSING = MISSING
-    """Requests at a time on each replica; defaults to each from 1 to 16 and steps of 8% up to 4,096."""
+    """Requests at a time on each replica; defaults to each from 1 to 32 and steps of 5% up to 4,096."""
     tensor: _Degrees | MISSING = MISSING
     """Tensor-parallel degrees; defaults to those that divide the cluster."""
     pipeline: _Degrees | MISSING = MISSING
@@ -106,7 +106,7 @@ class FrontierPoint(TypedDict):
     time_per_output_token_seconds: QuantityAnswer
     """From one token of a request to the next."""
     headroom_bytes: NotRequired[Integer]
-    """What the engine leaves free of its share of the fullest device; absent where its capacity is unknown."""
+    """Free of the engine's share of the fullest device; absent where its capacity is unknown."""
     throughput_question: ThroughputQuestion
     """The body of `POST /v1/estimates/throughput` that gives the same figures."""
 

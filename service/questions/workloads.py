@@ -370,8 +370,9 @@ class InferenceWorkloadInput(Input):
     """What a request may take. Without them there is no goodput."""
     engine: Engine | MISSING = MISSING
     """The serving engine."""
-    scheduler: Literal["continuous", "static"] = "continuous"
-    """Whether requests join and leave the batch at every step, or a batch runs until its last one ends."""
+    scheduler: Literal["continuous", "static"] | MISSING = MISSING
+    """Whether requests join and leave the batch at every step, or a batch runs until its last one ends.
+    Defaults to continuous, for transformers to static."""
     memory_fraction: Share | MISSING = MISSING
     """Share of the device's memory that the engine may use, as it reads it: of the device (vllm), of what is
     free once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults to 0.9, to

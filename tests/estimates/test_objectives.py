@@ -71,9 +71,10 @@ class TestOperations:
     def test_every_model_counts(self, objective, workload, expected):
         assert flops_per_parameter(objective, **workload) == pytest.approx(expected)
 
-    def test_claim_g20_a_teacher_of_70b_and_a_student_of_7b_take_182_gflop_a_token(self):
-        each = flops_per_parameter("distillation", teacher_parameter_count=10 * PARAMETERS)
-        assert each * PARAMETERS == pytest.approx(182e9)
+
+def test_claim_g20_a_teacher_of_70b_and_a_student_of_7b_take_182_gflop_a_token():
+    each = flops_per_parameter("distillation", teacher_parameter_count=10 * PARAMETERS)
+    assert each * PARAMETERS == pytest.approx(182e9)
 
 
 class TestFurtherModels:

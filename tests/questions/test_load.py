@@ -69,6 +69,11 @@ def trace(*times):
         ),
         ({"service_levels": {}}, "LEVELS_REQUIRED", "/workload/service_levels"),
         ({"service_levels": {"percentile": 99.0}}, "LEVELS_REQUIRED", "/workload/service_levels"),
+        (
+            {"speculative": {"method": "ngram"}},
+            "ACCEPTANCE_REQUIRED",
+            "/workload/speculative/acceptance_rate",
+        ),
         ({"speculative": {"tokens": 3}}, "SPECULATION_SOURCE", "/workload/speculative/method"),
         (
             {"speculative": {"method": "mtp", "model": {"source": "catalog", "id": "llama-3.2-1b"}}},

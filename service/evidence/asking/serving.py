@@ -65,8 +65,8 @@ def _lengths(row: Row, metric: Metric) -> list[tuple[int, int]]:
         return [(inputs, outputs)]
     prompts = facts.likely_prompts(row) if speed else ()
     if prompts:
-        outputs = given.get("output_tokens") or facts.likely_output(row)
-        return [(prompt, max(1, round(outputs))) for prompt in prompts]
+        generated = given.get("output_tokens") or facts.likely_output(row)
+        return [(prompt, max(1, round(generated))) for prompt in prompts]
     longest = given.get("max_model_len") or facts.setting(row, "max_model_len")
     if longest:
         return [(max(1, int(longest) - 1), 1)]

@@ -1,4 +1,4 @@
-"""Measured constants of operators, links and steps: frozen, fitted elsewhere, read by the estimates."""
+"""Measured constants of operators, links, steps, engines and power: frozen, fitted elsewhere."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,8 @@ from service.planning.calibration.operators import (
     OperatorQuantity,
     OperatorRates,
 )
+from service.planning.calibration.power import PowerCalibration, PowerQuantity, PowerRates
+from service.planning.calibration.serving import ServingCalibration, ServingQuantity, ServingRates
 from service.planning.calibration.shares import Share
 from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates
 
@@ -20,6 +22,12 @@ __all__ = [
     "OperatorCalibration",
     "OperatorQuantity",
     "OperatorRates",
+    "PowerCalibration",
+    "PowerQuantity",
+    "PowerRates",
+    "ServingCalibration",
+    "ServingQuantity",
+    "ServingRates",
     "Share",
     "StepCalibration",
     "StepQuantity",
@@ -34,3 +42,5 @@ class Calibration:
     operators: OperatorCalibration
     links: LinkCurves
     steps: StepCalibration
+    serving: ServingCalibration
+    power: PowerCalibration

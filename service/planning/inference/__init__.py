@@ -1,4 +1,4 @@
-"""Latency and rate of a served model."""
+"""What a served model does: seconds of an iteration of its engine, and a server over them."""
 
 from service.planning.inference.frontier import (
     MOST_REQUESTS,
@@ -13,6 +13,13 @@ from service.planning.inference.frontier import (
     layouts,
     ruled_out,
 )
+from service.planning.inference.iteration import (
+    Batch,
+    IterationModel,
+    IterationTime,
+    Tabulated,
+    iteration_model,
+)
 from service.planning.inference.roofline import (
     Iteration,
     ServingTime,
@@ -24,17 +31,22 @@ from service.planning.inference.roofline import (
 
 __all__ = [
     "MOST_REQUESTS",
+    "Batch",
     "Chosen",
     "Constraint",
     "Degrees",
     "Frontier",
     "Iteration",
+    "IterationModel",
+    "IterationTime",
     "ServingTime",
     "Speed",
+    "Tabulated",
     "Variant",
     "batch_sizes",
     "decode_iteration",
     "frontier",
+    "iteration_model",
     "layouts",
     "prefill_iteration",
     "ruled_out",

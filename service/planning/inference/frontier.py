@@ -1,9 +1,9 @@
 """Many configurations of a served model, and those that no other betters.
 
-A configuration is a variant (a layout on devices, with a precision of weights and cache) and the requests at a
-time on each of its replicas. One dominates another where it makes at least as many output tokens per second and
-device and at least as many per second and user, and more of one of them; what nothing dominates is the Pareto
-set. The figures of a configuration are those of the function that answers it alone.
+A configuration is a variant (a layout on devices, with a precision of weights and cache) and the requests
+at a time on each of its replicas. One dominates another where it makes at least as many output tokens per
+second and device and at least as many per second and user, and more of one of them; what nothing dominates is
+the Pareto set. The figures of a configuration are those of the function that answers it alone.
 
 More requests at a time make no user faster and no device slower. Between two numbers of requests a variant is
 therefore at most as fast for a user as at the fewer and for a device as at the more: where one known
@@ -23,16 +23,16 @@ from service.planning.profile import Profile
 MOST_REQUESTS = 4096
 """Requests at a time on a replica up to which is searched."""
 
-_EACH = 16
-_GROWTH = 1.08
+_EACH = 32
+_GROWTH = 1.05
 
 
 class Constraint(StrEnum):
     """What rules a configuration out, in the order in which it is looked at.
 
     No rate of the device for the ``precision`` of the weights; ``heads``, ``blocks`` and ``experts`` of the
-    model that do not divide among the devices; tensor parallelism beyond the fast ``link``; device ``memory``;
-    the most requests that the ``engine`` takes at a time; a ``service_level``.
+    model that do not divide among the devices; tensor parallelism beyond the fast ``link``; ``memory`` of a
+    device; the most requests that the ``engine`` takes at a time; a ``service_level``.
     """
 
     PRECISION = "precision"
@@ -53,15 +53,18 @@ class Degrees(NamedTuple):
     expert: Sequence[int] | None = None
 
 
+EVERY_DEGREE = Degrees()
+
+
 def batch_sizes(most: int = MOST_REQUESTS) -> tuple[int, ...]:
-    """Requests at a time worth looking at: each of the first 16, then steps of 8%."""
+    """Requests at a time worth looking at: each of the first 32, then steps of 5%."""
     sizes = list(range(1, min(_EACH, most) + 1))
     while sizes[-1] < most:
         sizes.append(min(most, max(sizes[-1] + 1, round(sizes[-1] * _GROWTH))))
     return tuple(sizes)
 
 
-def layouts(profile: Profile, devices: int, degrees: Degrees = Degrees()) -> Iterator[Parallelism]:
+def layouts(profile: Profile, devices: int, degrees: Degrees = EVERY_DEGREE) -> Iterator[Parallelism]:
     """Every way to lay a served model out on all of ``devices``, whether its shapes allow it or not.
 
     Of a model with experts these are spread over any number of the replicas.
@@ -120,7 +123,7 @@ class Chosen(NamedTuple):
 
 
 class Frontier(NamedTuple):
-    """``chosen`` by falling tokens per device; ``within`` counts the sizes of each variant that keep the levels.
+    """``chosen`` by falling tokens per device; ``within`` counts what keeps the service levels by variant.
 
     ``asked`` is how many configurations were computed to know it.
     """
@@ -131,7 +134,7 @@ class Frontier(NamedTuple):
 
 
 class _Best:
-    """Speeds that no other known one dominates, by rising tokens per device and so falling tokens per user."""
+    """Speeds that no other known one dominates, by rising tokens per device, falling ones per user."""
 
     def __init__(self) -> None:
         self._found: list[tuple[float, float]] = []

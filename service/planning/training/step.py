@@ -53,7 +53,7 @@ class MicroBatch(NamedTuple):
     """Seconds of one micro-batch on one stage.
 
     Those named after memory are the part of the work that the bandwidth sets; ``tensor`` to ``pipeline`` are
-    waits for communication, ``launch`` for the host.
+    waits for communication, ``launch`` for the host. ``moved_bytes`` pass between memory and multiprocessors.
     """
 
     forward: float = 0.0
@@ -68,6 +68,7 @@ class MicroBatch(NamedTuple):
     forward_memory: float = 0.0
     backward_memory: float = 0.0
     recomputation_memory: float = 0.0
+    moved_bytes: float = 0.0
 
     @property
     def total(self) -> float:
@@ -242,6 +243,7 @@ class _Pass(NamedTuple):
             data=self.data.seconds,
             launch=host,
             forward_memory=(self.work.seconds - self.work.compute_bound_seconds) * (1.0 + rates.lost_share),
+            moved_bytes=self.work.moved_bytes,
         )
 
 

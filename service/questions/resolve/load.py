@@ -25,7 +25,17 @@ from service.questions.load import (
     SpeculativeInput,
     TraceArrivals,
 )
+from service.questions.notes import Notes
 from service.questions.workloads import InferenceWorkloadInput
+
+
+class Proposals(NamedTuple):
+    """Tokens that are proposed at a time, and the probability that one is accepted behind accepted ones."""
+
+    tokens: int
+    acceptance_rate: float
+    method: str | None
+    """None where a draft model proposes."""
 
 
 class Asked(NamedTuple):
@@ -38,34 +48,45 @@ class Asked(NamedTuple):
     uniform: bool = False
     at_seconds: tuple[float, ...] = ()
     """Arrivals of a trace."""
+    prefix_hit_rate: float = 0.0
+    proposals: Proposals | None = None
 
 
-def asked_of(given: InferenceWorkloadInput) -> Asked:
+def asked_of(given: InferenceWorkloadInput, notes: Notes) -> Asked:
     """What the workload asks of the server.
 
     Raises :class:`PlanningError` naming the field that contradicts another.
     """
-    inputs = lengths_of(given.input_tokens, "/workload/input_tokens")
-    outputs = lengths_of(given.output_tokens, "/workload/output_tokens")
+    asked = Asked(
+        lengths_of(given.input_tokens, "/workload/input_tokens"),
+        lengths_of(given.output_tokens, "/workload/output_tokens"),
+        concurrency=None,
+        prefix_hit_rate=given.prefix_cache_hit_rate,
+        proposals=None if given.speculative is MISSING else _proposals(given.speculative, notes),
+    )
+    return _arriving(asked, given)
+
+
+def _arriving(asked: Asked, given: InferenceWorkloadInput) -> Asked:
     rate, arrivals, concurrency = given.request_rate_per_second, given.arrivals, given.concurrency
     if concurrency is not MISSING:
         for name, other in (("request_rate_per_second", rate), ("arrivals", arrivals)):
             if other is not MISSING:
                 detail = "give concurrency, or a rate with arrivals"
                 raise PlanningError("LOAD_CONFLICT", f"/workload/{name}", detail)
-        return Asked(inputs, outputs, concurrency)
+        return asked._replace(concurrency=concurrency)
     if isinstance(arrivals, TraceArrivals):
         if rate is not MISSING:
             detail = "the times of a trace set the rate"
             raise PlanningError("LOAD_CONFLICT", "/workload/request_rate_per_second", detail)
-        return _traced(Asked(inputs, outputs, None), arrivals)
+        return _traced(asked, arrivals)
     if rate is MISSING:
         if arrivals is not MISSING:
             detail = "give the rate of the arrivals"
             raise PlanningError("RATE_REQUIRED", "/workload/request_rate_per_second", detail)
-        return Asked(inputs, outputs, 1)
+        return asked._replace(concurrency=1)
     uniform = arrivals is not MISSING and arrivals.process == "uniform"
-    return Asked(inputs, outputs, None, rate, uniform)
+    return asked._replace(rate_per_second=rate, uniform=uniform)
 
 
 def _traced(asked: Asked, arrivals: TraceArrivals) -> Asked:
@@ -135,22 +156,30 @@ def check_levels(levels: ServiceLevelsInput) -> None:
         raise PlanningError("LEVELS_REQUIRED", "/workload/service_levels", detail)
 
 
-def check_speculative(given: SpeculativeInput) -> None:
-    """Refuse proposals of two sources, or of none."""
+PROPOSED_TOKENS = 5
+"""Tokens that a draft model or a search in the text proposes, where the question does not say."""
+_ACCEPTANCE_RATES = {None: 0.7, "mtp": 0.85}
+"""Draft models: 0.62 to 0.75 of T5-small for T5-XXL (Leviathan et al. 2023, table 2). Multi-token prediction:
+0.85 to 0.9 of the second token (DeepSeek-V3 report 2024, section 5.4.3)."""
+
+
+def _proposals(given: SpeculativeInput, notes: Notes) -> Proposals:
+    """What is proposed; refuses proposals of two sources or of none, and those of unknown success."""
     if (given.model is MISSING) == (given.method is MISSING):
         detail = "give the model that proposes tokens, or a method"
         raise PlanningError("SPECULATION_SOURCE", "/workload/speculative/method", detail)
-
-
-PROPOSED_TOKENS = 5
-"""Tokens that a draft model or a search in the text proposes, where the question does not say."""
-
-
-def proposed_tokens(given: SpeculativeInput) -> int:
-    """Tokens that are proposed at a time; multi-token prediction is mostly served with one."""
-    if given.tokens is not MISSING:
-        return given.tokens
-    return 1 if given.method == "mtp" else PROPOSED_TOKENS
+    method = None if given.method is MISSING else given.method
+    rate, tokens = given.acceptance_rate, given.tokens
+    if rate is MISSING:
+        pointer = "/workload/speculative/acceptance_rate"
+        if method == "ngram":
+            detail = "how often a text repeats itself depends on the task"
+            raise PlanningError("ACCEPTANCE_REQUIRED", pointer, detail)
+        rate = _ACCEPTANCE_RATES[method]
+        notes.warn("ACCEPTANCE_ASSUMED", pointer, f"a proposed token is accepted with probability {rate}")
+    if tokens is MISSING:
+        tokens = 1 if method == "mtp" else PROPOSED_TOKENS
+    return Proposals(tokens, rate, method)
 
 
 def check_solver(solver: SolverInput, asked: Asked) -> None:

@@ -21,7 +21,7 @@ from service.planning.workload import Adapters, Draft, Horizon, HorizonUnit, Inf
 from service.questions.catalog import Catalog
 from service.questions.load import SpeculativeInput
 from service.questions.notes import Notes
-from service.questions.resolve.load import Asked, asked_of, check_levels, check_speculative, proposed_tokens
+from service.questions.resolve.load import Asked, asked_of, check_levels
 from service.questions.resolve.model import ResolvedModel, resolve_model
 from service.questions.workloads import HorizonInput, InferenceWorkloadInput
 
@@ -86,6 +86,13 @@ def _state_format(given: InferenceWorkloadInput, rules: EngineRules) -> NumberFo
     return NumberFormat.FP32 if rules.wide_states else NumberFormat.BF16
 
 
+def _chunks(given: InferenceWorkloadInput, rules: EngineRules) -> bool:
+    engine = given.engine
+    if engine is MISSING or engine.chunked_prefill is MISSING:
+        return rules.chunks_prefill
+    return engine.chunked_prefill
+
+
 _CACHE_FORMATS: Mapping[str, NumberFormat | BlockFormat] = {
     item.value: item for item in (*NumberFormat, *BlockFormat)
 }
@@ -104,7 +111,7 @@ def inference_workload(
 
     Of requests that arrive at a rate it counts one at a time: how many there are is an estimate.
     """
-    asked = asked_of(given)
+    asked = asked_of(given, notes)
     outputs = asked.outputs.mean
     profile = model.profile
     if profile.shapes_known and not profile.generates:
@@ -129,12 +136,14 @@ def inference_workload(
         stored=stored,
         state_format=_state_format(given, rules),
         rules=rules,
+        chunks_prefill=_chunks(given, rules),
+        is_static=rules.static_batches if given.scheduler is MISSING else given.scheduler == "static",
     )
     if name is not None:
         least, buffers, most = catalog.curves.serving_buffers(name, _generation(cluster))
         workload = workload._replace(buffers=buffers, least_buffers=least, most_buffers=most)
     workload = under_engine(workload, given, model, cluster, devices)
-    workload = _with_beside(workload, given, catalog, notes)
+    workload = _with_beside(workload, given, asked, catalog, notes)
     if given.service_levels is not MISSING:
         check_levels(given.service_levels)
     if given.horizon is not MISSING:
@@ -180,21 +189,20 @@ def under_engine(
 
 
 def _with_beside(
-    workload: InferenceWorkload, given: InferenceWorkloadInput, catalog: Catalog, notes: Notes
+    workload: InferenceWorkload, given: InferenceWorkloadInput, asked: Asked, catalog: Catalog, notes: Notes
 ) -> InferenceWorkload:
     """The workload with its draft model and its adapters."""
     if given.speculative is not MISSING:
-        workload = workload._replace(draft=_draft(given.speculative, catalog, notes))
+        workload = workload._replace(draft=_draft(given.speculative, asked, catalog, notes))
     if given.adapters is not MISSING:
         adapters = Adapters(given.adapters.max_loras, given.adapters.rank)
         workload = workload._replace(adapters=adapters)
     return workload
 
 
-def _draft(given: SpeculativeInput, catalog: Catalog, notes: Notes) -> Draft | None:
+def _draft(given: SpeculativeInput, asked: Asked, catalog: Catalog, notes: Notes) -> Draft | None:
     """The model that proposes tokens; None where none stands beside the served one."""
-    check_speculative(given)
-    if given.model is MISSING:
+    if given.model is MISSING or asked.proposals is None:
         return None
     try:
         draft = resolve_model(given.model, catalog, notes)
@@ -202,7 +210,7 @@ def _draft(given: SpeculativeInput, catalog: Catalog, notes: Notes) -> Draft | N
         pointer = f"/workload/speculative{error.pointer}"
         raise PlanningError(error.code, pointer, error.detail) from error
     stored = draft.stored or PLAIN_FORMATS[NumberFormat.BF16]
-    return Draft(draft.profile, stored, proposed_tokens(given))
+    return Draft(draft.profile, stored, asked.proposals.tokens)
 
 
 def _until(workload: InferenceWorkload, given: HorizonInput) -> InferenceWorkload:
