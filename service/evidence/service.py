@@ -12,6 +12,7 @@ from service.planning.calibration import (
     MachineFacts,
     OperatorCalibration,
     OperatorQuantity,
+    PassCalibration,
     StepCalibration,
     StepQuantity,
 )
@@ -107,6 +108,7 @@ def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calib
         operators=operator_calibration(document["operators"]),
         links=link_curves(links),
         steps=step_calibration(document["steps"]),
+        passes=PassCalibration(**{name: _share(entry) for name, entry in document["passes"].items()}),
     )
 
 

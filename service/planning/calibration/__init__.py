@@ -9,6 +9,7 @@ from service.planning.calibration.operators import (
     OperatorQuantity,
     OperatorRates,
 )
+from service.planning.calibration.passes import PassCalibration
 from service.planning.calibration.shares import Share
 from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates
 
@@ -20,6 +21,7 @@ __all__ = [
     "OperatorCalibration",
     "OperatorQuantity",
     "OperatorRates",
+    "PassCalibration",
     "Share",
     "StepCalibration",
     "StepQuantity",
@@ -34,3 +36,4 @@ class Calibration:
     operators: OperatorCalibration
     links: LinkCurves
     steps: StepCalibration
+    passes: PassCalibration
