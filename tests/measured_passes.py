@@ -26,10 +26,9 @@ from service.planning.inference.passes import (
     pass_machine,
     pass_widths,
 )
-from service.planning.parallelism import Parallelism, placement
+from service.planning.parallelism import Parallelism
 from service.planning.positions import Sample
 from service.planning.precision import ELEMENT_BITS, NumberFormat
-from service.planning.training.communication import Links
 from service.questions.hardware import resolve_cluster
 from service.questions.notes import Notes
 from service.questions.references import CatalogAccelerator, ClusterInput
@@ -203,6 +202,6 @@ def estimated_seconds(measured: Measured) -> float:
         for part, number_format in measured.parts
     )
     layout = Parallelism()
-    links = Links(placement(layout, cluster.domain), fabric_of(cluster, calibration.links.value))
-    model = PassModel(parts, layout, machine=machine, links=links)
+    fabric = fabric_of(cluster, calibration.links.value)
+    model = PassModel(parts, layout, machine=machine, fabric=fabric)
     return float(model.seconds(np.array([float(measured.batch)]))[0])

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from pydantic import MISSING
+
 from service.estimates.data_pipeline import DataTime, data_time
 from service.estimates.reliability import Interruptions, interruptions
 from service.estimates.residuals import step_spread
@@ -14,6 +16,7 @@ from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
 from service.planning.positions import forward_flops_of_sample
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
+from service.planning.rollout import Generation, generated_step, generation, synchronization_seconds
 from service.planning.training import (
     ModelledTime,
     TrainingTime,
@@ -29,18 +32,19 @@ from service.planning.workload import (
     AttentionKernel,
     HorizonUnit,
     InferenceWorkload,
-    Objective,
     Offload,
     TrainingWorkload,
 )
 from service.questions.catalog import Catalog
 from service.questions.estimates import RunQuestion
 from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
+from service.questions.host import note_host
 from service.questions.notes import Notes
 from service.questions.references import AssumedEfficiency, ParameterCountModel
 from service.questions.resolve import Resolved, resolve
 from service.questions.resolve.operation import data_pipeline
-from service.questions.workloads import TrainingWorkloadInput
+from service.questions.rollouts import training_cluster
+from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 
 class Run(NamedTuple):
@@ -60,6 +64,8 @@ class Run(NamedTuple):
     """``training`` without waiting for data."""
     data: DataTime | None = None
     """What the devices wait for data; ``training`` counts it."""
+    generated: Generation | None = None
+    """A rollout of a policy; ``training`` counts a step's share of it."""
     interruptions: Interruptions = Interruptions()
     """Checkpoints and failures; ``duration_seconds`` counts them."""
 
@@ -68,7 +74,8 @@ def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
     """Resolve a question and compute its rates."""
     notes = Notes()
     is_assumed = isinstance(question.efficiency, AssumedEfficiency)
-    is_training = isinstance(question.workload, TrainingWorkloadInput)
+    given = question.workload
+    is_training = isinstance(given, TrainingWorkloadInput)
     has_shapes = not isinstance(question.model, ParameterCountModel)
     communicates = is_training and has_shapes and not is_assumed
     cluster = resolve_cluster(question.cluster, catalog, notes, communicates=communicates)
@@ -76,17 +83,22 @@ def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
     peak = compute_peak(cluster, resolved.workload)[1]
     run = Run(resolved, cluster, notes, peak)
     if isinstance(resolved.workload, TrainingWorkload):
+        note_host(question.cluster.host, cluster.host, resolved.workload, notes)
         if is_assumed or not _is_modelled(run):
             efficiency = resolve_efficiency(question.efficiency, catalog, cluster, resolved.workload, notes)
             trained = _trained(run, resolved.workload, efficiency, catalog, is_assumed=is_assumed)
         else:
             trained = _modelled(run, resolved.workload, catalog)
-        assert isinstance(question.workload, TrainingWorkloadInput)  # noqa: S101
-        return _operated(trained, question.workload, resolved.workload, catalog)
+        assert isinstance(given, TrainingWorkloadInput)  # noqa: S101
+        return _operated(trained, given, resolved.workload, catalog)
     efficiency = resolve_efficiency(question.efficiency, catalog, cluster, resolved.workload, notes)
-    if resolved.workload.draft is not None:
+    if isinstance(given, InferenceWorkloadInput) and given.speculative is not MISSING:
         detail = "the draft model takes memory here; what it saves or costs in time is not modelled"
         notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
+    assert resolved.asked is not None  # noqa: S101
+    if resolved.asked.rate_per_second is not None:
+        notes.gap("/requests_per_second", "NOT_MODELLED", "arrivals at a rate are not modelled yet")
+        return run
     return _served(run, resolved.workload, efficiency, catalog)
 
 
@@ -141,12 +153,18 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
         profile,
         workload,
         layout,
-        cluster=cluster,
+        cluster=training_cluster(cluster, workload.rollout),
         calibration=calibration,
         compute_format=compute_format,
     )
     assert machine is not None  # noqa: S101
     assert step is not None  # noqa: S101
+    generated = _generated(run, workload, catalog)
+    if generated is not None and workload.rollout is not None:
+        sent = synchronization_seconds(
+            profile, workload, generated, training=layout, cluster=cluster, calibration=calibration
+        )
+        step = generated_step(step, workload.rollout, generated, sent)
     basis = machine.rates.basis
     spread = step_spread(curves, workload.framework, cluster, compute_format)
     time = modelled_time(
@@ -156,6 +174,7 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
         peak_flops_per_second=run.peak_flops_per_second * cluster.accelerator_count,
         spread=spread,
         basis=basis,
+        generated=None if generated is None else generated.seconds,
     )
     run.notes.sources.append(
         {
@@ -167,7 +186,28 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
             "citation": f"operators, collectives and schedule of the layout; {spread.source}",
         }
     )
-    return _lasting(run, time)
+    return _lasting(run._replace(generated=generated), time)
+
+
+def _generated(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Generation | None:
+    """A rollout on the engines of the question's devices; None for objectives that generate nothing."""
+    rollout, resolved = workload.rollout, run.resolved
+    if rollout is None:
+        return None
+    sequences = workload.sequences * workload.micro_batches * resolved.layout.data * rollout.steps
+    found = generation(
+        resolved.model.profile,
+        workload,
+        sequences,
+        cluster=run.cluster,
+        peak_flops_per_second=run.peak_flops_per_second,
+        efficiency=catalog.curves.serving_efficiency(run.cluster.accelerator.generation),
+        spread=catalog.curves.inference_latency,
+    )
+    if found is not None and not found.held:
+        detail = "a replica of the engine does not hold the model and a sequence; the time is that of one"
+        run.notes.warn("DOES_NOT_FIT", "/workload/rollout", detail)
+    return found
 
 
 def _trained(
@@ -175,6 +215,10 @@ def _trained(
 ) -> Run:
     profile = run.resolved.model.profile
     if not _is_answered(run, workload):
+        return run
+    if not is_assumed and (workload.rollout or workload.offload != Offload()):
+        detail = "generation and transfers to the host need the shapes of the model and rates of the device"
+        run.notes.gap("/tokens_per_second", "ARCHITECTURE_REQUIRED", detail)
         return run
     flops = flops_per_token(profile, workload)
     time = training_time(
@@ -222,9 +266,9 @@ def _is_answered(run: Run, workload: TrainingWorkload) -> bool:
             "/model",
             "6 N D without attention scores: a parameter count says nothing of shapes",
         )
-    if not _is_timed(workload):
-        detail = "the time of further models, of generation or of transfers to the host is not modelled"
-        run.notes.gap("/tokens_per_second", "NOT_MODELLED", detail)
+    if workload.rollout and profile.sample is not None:
+        detail = "generating the samples of models that are asked by the sample is not modelled"
+        run.notes.gap("/samples_per_second", "NOT_MODELLED", detail)
         return False
     return True
 
@@ -285,12 +329,6 @@ def _fed(run: Run, given: TrainingWorkloadInput, workload: TrainingWorkload) -> 
     )
 
 
-def _is_timed(workload: TrainingWorkload) -> bool:
-    """Whether a step is a forward and a backward pass of one model on the device, and no more."""
-    plain = workload.objective in (Objective.PRETRAINING, Objective.SUPERVISED)
-    return plain and workload.offload == Offload()
-
-
 def _unmodelled(kinds: frozenset[str]) -> tuple[str, str]:
     names = ", ".join(sorted(kinds))
     return "LAYER_KIND_NOT_MODELLED", f"the work of layers of kind {names} is not modelled"
@@ -334,8 +372,8 @@ def _warn_too_large(notes: Notes, total: float, usable: float) -> None:
 
 def step_tokens(resolved: Resolved, workload: TrainingWorkload) -> float:
     """Tokens of one optimizer step over all replicas."""
-    sequences = workload.micro_batch_size * workload.micro_batches * resolved.layout.data
-    return float(sequences * workload.sequence_length)
+    samples = workload.micro_batch_size * workload.micro_batches * resolved.layout.data
+    return float(samples * workload.sample_tokens)
 
 
 def _served(run: Run, workload: InferenceWorkload, efficiency: Efficiency, catalog: Catalog) -> Run:

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from service.estimates.diagnosis import roofline_points, step_advice, technique_terms
+from service.estimates.power import device_draw
 from service.estimates.run import Run, plan_run, step_tokens, tokens_of_sample
 from service.estimates.training_parts import add_data, add_training_parts
 from service.planning.inference import ServingTime
@@ -31,6 +32,7 @@ def estimate_throughput(
     Without ``explains`` there is no advice and no roofline: each advice is an estimate of its own.
     """
     run = plan_run(question, catalog)
+    draw = device_draw(run, catalog)
     answer: ThroughputAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,
         "breakdown": [],
@@ -47,6 +49,8 @@ def estimate_throughput(
         _add_training(answer, run, run.training, workload, catalog, explains=explains)
     elif run.serving and isinstance(workload, InferenceWorkload):
         _add_serving(answer, run, run.serving, workload)
+    if draw:
+        answer["power_per_device_watts"] = quantity(draw.watts)
     if run.duration_seconds:
         answer["duration_seconds"] = quantity(run.duration_seconds)
     elif isinstance(workload, TrainingWorkload):
@@ -69,7 +73,7 @@ def _add_training(
     if tokens_each is not None:
         answer["tokens_per_second"] = quantity(scaled(rate, tokens_each))
         answer["tokens_per_second_per_device"] = quantity(scaled(rate, tokens_each / devices))
-    answer["samples_per_second"] = quantity(scaled(rate, 1.0 / workload.sequence_length))
+    answer["samples_per_second"] = quantity(scaled(rate, 1.0 / workload.sample_tokens))
     answer["model_flops_utilization"] = quantity(time.model_flops_utilization)
     answer["hardware_flops_utilization"] = quantity(time.hardware_flops_utilization)
     profile = run.resolved.model.profile

@@ -16,7 +16,9 @@ section 2). Zero latency gives bytes over rate, infinite bandwidth the latency, 
 Algorithms: ring (Patarasuk and Yuan 2009), tree as NCCL has it (two complementary trees over the domains, a
 chain inside each; Sanders et al. 2009), halving-doubling (Rabenseifner 2004; Thakur et al. 2005),
 hierarchical (reduce inside, exchange between, gather inside, one after the other), and in-network reduction
-(NVLS: the switch adds; Klenk et al. 2020), joined by a tree over several domains as in NCCL.
+(NVLS: the switch adds; Klenk et al. 2020), joined by a tree over several domains as in NCCL. One- and
+two-shot all-reduce are the kernels of serving engines for short messages: every device reads from all others
+at once, the whole message or its part of it.
 
 Sizes and degrees are floats or arrays, one entry for each layout.
 """
@@ -52,6 +54,8 @@ class Algorithm(StrEnum):
     HIERARCHICAL = "hierarchical"
     IN_NETWORK = "in_network"
     DIRECT = "direct"
+    ONE_SHOT = "one_shot"
+    TWO_SHOT = "two_shot"
 
 
 class Rail(NamedTuple):
@@ -222,6 +226,28 @@ def _in_network_all_reduce(message_bytes: float, group: _Group) -> float:
     return _seconds(path, group, group.in_network)
 
 
+def _one_shot_all_reduce(message_bytes: float, group: _Group) -> float:
+    """Every device reads the message of each other one and adds them: (n - 1) of it in one hop."""
+    others = group.devices - 1.0
+    away = (group.devices - group.inside) / larger(others, 1.0)
+    return _seconds(
+        _Path((1.0 - away) * others * message_bytes, away * others * message_bytes, 1.0, 1.0 * (away > 0.0)),
+        group,
+    )
+
+
+def _two_shot_all_reduce(message_bytes: float, group: _Group) -> float:
+    """Every device reads and adds its 1/n of all others' messages, then reads their sums: two hops."""
+    sent = 2.0 * message_bytes / group.devices
+    path = _Path(
+        (group.inside - 1.0) * sent,
+        (group.devices - group.inside) * sent,
+        2.0,
+        2.0 * (group.devices > group.inside),
+    )
+    return _seconds(path, group)
+
+
 def _halving(message_bytes: float, group: _Group, ways: float) -> float:
     """Halving, doubling or both inside domains, then the rest of the message between them."""
     between = _Path(
@@ -332,6 +358,8 @@ _WAYS: Final[Mapping[Collective, Mapping[Algorithm, _Way]]] = {
         Algorithm.IN_NETWORK: _in_network_all_reduce,
         Algorithm.HALVING_DOUBLING: _halving_doubling_all_reduce,
         Algorithm.HIERARCHICAL: _hierarchical_all_reduce,
+        Algorithm.ONE_SHOT: _one_shot_all_reduce,
+        Algorithm.TWO_SHOT: _two_shot_all_reduce,
     },
     Collective.ALL_GATHER: _GATHERS,
     Collective.REDUCE_SCATTER: _GATHERS,

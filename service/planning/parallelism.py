@@ -6,10 +6,17 @@ of the training state Rajbhandari et al. 2020 (ZeRO 1 to 3).
 """
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from service.planning.errors import PlanningError
 from service.planning.figures import larger, smaller, whole
+
+
+@lru_cache(maxsize=4096)
+def divisors(number: int) -> tuple[int, ...]:
+    """Whole numbers that divide ``number``, ascending."""
+    return tuple(d for d in range(1, number + 1) if number % d == 0)
 
 
 class Sharding(StrEnum):
@@ -57,6 +64,9 @@ class Parallelism(NamedTuple):
     sharding_group_size: int | None = None
     pipeline_schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
     virtual_stages: int = 1
+    expert_tensor: int | None = None
+    """Devices that each expert of a served model is cut over, of the tensor x expert that hold all; None for
+    ``tensor``."""
 
     @property
     def devices(self) -> int:
@@ -210,6 +220,13 @@ def check(layout: Parallelism, *, device_count: int, pointer: str = "/parallelis
             "EXPERT_PARALLELISM",
             f"{pointer}/expert",
             f"expert {layout.expert} does not divide data {layout.data}, whose devices it uses",
+        )
+    holders = layout.tensor * layout.expert
+    if layout.expert_tensor is not None and holders % layout.expert_tensor:
+        raise PlanningError(
+            "EXPERT_PARALLELISM",
+            f"{pointer}/expert_tensor",
+            f"expert_tensor {layout.expert_tensor} does not divide the {holders} devices that hold experts",
         )
     group = layout.sharding_group_size
     if (group is not None) != (layout.sharding is Sharding.HYBRID):

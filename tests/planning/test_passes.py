@@ -24,10 +24,9 @@ from service.planning.inference.passes import (
     tiles,
 )
 from service.planning.operators import Bound
-from service.planning.parallelism import Parallelism, placement
+from service.planning.parallelism import Parallelism
 from service.planning.positions import Sample, forward_flops_of_sample
 from service.planning.precision import ELEMENT_BITS, NumberFormat
-from service.planning.training.communication import Links
 from service.questions.hardware import resolve_cluster
 from service.questions.notes import Notes
 from service.questions.references import CatalogAccelerator, ClusterInput
@@ -45,9 +44,9 @@ def model_of(parts, *, accelerator="a100-sxm-80gb", runtime=TENSORRT, layout=Non
     cluster = cluster_of(accelerator, 8)
     widths = pass_widths(NumberFormat.FP16, 16.0, known.peak_flops_per_second)
     layout = layout or Parallelism()
-    links = Links(placement(layout, cluster.domain), fabric_of(cluster, calibration.links.value))
+    fabric = fabric_of(cluster, calibration.links.value)
     machine = machine or pass_machine(known, calibration, runtime)
-    return PassModel(tuple((part, widths) for part in parts), layout, machine=machine, links=links)
+    return PassModel(tuple((part, widths) for part in parts), layout, machine=machine, fabric=fabric)
 
 
 def cluster_of(accelerator, count):

@@ -1,4 +1,4 @@
-"""Measured constants of operators, links and steps: frozen, fitted elsewhere, read by the estimates."""
+"""Measured constants of operators, links, steps, engines and power: frozen, fitted elsewhere."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,9 @@ from service.planning.calibration.operators import (
     OperatorQuantity,
     OperatorRates,
 )
+from service.planning.calibration.power import PowerCalibration, PowerQuantity, PowerRates
 from service.planning.calibration.passes import PassCalibration
+from service.planning.calibration.serving import ServingCalibration, ServingQuantity, ServingRates
 from service.planning.calibration.shares import Share
 from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates
 
@@ -22,6 +24,12 @@ __all__ = [
     "OperatorQuantity",
     "OperatorRates",
     "PassCalibration",
+    "PowerCalibration",
+    "PowerQuantity",
+    "PowerRates",
+    "ServingCalibration",
+    "ServingQuantity",
+    "ServingRates",
     "Share",
     "StepCalibration",
     "StepQuantity",
@@ -37,3 +45,5 @@ class Calibration:
     links: LinkCurves
     steps: StepCalibration
     passes: PassCalibration
+    serving: ServingCalibration
+    power: PowerCalibration

@@ -23,6 +23,7 @@ import numpy as np
 from service.planning.architecture import Architecture, Block
 from service.planning.calibration import Calibration, MachineFacts, OperatorRates
 from service.planning.cluster import Accelerator
+from service.planning.collectives import Fabric
 from service.planning.figures import larger
 from service.planning.inference.batching import Floats
 from service.planning.operators import (
@@ -40,12 +41,13 @@ from service.planning.operators import (
     sample_operators_of,
     work_of,
 )
-from service.planning.parallelism import Parallelism
+from service.planning.layers import Split
+from service.planning.parallelism import Parallelism, placement
 from service.planning.positions import BlockPositions, Sample, block_positions
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 from service.planning.profile import Choice, FusedAttention, Fusion
 from service.planning.quantity import Basis
-from service.planning.training.communication import BlockTraffic, Links, block_seconds, block_traffic
+from service.planning.traffic import tensor_messages, total_seconds
 
 
 class Role(StrEnum):
@@ -103,8 +105,10 @@ class _Walked(NamedTuple):
     work: int
     """Index of its stations among those of the whole architecture."""
     repeats: int
-    traffic: BlockTraffic
-    entering: int
+    sums: float
+    """Layers that end in matrices cut by rows, or in experts, and sum their output over the devices."""
+    summed_elements: float
+    """Elements of one such sum for one sample."""
 
 
 class Part(NamedTuple):
@@ -170,7 +174,7 @@ def part_of(
     operators = sample_operators_of(architecture, sample, choice_of(runtime))
     positions = block_positions(architecture, sample)
     blocks = tuple(
-        _Walked(index, block.count, block_traffic(block), _carried(places))
+        _Walked(index, block.count, *_sums(block, places))
         for index, (block, places) in enumerate(zip(architecture.blocks(), positions, strict=True))
         if chosen(block, architecture)
     )
@@ -178,8 +182,13 @@ def part_of(
     return Part(role, operators, blocks, rows[heads])
 
 
-def _carried(places: BlockPositions) -> int:
-    return places.entering
+def _sums(block: Block, places: BlockPositions) -> tuple[float, float]:
+    sums = width = 0.0
+    for layer in block.layers:
+        splits = {tensor.split for tensor in layer.tensors()}
+        sums += layer.count * bool(splits & {Split.ROW, Split.EXPERT})
+        width = max(width, float(getattr(layer, "hidden_size", 0) or 0))
+    return sums, width * places.entering
 
 
 def _last(heads: Iterable[tuple[float, float, float]]) -> tuple[tuple[float, float, float], ...]:
@@ -305,11 +314,12 @@ class PassModel:
         layout: Parallelism,
         *,
         machine: PassMachine,
-        links: Links,
+        fabric: Fabric,
     ) -> None:
         """Each part multiplies in formats of its own."""
         self.parts, self.layout = parts, layout
-        self._machine, self._links = machine, links
+        self._machine, self._fabric = machine, fabric
+        self._placed = placement(layout, fabric.domain)
 
     def times(self, requests: float | Floats) -> tuple[PartTime, ...]:
         """Each part over a batch of ``requests``, which may be an array."""
@@ -333,10 +343,10 @@ class PassModel:
                 found = block_operators(stations, samples, layout, widths)  # type: ignore[arg-type]
                 work = known[id(stations)] = self._work(found)
             total = total.plus(work, block.repeats)
-            if layout.tensor > 1:
-                tokens = samples * block.entering * widths.element
-                sent_here = block_seconds(self._links, layout, block.traffic, tokens, 1.0)  # type: ignore[arg-type]
-                sent = sent + block.repeats * (sent_here.tensor.forward + sent_here.expert.forward)
+            if layout.tensor > 1 and block.sums:
+                summed = samples * block.summed_elements * widths.element
+                messages = tensor_messages(summed, block.sums, self._placed, sequence=False)  # type: ignore[arg-type]
+                sent = sent + block.repeats * total_seconds(messages.forward, self._fabric)
         if part.heads:
             heads = part.operators._replace(heads=part.heads)
             found = sample_head_operators(heads, samples, layout, widths)  # type: ignore[arg-type]
@@ -401,10 +411,3 @@ def denoised(
         denoiser._replace(passes=each * (1.0 - guided_share), samples=samples),
     )
     return tuple(part for part in found if part.passes)
-
-
-def diffusion_flops(
-    denoiser_flops: float, *, steps: float, guided: bool, text_flops: float = 0.0, decoder_flops: float = 0.0
-) -> float:
-    """FLOPs of one sampled picture: steps x (2 under guidance) x denoiser, text encoder and decoder."""
-    return steps * (2.0 if guided else 1.0) * denoiser_flops + text_flops + decoder_flops

@@ -52,6 +52,8 @@ class AttentionWork(NamedTuple):
     """Most tokens of context that count for a token, where a scorer picks them."""
     index_flops: float = 0.0
     """FLOPs of that scorer, per token and token of context."""
+    index_elements: int = 0
+    """Of ``whole_cache_elements`` those that the scorer reads of every token of context."""
     vectors: int = 2
     """Vectors a token, layer and head that have a scale of their own in an integer cache."""
 
@@ -96,6 +98,7 @@ def _work(layer: object, count: int, *, generates: bool) -> AttentionWork | None
                 vectors=1,
                 attended_tokens=float(layer.index_tokens or "inf"),
                 index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
+                index_elements=layer.index_head_size or 0,
             )
         case LinearAttention():
             state = layer.value_heads * layer.key_head_size * layer.value_head_size

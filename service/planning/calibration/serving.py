@@ -1,0 +1,106 @@
+"""What a serving engine reaches of operators and links, and what it adds to them in every iteration.
+
+Constants of any engine are what is known where it is not named; those of an engine are habits of software:
+how many kernels beside operators a layer has, how fast its host program prepares an iteration. Those of a
+generation of an engine's versions stand beside those of the engine.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from service.planning.calibration.shares import Share
+from service.planning.engines import EngineName
+from service.planning.errors import PlanningError
+
+
+class ServingQuantity(StrEnum):
+    """The constants of an iteration of a serving engine."""
+
+    WEIGHT_BANDWIDTH = "weight_bandwidth"
+    """Rate at which matrices stream their weights over that of a streaming kernel."""
+    EXPERT_BANDWIDTH = "expert_bandwidth"
+    """The same for the matrices of routed experts, which start anew with each expert."""
+    CACHE_BANDWIDTH = "cache_bandwidth"
+    """The same for attention over the pages of a cache."""
+    MATRIX_SHARE = "matrix_share"
+    """Rate of large multiplications over that of a multiplication alone: scales, casts and layouts beside."""
+    EXPERT_SHARE = "expert_share"
+    """The same for the matrices of routed experts."""
+    DECODE_ATTENTION = "decode_attention"
+    """Share of the dense rate that attention over a cache reaches."""
+    WIDENING_SHARE = "widening_share"
+    """The share of the multipliers' rate that is left where weights are widened before they multiply."""
+    KERNEL_SECONDS = "kernel_seconds"
+    """Time of a kernel beside its work where the launches of an iteration are replayed from a graph."""
+    LAUNCH_SECONDS = "launch_seconds"
+    """Time in which the host program launches one kernel where they are not."""
+    LAYER_KERNELS = "layer_kernels"
+    """Kernels of an attention layer that are no operator: places in the cache, casts, partial sums."""
+    EXPERT_KERNELS = "expert_kernels"
+    """The same of a layer with experts: counts, order and places of its tokens."""
+    COLLECTIVE_SECONDS = "collective_seconds"
+    """Start of a collective, and the wait of its devices for one another."""
+    HOST_SECONDS = "host_seconds"
+    """What the host program adds to an iteration, whatever the batch."""
+    REQUEST_SECONDS = "request_seconds"
+    """What it adds for each request of the iteration."""
+    EXPERT_IMBALANCE = "expert_imbalance"
+    """Standard deviation of the tokens of an expert over their mean, beside that of chance."""
+
+
+class ServingRates(NamedTuple):
+    """The constants of one engine as numbers."""
+
+    weight_bandwidth: float
+    expert_bandwidth: float
+    cache_bandwidth: float
+    matrix_share: float
+    expert_share: float
+    decode_attention: float
+    widening_share: float
+    kernel_seconds: float
+    launch_seconds: float
+    layer_kernels: float
+    expert_kernels: float
+    collective_seconds: float
+    host_seconds: float
+    request_seconds: float
+    expert_imbalance: float
+
+
+Key = tuple[ServingQuantity, EngineName | None, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingCalibration:
+    """Constants by quantity, engine and generation of its versions; None stands for any of them."""
+
+    constants: Mapping[Key, Share]
+    _known: dict[tuple[EngineName | None, str | None], ServingRates] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def find(
+        self, quantity: ServingQuantity, engine: EngineName | None, generation: str | None = None
+    ) -> Share:
+        """The constant of the generation of the engine, else that of the engine, else that of any."""
+        for key in ((quantity, engine, generation), (quantity, engine, None), (quantity, None, None)):
+            share = self.constants.get(key)
+            if share is not None:
+                return share
+        raise PlanningError("CALIBRATION_INCOMPLETE", "/calibration", f"{quantity} is not known")
+
+    def rates(self, engine: EngineName | None, generation: str | None = None) -> ServingRates:
+        """The constants of an engine."""
+        known = self._known.get((engine, generation))
+        if known is None:
+            values = {each.value: self.find(each, engine, generation).value for each in ServingQuantity}
+            known = self._known[engine, generation] = ServingRates(**values)
+        return known
+
+    def without_engines(self) -> "ServingCalibration":
+        """The set without the constants of named engines."""
+        pooled = {key: share for key, share in self.constants.items() if key[1] is None}
+        return replace(self, constants=pooled, _known={})

@@ -1,0 +1,203 @@
+"""One iteration of a serving engine: bytes and FLOPs by hand, limits, and properties on any machine."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from service.evidence.service import reference_curves
+from service.planning.calibration.links import IDEAL_LINKS
+from service.planning.cluster import Cluster
+from service.planning.engines import EngineName, rules_of
+from service.planning.inference import Batch, iteration_model
+from service.planning.links import Link, LinkKind
+from service.planning.parallelism import Parallelism
+from service.planning.precision import NumberFormat
+from service.planning.workload import InferenceWorkload
+from service.snapshot.service import shipped_snapshot
+
+CATALOG = shipped_snapshot()
+CALIBRATION = reference_curves().calibration
+ACCELERATOR = CATALOG.accelerators["h100-sxm"].accelerator
+WORKLOAD = InferenceWorkload(
+    weight_format=NumberFormat.BF16,
+    cache_format=NumberFormat.BF16,
+    input_tokens=1024,
+    output_tokens=256,
+    concurrency=1,
+    batched_tokens=8192,
+    block_tokens=16,
+    memory_fraction=0.9,
+    rules=rules_of(EngineName.VLLM, None),
+)
+FP8 = WORKLOAD._replace(weight_format=NumberFormat.FP8)
+ONE = Parallelism()
+LAYOUTS = {
+    "one": ("llama-3.1-8b", WORKLOAD, Parallelism()),
+    "tensor": ("llama-3.1-70b", WORKLOAD, Parallelism(tensor=8)),
+    "pipeline": ("llama-3.1-70b", WORKLOAD, Parallelism(tensor=2, pipeline=4)),
+    "experts": ("gpt-oss-120b", WORKLOAD, Parallelism(tensor=4, expert_tensor=1)),
+    "ranks": ("deepseek-v3", FP8, Parallelism(data=8, expert=8)),
+    "cut": ("deepseek-v3", FP8, Parallelism(data=8, expert=8, expert_tensor=8)),
+    "states": ("nemotron-nano-9b-v2", WORKLOAD, Parallelism(tensor=2)),
+    "sparse": ("deepseek-v3.2", FP8, Parallelism(tensor=8)),
+}
+BATCHES = {
+    "one": Batch(1, 1000),
+    "some": Batch(32, 32 * 3000),
+    "mixed": Batch(16, 16 * 2000, 2048, 1024, 1),
+    "prompt": Batch(0, 0, 4096, 2048, 2),
+    "chunk": Batch(0, 0, 4096, 9000, 0),
+    "proposed": Batch(8, 8 * 900, positions=4),
+}
+
+
+def cluster(devices: int = 8, **changes: object) -> Cluster:
+    accelerator = replace(ACCELERATOR, **changes)
+    return Cluster(
+        accelerator,
+        devices,
+        8,
+        None,
+        Link(LinkKind.NVLINK, 450e9, joined=8, in_network=True),
+        Link(LinkKind.INFINIBAND, 50e9),
+    )
+
+
+def model(name="llama-3.1-8b", workload=WORKLOAD, layout=ONE, *, on=None, calibration=CALIBRATION):
+    found = iteration_model(
+        CATALOG.models[name].profile, workload, layout, cluster=on or cluster(), calibration=calibration
+    )
+    assert found is not None
+    return found
+
+
+def work(name, batch, layout=ONE, workload=WORKLOAD):
+    return model(name, workload, layout).time(batch)
+
+
+def test_a_decode_step_of_llama_3_1_8b_moves_its_weights_and_its_cache():
+    """Weights but the table, 8,030,261,248 - 128,256 x 4,096 parameters, and 131,072 bytes a cached token."""
+    one, two = (work("llama-3.1-8b", Batch(1, tokens)) for tokens in (1000, 2000))
+    assert two.moved_bytes - one.moved_bytes == pytest.approx(1000 * 131_072, rel=1e-9)
+    activations = one.moved_bytes - 1001 * 131_072 - 2 * 7_504_924_672
+    assert 0 < activations < 0.002 * one.moved_bytes
+
+
+def test_flops_of_a_decode_step_of_llama_3_1_8b():
+    """2 x 7,504,658,432 multiplied weights, and 32 layers x 4 x 32 heads x 128 for each token of context."""
+    one = work("llama-3.1-8b", Batch(1, 1000))
+    assert one.flops == pytest.approx(2 * 7_504_658_432 + 1000 * 32 * 4 * 32 * 128, rel=1e-3)
+
+
+def test_a_device_of_eight_moves_an_eighth_of_llama_3_1_70b():
+    """70,553,706,496 - 128,256 x 8,192 parameters; a cache of 327,680 bytes a token, one of 8 heads each."""
+    layout = Parallelism(tensor=8)
+    one, two = (work("llama-3.1-70b", Batch(1, tokens), layout) for tokens in (1000, 2000))
+    assert two.moved_bytes - one.moved_bytes == pytest.approx(1000 * 327_680 / 8, rel=1e-9)
+    weights = 2 * (70_553_706_496 - 128_256 * 8192) / 8
+    assert one.moved_bytes == pytest.approx(weights, rel=0.005)
+
+
+def test_the_latent_cache_of_deepseek_v3_lies_whole_on_every_device():
+    """61 layers x (512 + 64) elements of 2 bytes a token, whatever the tensor-parallel group."""
+    for tensor in (1, 8):
+        layout = Parallelism(tensor=tensor)
+        one, two = (work("deepseek-v3", Batch(1, tokens), layout, FP8) for tokens in (1000, 2000))
+        assert two.moved_bytes - one.moved_bytes == pytest.approx(1000 * 61 * 576 * 2, rel=1e-6)
+
+
+def test_experts_are_read_as_far_as_tokens_choose_them():
+    """One token reads 8 of 256 experts of 3 x 7,168 x 2,048 bytes in 58 layers; many tokens read all."""
+    expert = 3 * 7168 * 2048
+    found = model("deepseek-v3", FP8)
+    one, many = (found.time(Batch(tokens, tokens)) for tokens in (1, 4000))
+    assert many.moved_bytes - one.moved_bytes > 58 * 248 * expert * 0.999
+    assert one.moved_bytes < 40e9
+
+
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+@pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
+def test_parts_add_up_and_are_no_less_than_nothing(case, batch):
+    found = model(*case).time(batch)
+    assert sum(found[:7]) == pytest.approx(found.seconds, rel=1e-9)
+    assert all(figure >= 0.0 for figure in found)
+    assert found.compute_bound_seconds <= found.seconds
+
+
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+@pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
+def test_a_table_says_what_the_model_says(case, batch):
+    found = model(*case)
+    assert found.tabulated(8192).seconds(*batch) == pytest.approx(found.time(batch).seconds, rel=1e-9)
+
+
+@pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
+def test_the_slope_of_a_table_is_that_of_the_model(case):
+    found = model(*case)
+    near, far = (found.time(Batch(16, 16 * context)).seconds for context in (4000, 4064))
+    slope = found.tabulated(64).slope(16, 16 * 4000)
+    assert far - near == pytest.approx(slope * 16 * 64, rel=1e-6, abs=1e-15)
+
+
+@pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
+def test_many_batches_at_once_take_what_each_takes(case):
+    found = model(*case)
+    batches = [BATCHES["one"], BATCHES["some"], BATCHES["mixed"]]
+    together = found.time(Batch(*np.array(batches, dtype=np.float64).T)).seconds
+    assert together == pytest.approx([found.time(batch).seconds for batch in batches], rel=1e-9)
+
+
+@pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
+def test_more_requests_or_longer_contexts_never_shorten_an_iteration(case):
+    found = model(*case)
+    requests = np.arange(1.0, 600.0)
+    assert np.all(np.diff(found.time(Batch(requests, requests * 2000)).seconds) >= -1e-12)
+    contexts = np.arange(100.0, 100_000.0, 997.0)
+    assert np.all(np.diff(found.time(Batch(16, 16 * contexts)).seconds) >= -1e-12)
+
+
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+@pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
+def test_a_faster_device_is_never_slower(case, batch):
+    slower = model(*case).time(batch).seconds
+    rates = {name: 1.5 * rate for name, rate in ACCELERATOR.peak_flops_per_second.items()}
+    wider = 1.5 * ACCELERATOR.bandwidth_bytes_per_second
+    assert model(*case, on=cluster(peak_flops_per_second=rates)).time(batch).seconds <= slower
+    assert model(*case, on=cluster(bandwidth_bytes_per_second=wider)).time(batch).seconds < slower
+
+
+def test_links_without_latency_and_with_all_the_bandwidth_leave_what_a_device_takes():
+    name, workload, layout = LAYOUTS["tensor"]
+    serving = CALIBRATION.serving
+    instant = {
+        key: share._replace(value=0.0) if key[0] == "collective_seconds" else share
+        for key, share in serving.constants.items()
+    }
+    calibration = replace(
+        CALIBRATION,
+        serving=replace(serving, constants=instant, _known={}),
+        links=CALIBRATION.links._replace(value=IDEAL_LINKS),
+    )
+    link = Link(LinkKind.NVLINK, 1e30, latency_seconds=0.0, joined=8)
+    ideal = model(
+        name, workload, layout, on=cluster()._replace(intra_node_link=link), calibration=calibration
+    )
+    found, real = (each.time(BATCHES["some"]) for each in (ideal, model(name, workload, layout)))
+    assert found.collectives == pytest.approx(0.0, abs=1e-12)
+    assert found.seconds == pytest.approx(real.seconds - real.collectives, rel=1e-9)
+
+
+def test_without_graphs_the_host_may_be_what_is_waited_for():
+    replayed, launched = (
+        work("llama-3.1-8b", Batch(1, 1000), workload=WORKLOAD._replace(cuda_graphs=graphs))
+        for graphs in (True, False)
+    )
+    assert launched.launch >= replayed.launch
+    assert launched[:5] == replayed[:5]
+
+
+def test_a_device_of_unknown_bandwidth_has_no_iterations():
+    profile = CATALOG.models["llama-3.1-8b"].profile
+    bare = cluster(bandwidth_bytes_per_second=None)
+    assert iteration_model(profile, WORKLOAD, Parallelism(), cluster=bare, calibration=CALIBRATION) is None
