@@ -2,9 +2,10 @@
 
 TensorRT: demo/BERT/README.md of NVIDIA/TensorRT, FP16 on an A100 of 40 GB, average latency of an engine.
 DeepLearningExamples: PyTorch/Classification/ConvNets/resnet50v1.5/README.md of NVIDIA, mixed precision,
-pytorch 21.03. diffusers: benchmarks of huggingface/diffusers, one forward pass in bfloat16 on an L40S. fal.ai:
-README of fal-ai/stable-diffusion-benchmarks, 50 steps with guidance on an A100, end to end. Stability AI: model
-card of stable-diffusion-xl-1.0-tensorrt, 30 steps at 1024 x 1024, and the parts of 4 steps without guidance.
+pytorch 21.03. diffusers: benchmarks of huggingface/diffusers, one forward pass in bfloat16 on an L40S.
+fal.ai: README of fal-ai/stable-diffusion-benchmarks, 50 steps with guidance on an A100, end to end.
+Stability AI: model card of stable-diffusion-xl-1.0-tensorrt, 30 steps at 1024 x 1024, and the parts of 4
+steps without guidance.
 """
 
 from typing import NamedTuple

@@ -9,8 +9,8 @@ from service.planning.calibration.operators import (
     OperatorQuantity,
     OperatorRates,
 )
-from service.planning.calibration.power import PowerCalibration, PowerQuantity, PowerRates
 from service.planning.calibration.passes import PassCalibration
+from service.planning.calibration.power import PowerCalibration, PowerQuantity, PowerRates
 from service.planning.calibration.serving import ServingCalibration, ServingQuantity, ServingRates
 from service.planning.calibration.shares import Share
 from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates

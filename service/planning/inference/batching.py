@@ -141,8 +141,10 @@ def _line(pass_seconds: PassSeconds, rate: float, most: float, busy: float) -> f
         if abs(following - batch) < 1e-3 * batch:
             break
         batch = following
-    left = most / max(1e-3, 1.0 - busy) if batch > 0.5 * most else 0.0
-    return batch + _TAIL * math.sqrt(batch) + 4.0 * min(left, 50.0 * most)
+    # A pass of B clears B (1 - busy) more than comes, with the variance of B arrivals: what is left over
+    # falls off by e with each 1 / (2 (1 - busy)).
+    left = 0.5 / max(1e-3, 1.0 - busy)
+    return batch + _TAIL * (math.sqrt(batch) + left)
 
 
 def _chain(pass_seconds: PassSeconds, rate: float, most: float, busy: float, delay: float) -> _Chain:

@@ -26,6 +26,7 @@ from service.planning.cluster import Accelerator
 from service.planning.collectives import Fabric
 from service.planning.figures import larger
 from service.planning.inference.batching import Floats
+from service.planning.layers import Split
 from service.planning.operators import (
     NO_WORK,
     Bound,
@@ -41,7 +42,6 @@ from service.planning.operators import (
     sample_operators_of,
     work_of,
 )
-from service.planning.layers import Split
 from service.planning.parallelism import Parallelism, placement
 from service.planning.positions import BlockPositions, Sample, block_positions
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
