@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import Request
 from pydantic import TypeAdapter
 
-from service.estimates import cost, memory, throughput, utility_bill
+from service.estimates import cost, frontier, memory, throughput, utility_bill
 from service.estimates.service import ESTIMATES, answer
 from service.kit.problems import BadRequest, FieldError
 from service.kit.web import AskingRoute, Written, api_router
@@ -33,6 +33,7 @@ from service.questions.estimates import (
     UtilityBillBatch,
     UtilityBillQuestion,
 )
+from service.questions.frontier import FrontierAnswer, FrontierQuestion
 from service.snapshot.service import Snapshot, SnapshotStore
 
 HOLD_SECONDS = 0.01
@@ -113,6 +114,15 @@ async def estimate_throughput_batch(batch: ThroughputBatch, request: Request) ->
     """Throughput for several questions, in order and from one catalog revision."""
     answers: ThroughputAnswers = await _answers("throughput", batch.requests, request)
     return answers
+
+
+@router.post("/throughput:frontier")
+async def estimate_throughput_frontier(question: FrontierQuestion, request: Request) -> FrontierAnswer:
+    """Which configurations are best? The Pareto set of tokens per second by device and by user."""
+    snapshot = await _snapshot(request)
+    # A search takes up to a second: in a thread, one after the other, so that other questions go on.
+    async with request.app.state.search_turn:
+        return await asyncio.to_thread(answer, frontier.estimate_frontier, question, snapshot)
 
 
 @router.post("/cost")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from service.evidence import facts
 from service.evidence.fitting import Fitted, Problem, Residual
+from service.evidence.holdouts import Tried, by_kind
 from service.evidence.metrics import METRICS, Family
 from service.evidence.scoring import (
     LEAST_ESTIMATED,
@@ -340,6 +341,20 @@ def residual_table(spread: Sequence[Residual]) -> Table:
         ("family", "level", "10%", "median", "90%", "rows"),
         [[r.family, r.level, f"{r.low:g}", f"{r.value:g}", f"{r.high:g}", str(r.rows)] for r in spread],
     )
+
+
+def hold_out_table(tried: Sequence[Tried]) -> Table:
+    """Time per output token of whole groups, devices, models, releases and engines outside of the fit."""
+    lines = []
+    for kind, group in by_kind(tried):
+        pooled: list[Scored] = []
+        for one in group:
+            own = [scored for scored in one.scored if METRICS[scored.row.metric].spread == "serving_tpot"]
+            pooled += own
+            if any(scored.figure for scored in own):
+                lines.append([f"{kind} {one.held.name}", *cells(statistics_of(own))])
+        lines.append([f"every {kind}", *cells(statistics_of(pooled))])
+    return Table("time per output token, held out whole", ("held out", *_HEAD), lines)
 
 
 class Provenance(NamedTuple):

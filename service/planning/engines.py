@@ -127,6 +127,14 @@ class EngineRules(NamedTuple):
     """Whether a buffer is kept that the widest matrix of 4-bit GPTQ is unpacked into."""
     rotary_tables: bool = False
     """Whether every attention layer holds sines and cosines of all positions of its own."""
+    mixes_prefill: bool = True
+    """Whether prompts are computed in the iterations that decode; else nothing decodes meanwhile."""
+    chunks_prefill: bool = True
+    """Whether a prompt may be computed in several iterations."""
+    admits_whole: bool = False
+    """Whether a request is admitted only when all of its output finds room; else it may lose its place."""
+    static_batches: bool = False
+    """Whether a batch is served until its last request ends."""
     generation: str | None = None
     """Versions that are alike in how fast they serve."""
 
@@ -237,10 +245,18 @@ def _rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 libraries_charged=number >= _VLLM_FREE_MEMORY,
                 keeps_reduced=_VLLM_FREE_MEMORY <= number < _VLLM_REDUCED_FREED,
                 padded_mxfp4=True,
+                mixes_prefill=not is_vllm_v0(version),
+                chunks_prefill=not is_vllm_v0(version),
             )
         case EngineName.TENSORRT_LLM:
             blocks = 32 if number >= _TENSORRT_LLM_SMALL_BLOCKS else 64
-            return EngineRules(name=name, reservation=Reservation.FREE, block_tokens=blocks)
+            return EngineRules(
+                name=name,
+                reservation=Reservation.FREE,
+                block_tokens=blocks,
+                chunks_prefill=False,
+                admits_whole=True,
+            )
         case EngineName.SGLANG:
             return EngineRules(
                 name=name,
@@ -248,6 +264,7 @@ def _rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 memory_fraction=0.88,
                 block_tokens=1,
                 wide_states=True,
+                mixes_prefill=False,
             )
         case EngineName.LLAMA_CPP:
             return EngineRules(
@@ -278,6 +295,9 @@ def _rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 keeps_tied_copy=True,
                 unpacks_gptq=number < _TRANSFORMERS_GPTQMODEL,
                 rotary_tables=number < _TRANSFORMERS_LAST_LOGITS,
+                mixes_prefill=False,
+                chunks_prefill=False,
+                static_batches=True,
             )
         case None:
             return EngineRules()

@@ -112,9 +112,13 @@ class IterationTime(NamedTuple):
 
 
 _SERVED = Choice(
-    fused=FusedAttention.NATIVE, fusion=Fusion.COMPILED, trained=Trained(frozenset(), 0), served=True
+    fused=FusedAttention.NATIVE,
+    fusion=Fusion.COMPILED,
+    trained=Trained(frozenset(), 0),
+    serves=True,
+    built=True,
 )
-_EAGER = _SERVED._replace(fused=FusedAttention.SECOND, fusion=Fusion.EAGER, served=False)
+_EAGER = _SERVED._replace(fused=FusedAttention.SECOND, fusion=Fusion.EAGER, built=False)
 _CHOICES: Mapping[EngineName | None, Choice] = {EngineName.TRANSFORMERS: _EAGER}
 """Engines run a kernel for each chain, Transformers PyTorch's own."""
 
@@ -253,7 +257,7 @@ class IterationModel:
 
     def time(self, batch: Batch) -> IterationTime:
         """Seconds of one iteration by part."""
-        tokens = batch.tokens
+        tokens = larger(batch.tokens, _LEAST)
         fixed = self._fixed(tokens)
         ending = self._ending(batch)
         attention = self._attention(batch)

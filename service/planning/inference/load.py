@@ -1,0 +1,254 @@
+"""What one replica of an engine is asked, what it is, and what it then does: frozen values of both solvers.
+
+Times are in seconds, lengths in tokens.
+"""
+
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.planning.inference.iteration import IterationTime
+from service.planning.inference.speculation import Speculation
+
+HOUR_SECONDS = 3600.0
+
+
+class Lengths(NamedTuple):
+    """A distribution of lengths: ``weights`` of ``values`` in rising order, which sum to 1."""
+
+    mean: float
+    values: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def square(self) -> float:
+        """Mean of the squares."""
+        return sum(w * v * v for v, w in zip(self.values, self.weights, strict=True))
+
+    @property
+    def variation(self) -> float:
+        """Variance over the square of the mean."""
+        return max(0.0, self.square / (self.mean * self.mean) - 1.0) if self.mean else 0.0
+
+    @property
+    def longest(self) -> float:
+        """The largest value."""
+        return self.values[-1]
+
+    def longest_of(self, requests: float) -> float:
+        """Mean of the longest of ``requests`` independent ones: sum of values x increase of F^requests."""
+        below, mean, passed = 0.0, 0.0, 0.0
+        for value, weight in zip(self.values, self.weights, strict=True):
+            passed = min(1.0, passed + weight)
+            power = passed**requests
+            mean += value * (power - below)
+            below = power
+        return mean + self.values[-1] * (1.0 - below)
+
+    def of(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values at ``shares`` of the distribution."""
+        steps = np.cumsum(self.weights)
+        return np.asarray(self.values)[np.minimum(np.searchsorted(steps, shares), len(self.values) - 1)]
+
+
+def fixed(tokens: float) -> Lengths:
+    """Every request alike."""
+    return Lengths(tokens, (tokens,), (1.0,))
+
+
+def between(least: float, most: float, points: int = 8) -> Lengths:
+    """Every length between ``least`` and ``most`` alike, at the middles of ``points`` equal parts."""
+    if least == most:
+        return fixed(least)
+    part = (most - least) / points
+    values = tuple(least + (i + 0.5) * part for i in range(points))
+    return Lengths((least + most) / 2.0, values, (1.0 / points,) * points)
+
+
+class Process(StrEnum):
+    """How requests of an open loop arrive."""
+
+    POISSON = "poisson"
+    UNIFORM = "uniform"
+    TRACE = "trace"
+
+
+class Arrivals(NamedTuple):
+    """``at_seconds`` are the rising times of a trace."""
+
+    process: Process = Process.POISSON
+    at_seconds: tuple[float, ...] = ()
+
+    @property
+    def variation(self) -> float:
+        """Variance of the gaps over the square of their mean: 1 for Poisson, 0 for even arrivals."""
+        if self.process is not Process.TRACE:
+            return 1.0 if self.process is Process.POISSON else 0.0
+        gaps = [b - a for a, b in pairwise(self.at_seconds)]
+        if not gaps or not sum(gaps):
+            return 1.0
+        mean = sum(gaps) / len(gaps)
+        return sum((g - mean) ** 2 for g in gaps) / len(gaps) / (mean * mean)
+
+    @property
+    def rate_per_second(self) -> float:
+        """Of a trace; its last request is followed by a mean gap."""
+        first, last, count = self.at_seconds[0], self.at_seconds[-1], len(self.at_seconds)
+        return (count - 1) / (last - first) if last > first else float(count)
+
+
+class Load(NamedTuple):
+    """What a replica is asked: a closed loop of ``concurrency`` requests or an open one at a rate.
+
+    ``burst_requests`` are the requests of a closed loop that begins cold, ``concurrency`` of them at once.
+    ``prefix_hit_rate`` is the share of the prompt tokens whose keys and values are cached already. An open
+    loop is looked at for ``open_seconds``: a queue that grows without end has grown as long as that.
+    """
+
+    inputs: Lengths
+    outputs: Lengths
+    concurrency: float | None
+    rate_per_second: float | None = None
+    arrivals: Arrivals = Arrivals()
+    burst_requests: float | None = None
+    prefix_hit_rate: float = 0.0
+    open_seconds: float = HOUR_SECONDS
+
+    @property
+    def computed_tokens(self) -> float:
+        """Prompt tokens of a request that have to be computed; its last one always has."""
+        return max(1.0, self.inputs.mean * (1.0 - self.prefix_hit_rate))
+
+    @property
+    def prefill_context(self) -> float:
+        """Mean tokens that a computed prompt token attends to.
+
+        Half of what is computed behind all of the prefix, weighted by tokens: long prompts have more of
+        them.
+        """
+        hits = self.prefix_hit_rate
+        mean = self.inputs.square / self.inputs.mean if self.inputs.mean else 0.0
+        return mean * (hits + 0.5 * (1.0 - hits))
+
+    @property
+    def decodes(self) -> float:
+        """Tokens of a request behind the first, which the prefill gives."""
+        return sum(
+            w * max(0.0, v - 1.0) for v, w in zip(self.outputs.values, self.outputs.weights, strict=True)
+        )
+
+    @property
+    def decoding_context(self) -> float:
+        """Mean context of a request that decodes, over all the tokens that it decodes.
+
+        Token j attends to I + j: I + E[n (n + 1) / 2] / E[n], n being the tokens behind the first.
+        """
+        decodes = self.decodes
+        if decodes == 0.0:
+            return self.inputs.mean
+        halves = sum(
+            w * max(0.0, v - 1.0) * max(1.0, v) / 2.0
+            for v, w in zip(self.outputs.values, self.outputs.weights, strict=True)
+        )
+        return self.inputs.mean + halves / decodes
+
+
+class Scheduler(StrEnum):
+    """When requests join a batch: whenever there is a place, or all together once the last has ended."""
+
+    CONTINUOUS = "continuous"
+    STATIC = "static"
+
+
+class Server(NamedTuple):
+    """One replica.
+
+    ``batched_tokens`` is the most that one iteration processes, ``cache_tokens`` what its cache holds, None
+    where nothing limits it. ``mixed_prefill``: prompts are computed in the iterations that decode (vLLM,
+    TensorRT-LLM); else in iterations of their own, and nothing decodes meanwhile (SGLang). A request
+    is admitted when its prompt and ``reserved_output`` of its output find room: 0 for engines that admit
+    greedily and preempt (vLLM), 1 for those that never evict (TensorRT-LLM). ``frontend_seconds`` pass
+    between a request's sending and the scheduler, and back with its first token.
+    """
+
+    most_requests: int | None
+    batched_tokens: int
+    cache_tokens: float | None
+    block_tokens: int = 16
+    chunked_prefill: bool = True
+    scheduler: Scheduler = Scheduler.CONTINUOUS
+    pipeline: int = 1
+    speculation: Speculation | None = None
+    mixed_prefill: bool = True
+    reserved_output: float = 0.0
+    frontend_seconds: float = 0.0
+
+
+class Percentiles(NamedTuple):
+    """Mean and percentiles over requests."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+
+
+class Outcomes(NamedTuple):
+    """Latencies of requests, each of equal weight."""
+
+    first_token_seconds: NDArray[np.float64]
+    per_token_seconds: NDArray[np.float64] | None
+    """None where no request has a second token."""
+    request_seconds: NDArray[np.float64]
+
+
+class Levels(NamedTuple):
+    """Service levels; None for what is not asked."""
+
+    time_to_first_token_seconds: float | None = None
+    time_per_output_token_seconds: float | None = None
+    request_seconds: float | None = None
+
+
+class Served(NamedTuple):
+    """What one replica does. Rates are per second, ``decoding`` and ``waiting`` are means over time.
+
+    ``utilization`` is the share of time in which it computes, ``prefill_share`` that of this time which
+    prompts take. ``most_requests_per_second`` is the rate that it cannot pass; a ``saturated`` one is asked
+    for more, and its latencies are those of ``Load.open_seconds``. ``iteration`` is the mean one.
+    """
+
+    time_to_first_token_seconds: Percentiles
+    time_per_output_token_seconds: Percentiles | None
+    """None where no request has a second token."""
+    request_seconds: Percentiles
+    requests_per_second: float
+    output_tokens_per_second: float
+    decoding: float
+    waiting: float
+    utilization: float
+    saturated: bool
+    most_requests_per_second: float
+    preemptions_per_request: float
+    prefill_share: float
+    iteration: IterationTime
+    outcomes: Outcomes
+
+    def goodput(self, levels: Levels) -> float:
+        """Share of requests within all service levels."""
+        within = np.ones(self.outcomes.first_token_seconds.shape, dtype=bool)
+        for measured, most in zip(self.outcomes, levels, strict=True):
+            if measured is not None and most is not None:
+                within &= ~(measured > most)
+        return float(within.mean())
+
+
+def percentiles(values: NDArray[np.float64]) -> Percentiles:
+    """Of requests of equal weight; NaN for those that have no such latency."""
+    ordered = np.sort(values[~np.isnan(values)])
+    last = len(ordered) - 1
+    p50, p95, p99 = (float(ordered[round(share * last)]) for share in (0.50, 0.95, 0.99))
+    return Percentiles(float(ordered.mean()), p50, p95, p99)

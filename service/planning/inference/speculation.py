@@ -1,0 +1,119 @@
+"""Speculative decoding: tokens that a pass yields, and the pass that proposes and checks them.
+
+Leviathan, Kalman and Matias 2023: when each proposed token is accepted with probability a, independently,
+k proposals and the check of all of them yield 1 + a + ... + a^k tokens. A draft model proposes one token
+at a time; a head for further tokens (MTP) is a pass of a share of the model; looking up n-grams costs
+nothing on the device.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from service.planning.inference.iteration import Batch, IterationTime
+
+
+class Tabulation(Protocol):
+    """The iteration model for the simulator: plain floats."""
+
+    def seconds(  # noqa: D102, PLR0917 - the figures of a batch, in its order
+        self,
+        decoding: float,
+        cached_tokens: float,
+        prefilled: float,
+        prefill_context: float,
+        prompts: float,
+        positions: float = 1.0,
+    ) -> float: ...
+
+
+class Iterations(Protocol):
+    """What both solvers ask of an iteration model."""
+
+    def time(self, batch: Batch) -> IterationTime: ...  # noqa: D102
+
+    def tabulated(self, most_tokens: int) -> Tabulation: ...  # noqa: D102
+
+
+class Speculation(NamedTuple):
+    """``tokens`` are proposed a pass, each accepted with probability ``acceptance_rate``.
+
+    ``draft`` is the model that proposes; without one a proposal takes ``pass_share`` of a pass of the
+    served model: 0 for n-grams, the share of its layers for a head.
+    """
+
+    tokens: int
+    acceptance_rate: float
+    draft: Iterations | None = None
+    pass_share: float = 0.0
+
+    @property
+    def tokens_per_pass(self) -> float:
+        """Mean tokens that a pass yields."""
+        return tokens_per_pass(self.acceptance_rate, self.tokens)
+
+    @property
+    def positions(self) -> float:
+        """Positions of a request in the pass that checks."""
+        return 1.0 + self.tokens
+
+
+def tokens_per_pass(acceptance_rate: float, tokens: int) -> float:
+    """(1 - a^(k + 1)) / (1 - a), k + 1 where every proposal is accepted (Leviathan et al. 2023)."""
+    return sum(acceptance_rate**accepted for accepted in range(tokens + 1))
+
+
+class Speculating:
+    """An iteration model whose passes propose and check; prompts pass the draft as well."""
+
+    def __init__(self, target: Iterations, speculation: Speculation) -> None:
+        self._target, self._speculation = target, speculation
+
+    def time(self, batch: Batch) -> IterationTime:
+        """Seconds of the pass that checks and of those that propose, part by part."""
+        speculation = self._speculation
+        checked = self._target.time(batch._replace(positions=speculation.positions))
+        if speculation.draft is None and not speculation.pass_share:
+            return checked
+        proposer, share = speculation.draft or self._target, 1.0
+        if speculation.draft is None:
+            share = speculation.pass_share
+        first = proposer.time(batch._replace(positions=1.0))
+        later = proposer.time(Batch(batch.decoding, batch.cached_tokens))
+        # An iteration without a request that decodes proposes nothing.
+        more = (speculation.tokens - 1.0) * share * np.minimum(batch.decoding, 1.0)
+        return IterationTime(
+            *(c + share * f + more * n for c, f, n in zip(checked, first, later, strict=True))
+        )
+
+    def tabulated(self, most_tokens: int) -> Tabulation:
+        """The same for the simulator."""
+        speculation = self._speculation
+        target = self._target.tabulated(most_tokens)
+        proposer = speculation.draft.tabulated(most_tokens) if speculation.draft else target
+        return _Tabulated(target, proposer, speculation)
+
+
+class _Tabulated:
+    def __init__(self, target: Tabulation, proposer: Tabulation, speculation: Speculation) -> None:
+        self._target, self._proposer = target, proposer
+        self._positions = speculation.positions
+        self._share = 1.0 if speculation.draft else speculation.pass_share
+        self._later = self._share * (speculation.tokens - 1.0)
+
+    def seconds(  # noqa: PLR0917 - the figures of a batch, in its order
+        self,
+        decoding: float,
+        cached_tokens: float,
+        prefilled: float,
+        prefill_context: float,
+        prompts: float,
+        positions: float = 1.0,  # noqa: ARG002 - those of the speculation
+    ) -> float:
+        batch = (decoding, cached_tokens, prefilled, prefill_context, prompts)
+        taken = self._target.seconds(*batch, self._positions)
+        if self._share and (decoding or prefilled):
+            taken += self._share * self._proposer.seconds(*batch)
+            if decoding and self._later:
+                taken += self._later * self._proposer.seconds(decoding, cached_tokens, 0.0, 0.0, 0.0)
+        return taken

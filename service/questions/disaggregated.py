@@ -1,0 +1,42 @@
+"""Serving whose prompts and answers are computed on devices of their own."""
+
+from typing import Annotated, Literal
+
+from pydantic import MISSING, Field
+
+from service.questions.base import Degree, Input, Size
+from service.questions.references import AcceleratorReference, LinkReference, ParallelismInput
+
+
+class PoolInput(Input):
+    """Replicas of one kind: all compute prompts, or all generate."""
+
+    parallelism: ParallelismInput = ParallelismInput()
+    """Layout of one replica; `data`, attention ranks that share its experts, defaults to `expert`."""
+    replicas: Degree = 1
+    """Equal replicas, with devices of their own."""
+    accelerator: AcceleratorReference | MISSING = MISSING
+    """Defaults to that of the cluster."""
+    max_num_seqs: Degree | MISSING = MISSING
+    """Most requests of one replica in one iteration. Defaults to that of the engine."""
+    max_batched_tokens: Size | MISSING = MISSING
+    """Most tokens of one iteration. Defaults to that of the engine."""
+
+
+class DisaggregatedInput(Input):
+    """Prefill and decode on replicas of their own; the KV cache of a prompt goes from one to the other."""
+
+    prefill: PoolInput
+    """Replicas that compute prompts."""
+    decode: PoolInput
+    """Replicas that generate."""
+    transfer_link: LinkReference | MISSING = MISSING
+    """What carries the KV cache, for each device; defaults to the cluster's link between nodes, and to that
+    inside a node where all replicas stand in one."""
+    transfer: Literal["by_layer", "whole"] = "by_layer"
+    """Whether the cache of a layer leaves while later layers compute, or all of it behind the last."""
+    transfer_lanes: Annotated[int, Field(ge=1, le=1024, json_schema_extra={"format": "int64"})] | MISSING = (
+        MISSING
+    )
+    """Devices of a replica that send at the same time; defaults to those that hold a share of the cache, of
+    the smaller side."""
