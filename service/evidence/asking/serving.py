@@ -133,7 +133,7 @@ def _engines(row: Row, run: Mapping[str, Row]) -> Iterator[dict[str, Any] | None
         given["block_tokens"] = int(block)
     if speed:
         tokens, chunked = serve_line.number(row, "max_batched_tokens"), serve_line.chunked_prefill(row)
-        given |= {"max_batched_tokens": tokens} if tokens else {}
+        given |= facts.recipe_limits(row) | ({"max_batched_tokens": tokens} if tokens else {})
         given |= {"chunked_prefill": chunked} if chunked is not None else {}
     if metric.read is GRAPH_CHANGE:
         # What is asked for is an iteration alone: capturing graphs hands that room back.
@@ -205,14 +205,15 @@ def _speculations(row: Row, metric: Metric) -> list[dict[str, Any] | None]:
     stated = serve_line.speculation(row)
     if stated or serve_line.command(row):
         return [stated]
-    if facts.is_sweep_of_recipes(row) and row.model_id.startswith(_WITH_HEADS):
-        return [None, {"method": "mtp", "tokens": _RECIPE_TOKENS}]
-    return [None]
+    if not (facts.is_sweep_of_recipes(row) and row.model_id.startswith(_WITH_HEADS)):
+        return [None]
+    own = {"method": "mtp", "tokens": facts.recipe_tokens_ahead(row)}
+    known = facts.recipe_speculates(row)
+    return [None, own] if known is None else [own if known else None]
 
 
 _WITH_HEADS: Final = ("deepseek-r1", "deepseek-v3", "glm-5", "qwen3.5-397b")
 """Models with heads for further tokens that the recipes of InferenceX serve with and without them."""
-_RECIPE_TOKENS: Final = 3
 
 
 def serving_workloads(
