@@ -322,14 +322,17 @@ def recipe_speculates(row: Row) -> bool | None:
     version = row.text.get("engine_version", "")
     if version in (_WITHOUT_HEADS, _WITH_HEADS):
         return version == _WITH_HEADS
-    if month is None or (month[1] == _FIRST_WITH_HEADS and not version.startswith("1.1")):
+    if month is None or month[1] > _FIRST_WITH_HEADS:
         return None
-    return month[1] == _FIRST_WITH_HEADS
+    if month[1] == _FIRST_WITH_HEADS:
+        return True if version.startswith("1.1") else None
+    return False
 
 
 def recipe_tokens_ahead(row: Row) -> int:
-    """Tokens that recipes have the model's own heads propose: TensorRT-LLM 3, 1 with data-parallel attention;
-    SGLang 2 (num-steps).
+    """Tokens that recipes have the model's own heads propose.
+
+    TensorRT-LLM 3, with data-parallel attention 1; SGLang 2 (num-steps).
     """
     if engine(row) == "sglang":
         return 2

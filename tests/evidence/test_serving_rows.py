@@ -136,6 +136,8 @@ def test_flags_of_the_command_are_settings(served):
 def test_a_burst_has_all_its_requests_at_a_time(served):
     asked = workload(served(batch={"concurrency": 31, "requests": 1000}))
     assert (asked["concurrency"], asked["horizon"]) == (1000, {"total_requests": 1000})
+    few = served(batch={"concurrency": 9, "requests": 100}, notes=f"{SERVE}; variant: ShareGPT batch size 4")
+    assert (workload(few)["concurrency"], workload(few)["horizon"]) == (4, {"total_requests": 100})
 
 
 def test_recipes_send_ten_rounds_of_uneven_lengths_with_and_without_own_heads(served):

@@ -93,7 +93,8 @@ def _load(row: Row, metric: Metric, devices: int) -> dict[str, Any]:
     if batch.get("requests") and metric.operation is Operation.THROUGHPUT:
         # What the source prints as the peak is how many were answered at a time, which the engine decides.
         count = max(1, int(batch["requests"]))
-        return {"concurrency": count, "horizon": {"total_requests": count}}
+        at_a_time = serve_line.client_batch(row) or count
+        return {"concurrency": min(at_a_time, count), "horizon": {"total_requests": count}}
     stated = batch.get("concurrency") or batch.get("average_batch") or batch.get("requests")
     if not stated and "batch_per_rank" in batch:
         ranks = int(row.layout.get("attention_data") or row.layout.get("data") or 1)
