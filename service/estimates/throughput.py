@@ -3,7 +3,7 @@
 from typing import Literal
 
 from service.estimates.diagnosis import roofline_points, step_advice, technique_terms
-from service.estimates.power import device_draw
+from service.estimates.power import add_power
 from service.estimates.run import Run, plan_run, step_tokens, tokens_of_sample
 from service.estimates.training_parts import add_data, add_training_parts
 from service.planning.inference import ServingTime
@@ -32,7 +32,6 @@ def estimate_throughput(
     Without ``explains`` there is no advice and no roofline: each advice is an estimate of its own.
     """
     run = plan_run(question, catalog)
-    draw = device_draw(run, catalog)
     answer: ThroughputAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,
         "breakdown": [],
@@ -49,8 +48,7 @@ def estimate_throughput(
         _add_training(answer, run, run.training, workload, catalog, explains=explains)
     elif run.serving and isinstance(workload, InferenceWorkload):
         _add_serving(answer, run, run.serving, workload)
-    if draw:
-        answer["power_per_device_watts"] = quantity(draw.watts)
+    add_power(answer, run, catalog)
     if run.duration_seconds:
         answer["duration_seconds"] = quantity(run.duration_seconds)
     elif isinstance(workload, TrainingWorkload):
