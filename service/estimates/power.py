@@ -14,7 +14,7 @@ from service.planning.power import (
     mean_device_watts,
     step_works,
 )
-from service.planning.quantity import Basis, Quantity, Spread, combine, inverted
+from service.planning.quantity import Basis, Quantity, Spread
 from service.planning.training import ModelledTime
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.answer import quantity
@@ -24,7 +24,6 @@ from service.questions.hardware import compute_peak
 
 _CITATION = "power of a device from the shares of its time in which it computes, moves bytes and sends"
 _LIMITED = "; at the full clock a part of the work would draw more than the power limit, so the clock falls"
-
 
 
 class Draw(NamedTuple):
@@ -44,10 +43,12 @@ def device_draw(run: Run, catalog: Catalog) -> Draw | None:
     if limit is None:
         return None
     if isinstance(workload, TrainingWorkload):
-        works, error = _trained(run, workload, catalog), "device_power"
+        works, error = _trained(run, workload, catalog), catalog.curves.device_power
+    elif isinstance(run.serving, Serving):
+        works, error = _served(run, run.serving, workload, catalog), run.serving.spreads.power
     else:
-        works, error = _served(run, workload, catalog), "served_power"
-    return _drawn(works, run, limit, catalog, getattr(catalog.curves, error)) if works else None
+        return None
+    return _drawn(works, run, limit, catalog, error) if works else None
 
 
 def _trained(run: Run, workload: TrainingWorkload, catalog: Catalog) -> tuple[DeviceWork, ...] | None:
@@ -68,11 +69,13 @@ def _trained(run: Run, workload: TrainingWorkload, catalog: Catalog) -> tuple[De
     return (*works, DeviceWork(stalled, 0.0))
 
 
-def _served(run: Run, workload: InferenceWorkload, catalog: Catalog) -> tuple[DeviceWork, ...] | None:
+def _served(
+    run: Run, serving: Serving, workload: InferenceWorkload, catalog: Catalog
+) -> tuple[DeviceWork, ...] | None:
     """A second: iterations as far as replicas have requests, and none."""
-    serving, layout, accelerator = run.serving, run.resolved.layout, run.cluster.accelerator
+    layout, accelerator = run.resolved.layout, run.cluster.accelerator
     machine = machine_of(accelerator, catalog.curves.calibration.operators)
-    if not isinstance(serving, Serving) or machine is None:
+    if machine is None:
         return None
     number_format, peak = compute_peak(run.cluster, workload)
     work = iteration_work(
@@ -89,7 +92,9 @@ def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catal
     curves, generation = catalog.curves, run.cluster.accelerator.generation
     rates = curves.calibration.power.rates(generation)
     is_measured = generation in curves.calibration.power.measured
-    spread = error if is_measured else curves.device_power_elsewhere
+    spread, elsewhere = error, curves.device_power_elsewhere
+    if not is_measured:
+        spread = Spread(min(error.low, elsewhere.low), max(error.high, elsewhere.high), elsewhere.source)
     drawn = spread.around(
         mean_device_watts(works, limit, rates), Basis.REFERENCE if is_measured else Basis.DATASHEET
     )
@@ -115,12 +120,10 @@ def add_power(answer: ThroughputAnswer, run: Run, catalog: Catalog) -> None:
     if draw is None:
         return
     answer["power_per_device_watts"] = quantity(draw.watts)
-    if "output_tokens_per_second" not in answer:
+    if "output_tokens_per_second" not in answer or not isinstance(run.serving, Serving):
         return
-    given, devices = answer["output_tokens_per_second"], float(run.cluster.accelerator_count)
-    rate = Quantity(given["value"], given["low"], given["high"], Basis(given["basis"]))
-    if rate.low > 0.0:
-        joules = combine(
-            lambda watts, tokens: energy_per_token_joules(watts, devices, tokens), draw.watts, inverted(rate)
-        )
-        answer["energy_per_output_token_joules"] = quantity(joules)
+    tokens, devices = answer["output_tokens_per_second"]["value"], float(run.cluster.accelerator_count)
+    joules = energy_per_token_joules(draw.watts.value, devices, tokens)
+    answer["energy_per_output_token_joules"] = quantity(
+        run.serving.spreads.energy.around(joules, draw.watts.basis)
+    )

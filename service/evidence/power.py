@@ -13,11 +13,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.evidence.asking.questions import questions
-from service.evidence.asking.skips import Skipped
 from service.evidence.fitting import rounded
 from service.evidence.folds import group_of
-from service.evidence.rows import Row, by_run
+from service.evidence.rows import Row
+from service.evidence.scoring import ask
 from service.evidence.service import power_calibration
 from service.planning.calibration import PowerCalibration
 from service.planning.cluster import Accelerator
@@ -57,26 +56,28 @@ class Drawn(NamedTuple):
         return group_of(self.row)
 
 
+_READ = frozenset({"gpu_power_mean", "output_tokens_per_s"})
+
+
 def drawn(rows: Iterable[Row], catalog: Catalog) -> Iterator[Drawn]:
     """Every row of a mean draw whose run states rate and batch, and whose model is known."""
-    rows = list(rows)
-    runs = by_run(rows)
-    for row in rows:
-        if row.metric != "gpu_power_mean" or row.unit != "W":
+    for one in ask([row for row in rows if row.metric in _READ], catalog):
+        if one.row.metric != "gpu_power_mean" or not one.shapes:
             continue
+        question = one.shapes[0]
+        assert isinstance(question, ThroughputQuestion)  # noqa: S101 - what a draw is read from
         try:
-            found = _drawn(row, runs[row.run_id], catalog)
-        except (Skipped, PlanningError):
+            found = _drawn(one.row, one.run, question, catalog)
+        except PlanningError:
             continue
         if found is not None:
             yield found
 
 
-def _drawn(row: Row, run: Mapping[str, Row], catalog: Catalog) -> Drawn | None:
+def _drawn(row: Row, run: Mapping[str, Row], question: ThroughputQuestion, catalog: Catalog) -> Drawn | None:
     requests, rate = row.batch.get("average_batch"), run.get("output_tokens_per_s")
     if not requests or rate is None:
         return None
-    question = ThroughputQuestion.model_validate(questions(row, catalog, run)[0])
     cluster = resolve_cluster(question.cluster, catalog, Notes())
     resolved = resolve(question, cluster, catalog, Notes())
     workload, layout, curves = resolved.workload, resolved.layout, catalog.curves
@@ -249,6 +250,14 @@ class Line(NamedTuple):
     p90: float
     elsewhere: float
 
+    def text(self) -> str:
+        """As the command line prints it."""
+        return (
+            f"{self.group:52} {self.rows:4} rows: median error {self.fitted:5.1f}% fitted, "
+            f"{self.held_out:5.1f}% held out (90th percentile {self.p90:5.1f}%), "
+            f"{self.elsewhere:5.1f}% by other generations alone"
+        )
+
 
 def lines(found: Sequence[Drawn], of: PowerFit) -> list[Line]:
     """One line a device and model, one a device, one in all."""
@@ -276,3 +285,33 @@ def lines(found: Sequence[Drawn], of: PowerFit) -> list[Line]:
         )
         for name, places in sorted(sets.items())
     ]
+
+
+def spreads(document: Document, of: PowerFit) -> Document:
+    """Measured over estimated draw outside of the fit, as the reference set ships it.
+
+    Of devices whose generation has no rows it is that under the constants of other generations, and at
+    least what the set has: two generations of one maker say little of others.
+    """
+    held_out = [1.0 / ratio for ratio in of.held_out]
+    elsewhere = [1.0 / ratio for ratio in of.elsewhere if not math.isnan(ratio)]
+    low, high = _ends(held_out)
+    wider = document["device_power_elsewhere"]
+    ends = _ends(elsewhere) if elsewhere else (low, high)
+    source = (
+        f"Measured over estimated mean draw at a measured rate, 10th and 90th percentile of {len(held_out)} "
+        "runs that served, under constants fitted without their model and device"
+    )
+    return {
+        "device_power": {"low": low, "high": high, "source": source},
+        "device_power_elsewhere": {
+            **wider,
+            "low": min(wider["low"], ends[0]),
+            "high": max(wider["high"], ends[1]),
+        },
+    }
+
+
+def _ends(measured: Sequence[float]) -> tuple[float, float]:
+    low, high = np.percentile(measured, [10, 90])
+    return rounded(min(1.0, float(low))), rounded(max(1.0, float(high)))
