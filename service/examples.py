@@ -91,6 +91,30 @@ _OPERATED: Final[dict[str, Any]] = {
     },
     "scaling": {"accelerator_counts": [128, 256, 512, 1024]},
 }
+_ALIGNED: Final[dict[str, Any]] = {
+    "model": {"source": "catalog", "id": "llama-3.1-8b"},
+    "cluster": {
+        "accelerator": {"source": "catalog", "id": "h100-sxm"},
+        "accelerator_count": 16,
+        "host": {"memory_bandwidth_bytes_per_second": 614.4e9},
+    },
+    "workload": {
+        "kind": "training",
+        "sequence_length": 2048,
+        "global_batch_size": 512,
+        "total_steps": 500,
+        "objective": "grpo",
+        "rollout": {
+            "prompt_tokens": 512,
+            "longest_response_tokens": 4096,
+            "samples_per_prompt": 16,
+            "placement": "separate",
+            "accelerator_count": 8,
+        },
+        "offload": {"optimizer": "cpu"},
+    },
+    "parallelism": {"data": 8, "sharding": "zero_3"},
+}
 _COST: Final[dict[str, Any]] = {key: value for key, value in REFERENCE_QUESTION.items() if key != "purchase"}
 _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
@@ -152,7 +176,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_memory": _SERVED,
     "estimate_memory_batch": {"requests": [_SERVED, _TRAINED]},
     "estimate_throughput": _SERVED,
-    "estimate_throughput_batch": {"requests": [_SERVED, _OPERATED]},
+    "estimate_throughput_batch": {"requests": [_SERVED, _OPERATED, _ALIGNED]},
     "estimate_throughput_frontier": _SEARCHED,
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST]},

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from service.estimates.residuals import serving_spread
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
+from service.planning.distance import System
+from service.planning.errors import PlanningError
 from service.planning.inference import (
     Arrivals,
     Batch,
@@ -22,7 +25,6 @@ from service.planning.inference import (
     iteration_model,
     places_of,
     served,
-    simulated,
 )
 from service.planning.memory.capacity import requests_held
 from service.planning.memory.serving import inference_memory
@@ -32,7 +34,10 @@ from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, assumed, combine
 from service.planning.workload import HorizonUnit, InferenceWorkload
 from service.questions.load import SimulatedSolver, SolverInput
+from service.questions.resolve import Resolved
 from service.questions.resolve.load import Asked, Proposals
+from service.questions.software import system_of
+from service.questions.workloads import InferenceWorkloadInput
 
 SIMULATED_REQUESTS = 2000
 """Of one replica, where the question does not say."""
@@ -45,6 +50,22 @@ class Subject(NamedTuple):
     workload: InferenceWorkload
     layout: Parallelism
     asked: Asked
+    system: System
+    """Engine and device, for what was measured of such."""
+
+
+def subject_of(resolved: Resolved, given: InferenceWorkloadInput, cluster: Cluster) -> Subject:
+    """What a question asks, with what pictures and the like add to its prompts."""
+    workload, asked, held = resolved.workload, resolved.asked, resolved.held.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    assert isinstance(held, InferenceWorkload)  # noqa: S101
+    assert asked is not None  # noqa: S101
+    profile, added = resolved.model.profile, held.input_tokens - workload.input_tokens
+    if added and profile.generates:
+        longer = tuple(tokens + added for tokens in asked.inputs.values)
+        asked = asked._replace(inputs=asked.inputs._replace(values=longer))
+        workload = workload._replace(input_tokens=held.input_tokens, source_tokens=held.source_tokens)
+    return Subject(profile, workload, resolved.layout, asked, system_of(given, cluster.accelerator))
 
 
 class Spreads(NamedTuple):
@@ -199,7 +220,7 @@ def serve(
 
     ``limit_bytes`` is the engine's share of a device; None, or one that holds no request, is no limit.
     """
-    profile, workload, layout, asked = subject
+    profile, workload, layout, asked, _ = subject
     model = iteration_model(profile, workload, layout, cluster=cluster, calibration=curves.calibration)
     if model is None:
         return None
@@ -212,45 +233,29 @@ def serve(
         server = server._replace(speculation=proposer)
     load = load_of(subject, replicas)
     if isinstance(solver, SimulatedSolver):
-        found = _simulated(model, server, load, solver)
-    else:
-        found = served(model, server, load)
-    basis = model.machine.rates.basis
+        raise PlanningError("NOT_MODELLED", "/solver/kind", "servers are not simulated yet")
+    found = served(model, server, load)
     return Serving(
         served=found,
         model=model,
         server=server,
         load=load,
         replicas=float(replicas),
-        spreads=spreads_of(workload, curves, basis),
-        basis=basis,
+        spreads=spreads_of(subject, curves),
+        basis=model.machine.rates.basis,
     )
 
 
-def _simulated(model: IterationModel, server: Server, load: Load, solver: SimulatedSolver) -> Served:
-    if isinstance(solver.duration_seconds, float):
-        return simulated(model, server, load, seed=solver.seed, duration_seconds=solver.duration_seconds)
-    requests = solver.requests if isinstance(solver.requests, int) else SIMULATED_REQUESTS
-    return simulated(model, server, load, seed=solver.seed, requests=requests)
-
-
-def spreads_of(workload: InferenceWorkload, curves: ReferenceCurves, basis: Basis) -> Spreads:
-    """Of the engine, else of any, else as they ship."""
-    engine = workload.rules.name
-
-    def of(family: str) -> Spread:
-        for name in (f"{family}/{engine.value}" if engine else family, family):
-            known = curves.residuals.get((name, basis))
-            if known is not None:
-                return Spread(min(known.low, 1.0), max(known.high, 1.0), known.source)
-        return curves.inference_latency
-
-    return Spreads(of("serving_ttft"), of("serving_tpot"), of("serving_throughput"))
+def spreads_of(subject: Subject, curves: ReferenceCurves) -> Spreads:
+    """Of the nearest system that was measured."""
+    count = subject.profile.parameter_count
+    families = ("serving_ttft", "serving_tpot", "serving_throughput")
+    return Spreads(*(serving_spread(curves, family, subject.system, count) for family in families))
 
 
 def server_of(subject: Subject, limit_bytes: float | None) -> Server:
     """One replica of the engine: ``expert`` ranks, each with a batch and a cache of its own."""
-    profile, workload, layout, asked = subject
+    _, workload, layout, asked, _ = subject
     rules, ranks = workload.rules, layout.expert
     most = workload.most_requests
     static = workload.is_static
@@ -269,7 +274,7 @@ def server_of(subject: Subject, limit_bytes: float | None) -> Server:
 
 def _cache_tokens(subject: Subject, limit_bytes: float | None) -> float | None:
     """Tokens of requests of the asked lengths that a replica holds, what they keep beside tokens included."""
-    profile, workload, layout, asked = subject
+    profile, workload, layout, asked, _ = subject
     if limit_bytes is None:
         return None
     memory = inference_memory(profile, workload._replace(concurrency=layout.data), layout)
@@ -282,7 +287,7 @@ def _cache_tokens(subject: Subject, limit_bytes: float | None) -> float | None:
 
 def load_of(subject: Subject, replicas: int) -> Load:
     """What one of ``replicas`` is asked: an even share."""
-    _, workload, _, asked = subject
+    _, workload, _, asked, _ = subject
     horizon = workload.horizon
     burst = None
     if asked.concurrency is not None and horizon and horizon.unit is HorizonUnit.REQUESTS:
@@ -312,7 +317,7 @@ def _speculation(
     subject: Subject, proposals: Proposals, cluster: Cluster, curves: ReferenceCurves
 ) -> Speculation:
     """How tokens are proposed: by a draft on the same devices, by a layer of the model, or from the text."""
-    profile, workload, layout, _ = subject
+    profile, workload, layout, _, _ = subject
     draft, share = workload.draft, 0.0
     model = None
     if draft is not None:

@@ -4,10 +4,12 @@ All sequences of a rollout begin at a time. As many as the cache holds run on ea
 once for all its samples, then each step gives every sequence a token. Replicas that have more to do go
 through as many rounds:
 
-    rollout = sequences / (replicas x held) x (prefill / samples + (responses - 1) x decode step)
+    rollout = sequences / (replicas x held) x (prefill / samples + (responses - 1) x step of held)
+              + (longest - responses) x step of one
 
-Prefill and decode step are those of serving. Sequences are equally long: where they are not, the longest
-keep replicas busy with few of them, which is not counted.
+Prefill and decode steps are those of serving. The last term is the tail of uneven responses: a step is what
+its weights take and what each sequence adds, and the sequences add the same however they are spread over
+steps.
 """
 
 from typing import NamedTuple
@@ -19,7 +21,7 @@ from service.planning.curves import Efficiency
 from service.planning.inference import serving_time
 from service.planning.layout import inference_layout
 from service.planning.memory.capacity import requests_that_fit
-from service.planning.operators import Bound
+from service.planning.operators import Bound, Phase
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES
 from service.planning.profile import Profile
@@ -102,20 +104,28 @@ def generation(
         limit = capacity.value * rollout.memory_fraction
         held = min(held, requests_that_fit(profile, engine, layout, limit))
     running = max(1, held)
-    served = serving_time(
-        profile,
-        engine._replace(concurrency=running * layout.data),
-        layout,
-        peak_flops_per_second=peak_flops_per_second,
-        bandwidth_bytes_per_second=bandwidth,
-        efficiency=efficiency,
-        spread=spread,
-    )
-    prefill, *decode = served.phases
-    parts = [scaled(prefill.seconds, 1.0 / rollout.samples), *(phase.seconds for phase in decode)]
-    longest = max(served.phases, key=lambda phase: phase.seconds.value)
-    seconds = scaled(combine(lambda *each: sum(each), *parts), each / running)
-    return Generation(seconds, longest.bound, layout, held)
+
+    def phases(requests: int) -> tuple[Phase, ...]:
+        served = serving_time(
+            profile,
+            engine._replace(concurrency=requests * layout.data),
+            layout,
+            peak_flops_per_second=peak_flops_per_second,
+            bandwidth_bytes_per_second=bandwidth,
+            efficiency=efficiency,
+            spread=spread,
+        )
+        return served.phases
+
+    prefill, *decode = phases(running)
+    rounds = each / running
+    parts = [scaled(prefill.seconds, rounds / rollout.samples)]
+    parts += [scaled(phase.seconds, rounds) for phase in decode]
+    beyond = (rollout.longest_tokens or engine.output_tokens) - engine.output_tokens
+    if beyond and decode:
+        parts.append(scaled(phases(1)[1].seconds, beyond / (engine.output_tokens - 1.0)))
+    bound = max((prefill, *decode), key=lambda phase: phase.seconds.value).bound
+    return Generation(combine(lambda *each: sum(each), *parts), bound, layout, held)
 
 
 def synchronization_seconds(

@@ -18,6 +18,9 @@ class RolloutInput(Input):
     """Tokens of a sequence that are given. Defaults to what response_tokens leave, else to half of it."""
     response_tokens: Size | MISSING = MISSING
     """Tokens of a sequence that are generated, on average. Defaults to what prompt_tokens leave."""
+    longest_response_tokens: Size | MISSING = MISSING
+    """Tokens of the longest response of a rollout, until whose end engines work. Defaults to
+    response_tokens."""
     samples_per_prompt: Degree | MISSING = MISSING
     """Sequences that begin with the same prompt: the group of grpo. Defaults to 8 for grpo, else to 1."""
     steps_per_rollout: Degree = 1
@@ -41,18 +44,19 @@ GROUP_SAMPLES = 8
 _BESIDE_TRAINING, _ALONE = 0.5, 0.9
 
 
-def _prompt_tokens(asked: RolloutInput, sequence_length: int) -> int:
-    prompt, response = asked.prompt_tokens, asked.response_tokens
-    if prompt is MISSING:
-        prompt = sequence_length // 2 if response is MISSING else sequence_length - response
-    if response is MISSING:
-        response = sequence_length - prompt
-    if prompt < 1 or response < 1 or prompt + response != sequence_length:
+def _prompt_tokens(asked: RolloutInput, sequence_length: int) -> float:
+    given, response = asked.prompt_tokens, asked.response_tokens
+    if given is MISSING:
+        prompt = sequence_length / 2 if response is MISSING else sequence_length - response
+    else:
+        prompt = given
+    rest = sequence_length - prompt
+    if prompt <= 0 or rest <= 0 or (response is not MISSING and response != rest):
         detail = (
             f"prompt and response must add up to sequence_length {sequence_length}, one token each at least"
         )
         raise PlanningError("ROLLOUT_LENGTH", "/workload/rollout", detail)
-    return prompt
+    return float(prompt)
 
 
 def rollout_of(
@@ -76,8 +80,12 @@ def rollout_of(
         samples = GROUP_SAMPLES if objective is Objective.GRPO else 1
     if fraction is MISSING:
         fraction = _ALONE if separate else _BESIDE_TRAINING
+    prompt, longest = _prompt_tokens(asked, sequence_length), asked.longest_response_tokens
+    if longest is not MISSING and longest < sequence_length - prompt:
+        detail = f"the longest response is not shorter than {sequence_length - prompt:.0f}, their mean"
+        raise PlanningError("ROLLOUT_LENGTH", "/workload/rollout/longest_response_tokens", detail)
     return Rollout(
-        prompt_tokens=float(_prompt_tokens(asked, sequence_length)),
+        prompt_tokens=prompt,
         samples=samples,
         steps=asked.steps_per_rollout,
         epochs=asked.epochs,
@@ -85,6 +93,7 @@ def rollout_of(
         ahead=asked.asynchronous,
         tensor=None if asked.tensor is MISSING else asked.tensor,
         memory_fraction=fraction,
+        longest_tokens=None if longest is MISSING else float(longest),
     )
 
 
@@ -101,7 +110,8 @@ def left_to_train(given: RolloutInput | MISSING, objective: Objective, cluster: 
     """The devices of the question that train; refuses rollouts that its cluster has not the devices for."""
     if given is MISSING or objective not in GENERATING:
         return cluster
-    total, apart = cluster.accelerator_count, given.accelerator_count
+    total = cluster.accelerator_count
+    apart = given.accelerator_count if given.placement == "separate" else MISSING
     devices = total if apart is MISSING else apart
     if given.tensor is not MISSING and devices % given.tensor:
         detail = f"tensor {given.tensor} does not divide the {devices} accelerators that generate"

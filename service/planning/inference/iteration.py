@@ -241,7 +241,7 @@ class IterationModel:
 
     def time(self, batch: Batch) -> IterationTime:
         """Seconds of one iteration by part."""
-        tokens = batch.tokens
+        tokens = larger(batch.tokens, _LEAST)
         fixed = self._fixed(tokens)
         ending = self._ending(batch)
         attention = self._attention(batch)
