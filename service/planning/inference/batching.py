@@ -22,8 +22,9 @@ Floats = NDArray[np.float64]
 PassSeconds = Callable[[Floats], Floats]
 """Seconds of a pass over as many requests, which need not be whole."""
 
-_STATES = 160
-"""Most states of the chain: finer steps change means by less than a hundredth."""
+_STATES = 72
+"""States of the chain up to which a step is one request: larger systems take a library's threads to solve."""
+_MOST_STATES = 96
 _WITHIN = (np.arange(6) + 0.5) / 6.0
 """When in a pass requests arrive: shares of it at equal weight."""
 _TAIL = 8.0
@@ -151,7 +152,7 @@ def _chain(pass_seconds: PassSeconds, rate: float, most: float, busy: float, del
     if step > 1.0:
         # A full pass is a whole number of steps.
         step = most / max(1.0, math.floor(most / step))
-    states = max(4, min(2 * _STATES, math.ceil(longest / step)) + 1)
+    states = max(4, min(_MOST_STATES, math.ceil(longest / step)) + 1)
     waiting = np.arange(states, dtype=np.float64) * step
     batch = np.minimum(np.maximum(waiting, 1.0), most)
     batch[0] = min(most, 1.0 + rate * delay)

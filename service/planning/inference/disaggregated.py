@@ -32,9 +32,15 @@ from service.planning.precision import NumberFormat
 from service.planning.profile import Profile
 from service.planning.storage import BlockFormat
 
-_ROUNDS = 40
+_ROUNDS = 24
 """Halvings of the range in which the rate is sought."""
 _NEAR = 1e-4
+_POINTS = 48
+"""Batches of which each side's seconds are known; between them on a line."""
+_LEAST = 1e-3
+"""The smallest mean batch."""
+_LOADS = np.array([0.02, 0.2, 0.4, 0.6, 0.75, 0.85, 0.93, 0.98])
+"""Shares of the largest rate at which the line of a prefill replica is looked at."""
 _FULL = 0.999
 """Share of its rate up to which a side is asked: beyond it the line has no end."""
 
@@ -48,7 +54,10 @@ class Pool(NamedTuple):
 
 
 class Transfer(NamedTuple):
-    """What a prompt sends: bytes over each lane, seconds of them, and how many messages."""
+    """What a prompt sends: bytes over each lane, and seconds of them.
+
+    ``handoff_seconds`` pass beside it before the other side decodes.
+    """
 
     bytes_per_request: float
     """Over all lanes."""
@@ -56,13 +65,14 @@ class Transfer(NamedTuple):
     seconds: float
     layers: float
     by_layer: bool
+    handoff_seconds: float = 0.0
 
     def exposed_seconds(self, prefill_seconds: float) -> float:
         """What a request waits for behind its prefill."""
         if not self.by_layer:
-            return self.seconds
-        behind = 1.0 - 1.0 / self.layers
-        return max(self.seconds / self.layers, self.seconds - behind * prefill_seconds)
+            return self.handoff_seconds + self.seconds
+        behind = (1.0 - 1.0 / self.layers) * prefill_seconds
+        return self.handoff_seconds + max(self.seconds / self.layers, self.seconds - behind)
 
 
 def transfer_of(
@@ -74,11 +84,12 @@ def transfer_of(
     decode: Parallelism,
     rail: Rail,
     by_layer: bool,
+    handoff_seconds: float = 0.0,
 ) -> Transfer:
     """The cache of a prompt over one link of ``rail`` for each device of the smaller side.
 
-    Heads that are cut finer on the decode side leave a device in parts; what every device holds whole, such as
-    a latent, is sent to each of them.
+    Heads that are cut finer on the decode side leave a device in parts; what every device holds whole, such
+    as a latent, is sent to each of them.
     """
     finer = max(1.0, decode.tensor / prefill.tensor)
     stages = min(prefill.pipeline, decode.pipeline)
@@ -87,7 +98,7 @@ def transfer_of(
     layers = max(1.0, float(sum(work.layers for work in profile.attention)))
     messages = layers if by_layer else 1.0
     seconds = messages * (rail.hop_seconds + rail.chunk_seconds) + lane / rail.bytes_per_second
-    return Transfer(held * decode.tensor, lane, seconds, layers, by_layer)
+    return Transfer(held * decode.tensor, lane, seconds, layers, by_layer, handoff_seconds)
 
 
 class Sides(NamedTuple):
@@ -142,30 +153,38 @@ class _System:
         fits = math.floor(prefill.server.batched_tokens / load.computed_tokens)
         most = prefill.server.most_requests
         self.prompts = float(max(1, fits if most is None else min(fits, most)))
-        self.own_seconds = float(prefill_seconds(prefill, load, np.array([1.0]))[0])
+        self._prompts = np.unique(np.round(np.geomspace(1.0, self.prompts, _POINTS)))
+        self._prefills = prefill_seconds(prefill, load, self._prompts)
+        self.own_seconds = float(self._prefills[0])
         self.exposed = transfer.exposed_seconds(self.own_seconds)
         self.stages = float(prefill.server.pipeline)
-        full = float(prefill_seconds(prefill, load, np.array([self.prompts]))[0])
-        single = 1.0 / self.own_seconds
-        self.most_prefilled = prefill.replicas * self.stages * max(self.prompts / full, single)
+        rates = self._prompts / self._prefills
+        self.prompts = float(self._prompts[np.argmax(rates)])
+        self.most_prefilled = prefill.replicas * self.stages * float(np.max(rates))
         self.most_sent = math.inf
         if transfer.seconds:
             self.most_sent = min(prefill.replicas, decode.replicas) / transfer.seconds
         self.places = _places(decode.server, load)
+        groups = float(decode.server.pipeline)
+        self._batches = np.geomspace(_LEAST, self.places, _POINTS)
+        each = self._batches / groups
+        iteration = decode.model.time(Batch(each, each * load.decoding_context))  # type: ignore[arg-type]
+        self._tokens = np.asarray(iteration.seconds) * groups
         self.most_decoded = self.rate_of(self.places)
-
-    def token_seconds(self, batch: float) -> float:
-        """One iteration of a decode replica with ``batch`` requests."""
-        each = Batch(batch, batch * self.load.decoding_context)
-        return float(self.decode.model.time(each).seconds)
+        self._lines = self._line_seconds()
 
     def rate_of(self, batch: float) -> float:
         """Requests a second of all decode replicas at ``batch`` each."""
         decodes = self.load.decodes
         if not decodes:
             return math.inf
-        groups = float(self.decode.server.pipeline)
-        return self.decode.replicas * batch / (decodes * self.token_seconds(batch / groups))
+        return self.decode.replicas * batch / (decodes * float(np.interp(batch, self._batches, self._tokens)))
+
+    def _line_seconds(self) -> Floats:
+        """Waits in line of a prefill replica times what is idle of it, at each of ``_LOADS``."""
+        most = self.most_prefilled
+        waits = [self.prefilled(load * most).mean_seconds for load in _LOADS]
+        return (np.array(waits) - self.own_seconds / self.stages) * (1.0 - _LOADS)
 
     @property
     def most(self) -> float:
@@ -175,36 +194,26 @@ class _System:
     def prefilled(self, rate: float) -> Batched:
         """A prefill replica at its share of ``rate``; a stage of a pipeline takes the next prompts."""
         share = rate / self.prefill.replicas
-        return open_batching(
-            lambda prompts: prefill_seconds(self.prefill, self.load, prompts) / self.stages,
-            share,
-            self.prompts,
-        )
+        seconds = self._prefills / self.stages
+        return open_batching(lambda prompts: np.interp(prompts, self._prompts, seconds), share, self.prompts)
 
     def batch_at(self, rate: float) -> float:
         """The decode batch that ends ``rate`` requests a second."""
         if not self.load.decodes:
             return 0.0
-        low, high = 1e-6, self.places
-        if self.rate_of(high) <= rate:
-            return high
-        for _ in range(_ROUNDS):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if self.rate_of(middle) < rate else (low, middle)
-            if high < low * (1.0 + _NEAR):
-                break
-        return high
+        rates = self.decode.replicas * self._batches / (self.load.decodes * self._tokens)
+        return float(np.interp(rate, np.maximum.accumulate(rates), self._batches))
 
-    def first_seconds(self, rate: float, requests: float) -> tuple[float, Batched]:
+    def first_seconds(self, rate: float, requests: float) -> float:
         """Time to the first token at ``rate``, where ``requests`` are in the system."""
-        line = self.prefilled(rate)
+        load = min(rate / self.most_prefilled, _FULL)
+        waited = float(np.interp(load, _LOADS, self._lines)) / (1.0 - load)
         # An arrival meets the others alone (Schweitzer 1979).
-        waited = (line.mean_seconds - self.own_seconds / self.stages) * (1.0 - 1.0 / max(requests, 1.0))
-        return self.own_seconds + max(0.0, waited) + self.exposed, line
+        return self.own_seconds + max(0.0, waited) * (1.0 - 1.0 / max(requests, 1.0)) + self.exposed
 
     def held(self, rate: float, requests: float) -> float:
         """Requests in the system at ``rate`` (Little 1961)."""
-        first, _ = self.first_seconds(rate, requests)
+        first = self.first_seconds(rate, requests)
         batch = self.batch_at(rate)
         return rate * first + self.decode.replicas * batch
 
@@ -255,7 +264,7 @@ def _found(system: _System) -> _Found:
         asked = asked or 0.0
         saturated = asked >= _FULL * system.most
         rate = min(asked, _FULL * system.most)
-    first, line = system.first_seconds(rate, requests)
+    first, line = system.first_seconds(rate, requests), system.prefilled(rate)
     batch = system.batch_at(rate)
     each = batch / system.decode.server.pipeline
     iteration = system.decode.model.time(Batch(each, each * load.decoding_context))
