@@ -78,6 +78,8 @@ class Spreads(NamedTuple):
     first_token: Spread
     output_token: Spread
     rate: Spread
+    power: Spread
+    energy: Spread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +186,7 @@ class Serving:
 
     def goodput(self, levels: Levels) -> Quantity:
         """Share of the requests within ``levels``, by latencies at the ends of their intervals."""
-        first, each, _ = self.spreads
+        first, each, *_ = self.spreads
         value, low, high = (
             self.served.goodput(_shrunk(levels, factors))
             for factors in ((1.0, 1.0), (first.high, each.high), (first.low, each.low))
@@ -286,7 +288,7 @@ def serve(
 def spreads_of(subject: Subject, curves: ReferenceCurves) -> Spreads:
     """Of the nearest system that was measured."""
     count = subject.profile.parameter_count
-    families = ("serving_ttft", "serving_tpot", "serving_throughput")
+    families = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_power", "serving_energy")
     return Spreads(*(serving_spread(curves, family, subject.system, count) for family in families))
 
 

@@ -36,7 +36,9 @@ def add_serving(
         answer["bottleneck"] = bottleneck(longest.bound, _ROOFLINE_ADVICE[longest.bound])
         return
     _add_load(answer, serving, workload)
-    answer["saturation"] = _saturation(serving)
+    if explains:
+        # The knee is an estimate of its own.
+        answer["saturation"] = _saturation(serving)
     levels = question.workload.service_levels
     if levels is not MISSING:
         answer["service_level_goodput"] = _goodput(serving, levels)
