@@ -331,6 +331,32 @@ def devices(
 
 
 @app.command()
+def power(
+    files: Annotated[list[Path], typer.Argument(help="CSV files of measured runs.")],
+    *,
+    out: Annotated[Path | None, typer.Option(help="Where the reference set is written.")] = None,
+) -> None:
+    """Fit the constants of power to the mean draw of served models, and say how far off each is held out."""
+    from service.evidence.power import drawn, fit_power, lines, spreads  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    read, document = _read(files), shipped_document()
+    found = list(drawn([row for one in read for row in one.rows], _catalog()))
+    fitted = fit_power(document["calibration"]["power"], found)
+    for line in lines(found, fitted):
+        typer.echo(line.text())
+    if out:
+        provenance = {
+            "command": f"ironlaw evidence power {' '.join(one.path.name for one in read)}",
+            "rows_sha256": {one.path.name: one.sha256 for one in read},
+            "rows": len(found),
+        }
+        document["calibration"]["power"] = {**fitted.document, "fitted": provenance}
+        document |= spreads(document, fitted)
+        out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@app.command()
 def links(
     files: Annotated[list[Path], typer.Argument(help="CSV files of measured rates of links.")],
     *,

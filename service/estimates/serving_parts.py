@@ -133,7 +133,7 @@ def _phase_with_parts(phase: Phase, serving: Serving) -> PhaseAnswer:
     answer = phase_answer(phase)
     if phase.bound is Bound.WAITING:
         return answer
-    iteration = serving.served.iteration if phase.name == "decode" else serving.prefill_iteration
+    iteration = serving.served.iteration if phase.name == "decode" else serving.alone[0]
     answer["parts"] = _parts(iteration, phase.seconds.value)
     return answer
 
