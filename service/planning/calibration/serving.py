@@ -54,6 +54,9 @@ class ServingQuantity(StrEnum):
     """What the host program adds to an iteration, whatever the batch."""
     REQUEST_SECONDS = "request_seconds"
     """What it adds for each request of the iteration."""
+    HANDOFF_SECONDS = "handoff_seconds"
+    """From the last kernel of a prompt on one replica until another may decode it, beside the transfer of its
+    cache: it is announced, room is found, and it joins an iteration."""
     EXPERT_IMBALANCE = "expert_imbalance"
     """Standard deviation of the tokens of an expert over their mean, beside that of chance."""
     EXPERT_VARIETY = "expert_variety"
@@ -81,6 +84,7 @@ class ServingRates(NamedTuple):
     collective_seconds: float
     host_seconds: float
     request_seconds: float
+    handoff_seconds: float
     expert_imbalance: float
     expert_variety: float
 
