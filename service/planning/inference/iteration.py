@@ -135,6 +135,9 @@ TILE_ROWS = 64.0
 """Rows of queries that a kernel of decode attention multiplies at a time, filled or not."""
 SAMPLED_PASSES = 4.0
 """How often drawing a token passes over FP32 logits: widened, penalised, softmax, drawn."""
+GROWN_PASSES, REPEATED_PASSES = 3.0, 2.0
+"""How often a step passes over a cache that is joined anew and repeated: it is read and written, read again
+and written for every query head, and read there."""
 
 _LEAST = 1e-9
 _WIDE_BYTES = 2.0
@@ -619,11 +622,15 @@ def _routing(templates: list[Counted], layout: Parallelism, rates: ServingRates)
 
 
 def _attention_of(work: AttentionWork, workload: InferenceWorkload, tensor: int) -> _Attention:
+    """Attention of one kind; Transformers copies a cache that grows and repeats it for every query head."""
     source = workload.input_tokens if workload.source_tokens is None else workload.source_tokens
     cached = layer_cache_bytes(work, workload.cache_format, tensor) if work.caches else 0.0
     elements = work.key_value_heads * work.key_value_head_elements + work.whole_cache_elements
     indexed = cached * work.index_elements / elements if elements else 0.0
     heads = max(work.query_heads / tensor, 1.0)
+    shared = heads / max(work.key_value_heads / tensor, 1.0)
+    if workload.rules.name is EngineName.TRANSFORMERS and work.key_value_heads:
+        cached *= GROWN_PASSES + REPEATED_PASSES * shared
     layers, size = float(work.layers), work.score_flops / (4.0 * work.query_heads)
     return _Attention(
         layers=layers,
@@ -634,7 +641,7 @@ def _attention_of(work: AttentionWork, workload: InferenceWorkload, tensor: int)
         decode_flops=layers * (work.decode_score_flops or work.score_flops) / tensor,
         prefill_flops=layers * work.score_flops / tensor,
         index_flops=layers * work.index_flops,
-        shared_heads=heads / max(work.key_value_heads / tensor, 1.0),
+        shared_heads=shared,
         head_elements=size,
         query_elements=2.0 * layers * heads * size,
         caches=work.caches,
