@@ -155,6 +155,7 @@ AWAITED = {
     "buckets",
     "iteration_model",
     "served",
+    "simulated",
     "fixed",
     "between",
 }
