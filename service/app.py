@@ -144,6 +144,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.jobs = JobsFace(database, writes=writes, tokens=tokens)
     state.benchmarks = BenchmarksFace(database, writes=writes, tokens=tokens, suites=shipped_suites())
     state.batch_turn = asyncio.Lock()
+    state.search_turn = asyncio.Lock()
     state.draining = False
     state.background_threads = settings.background_threads
 

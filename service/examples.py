@@ -10,11 +10,13 @@ from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
 from service.catalog.nouns import MODELS, NOUNS
 from service.catalog.rows import Document, Noun
+from service.estimates.frontier import estimate_frontier
 from service.estimates.service import ESTIMATES
 from service.protocol.canonical import digest
 from service.protocol.nodes import Inventory
 from service.protocol.results import Result
 from service.protocol.suites import shipped_suites
+from service.questions.frontier import FrontierQuestion
 from service.snapshot.service import shipped_snapshot
 
 REFERENCE_QUESTION: Final[dict[str, Any]] = {
@@ -38,6 +40,23 @@ _SERVED: Final[dict[str, Any]] = {
     "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}},
     "workload": {"kind": "inference", "input_tokens": 2000, "output_tokens": 500, "concurrency": 16},
 }
+_SEARCHED: Final[dict[str, Any]] = {
+    "model": {"source": "catalog", "id": "llama-3.1-70b"},
+    "cluster": {"accelerator": {"source": "catalog", "id": "h200-sxm"}, "accelerator_count": 8},
+    "workload": {
+        "kind": "inference",
+        "input_tokens": 4000,
+        "output_tokens": 500,
+        "engine": {"name": "vllm"},
+        "service_levels": {
+            "time_to_first_token_seconds": 1.0,
+            "time_per_output_token_seconds": 0.03,
+        },
+    },
+    "search": {"weight_precisions": ["bf16", "fp8"], "requests_per_replica": [1, 8, 16, 24, 32, 48, 64]},
+}
+"""The best configuration for users who wait a second at most and read 33 tokens a second."""
+
 _TRAINED: Final[dict[str, Any]] = {
     "model": {"source": "catalog", "id": "llama-3.1-8b"},
     "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}},
@@ -71,6 +90,30 @@ _OPERATED: Final[dict[str, Any]] = {
         "learning_rate": {"base": 3e-4, "base_batch_size": 256},
     },
     "scaling": {"accelerator_counts": [128, 256, 512, 1024]},
+}
+_ALIGNED: Final[dict[str, Any]] = {
+    "model": {"source": "catalog", "id": "llama-3.1-8b"},
+    "cluster": {
+        "accelerator": {"source": "catalog", "id": "h100-sxm"},
+        "accelerator_count": 16,
+        "host": {"memory_bandwidth_bytes_per_second": 614.4e9},
+    },
+    "workload": {
+        "kind": "training",
+        "sequence_length": 2048,
+        "global_batch_size": 512,
+        "total_steps": 500,
+        "objective": "grpo",
+        "rollout": {
+            "prompt_tokens": 512,
+            "longest_response_tokens": 4096,
+            "samples_per_prompt": 16,
+            "placement": "separate",
+            "accelerator_count": 8,
+        },
+        "offload": {"optimizer": "cpu"},
+    },
+    "parallelism": {"data": 8, "sharding": "zero_3"},
 }
 _COST: Final[dict[str, Any]] = {key: value for key, value in REFERENCE_QUESTION.items() if key != "purchase"}
 _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
@@ -133,7 +176,8 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_memory": _SERVED,
     "estimate_memory_batch": {"requests": [_SERVED, _TRAINED]},
     "estimate_throughput": _SERVED,
-    "estimate_throughput_batch": {"requests": [_SERVED, _OPERATED]},
+    "estimate_throughput_batch": {"requests": [_SERVED, _OPERATED, _ALIGNED]},
+    "estimate_throughput_frontier": _SEARCHED,
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST]},
     "estimate_utility_bill": _BILL,
@@ -295,7 +339,8 @@ def _estimates() -> dict[str, Any]:
         asked = [EXAMPLES[operation], *EXAMPLES[f"{operation}_batch"]["requests"]]
         answer, *batch = (estimate(question.model_validate_json(json.dumps(one)), catalog) for one in asked)
         answered |= {operation: answer, f"{operation}_batch": {"results": batch}}
-    return answered
+    searched = FrontierQuestion.model_validate_json(json.dumps(_SEARCHED))
+    return answered | {"estimate_throughput_frontier": estimate_frontier(searched, catalog)}
 
 
 def _rows() -> dict[str, Any]:

@@ -47,9 +47,9 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 FEATURES = {room for rooms in ORDER[2:-1] for room in rooms}
 
 PLANNING_ORDER = (
-    {"errors", "figures", "overhead", "units"},
+    {"errors", "figures", "lengths", "overhead", "units"},
     {"quantity", "precision"},
-    {"engines"},
+    {"distance", "engines"},
     {"links", "frameworks"},
     {"calibration"},
     {"curves", "layers", "storage"},
@@ -70,6 +70,7 @@ PLANNING_ORDER = (
     {"carbon", "water"},
     {"cost"},
     {"layout", "advice", "search"},
+    {"rollout"},
     {"formats"},
 )
 PLANNING_LEVEL = {room: level for level, rooms in enumerate(PLANNING_ORDER) for room in rooms}

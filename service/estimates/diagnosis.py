@@ -31,10 +31,13 @@ from service.questions.answers import OperatorAnswer
 from service.questions.base import Advice
 from service.questions.catalog import Catalog
 from service.questions.hardware import compute_peak, usable_bytes
+from service.questions.rollouts import training_cluster
 
 LEAST_GAIN = 0.02
 """Share of a step below which a change is not worth naming."""
 MOST_ADVICE = 5
+_GENERATING = frozenset({"generation", "weight_synchronization"})
+"""Phases of a step that no change of its training moves."""
 
 
 def technique_terms(technique: Technique) -> str:
@@ -48,20 +51,22 @@ def step_advice(run: Run, time: ModelledTime, workload: TrainingWorkload, catalo
     resolved, cluster = run.resolved, run.cluster
     profile, layout, curves = resolved.model.profile, resolved.layout, catalog.curves
     usable = usable_bytes(cluster, workload)
-    before = time.step.total / step_tokens(resolved, workload)
+    tokens = step_tokens(resolved, workload)
+    before = time.step.total / tokens
+    generated = sum(phase.seconds for phase in time.step.further if phase.name in _GENERATING) / tokens
     gains: list[tuple[float, Advice]] = []
     for change in changes(workload, layout, cluster.accelerator):
         step = modelled_step(
             profile,
             change.workload,
             change.layout,
-            cluster=cluster,
+            cluster=training_cluster(cluster, workload.rollout),
             calibration=curves.calibration,
             compute_format=compute_peak(cluster, change.workload)[0],
         )
         assert step is not None  # noqa: S101
         moved = resolved._replace(layout=change.layout)
-        gain = 1.0 - step.total / step_tokens(moved, change.workload) / before
+        gain = 1.0 - (step.total / step_tokens(moved, change.workload) + generated) / before
         if gain < LEAST_GAIN:
             continue
         overhead = curves.training_memory.overhead
@@ -80,9 +85,9 @@ def _deepest_operators(run: Run, workload: TrainingWorkload, *, backward: bool) 
     if profile.sampled is not None and profile.sample is not None:
         work = sample_operators_of(profile.sampled, profile.sample, choice)
         deepest = max(work.blocks, key=lambda stations: _work_of(stations, layout, widths))
-        return block_operators(deepest, 1.0 * workload.micro_batch_size, layout, widths, backward=backward)
+        return block_operators(deepest, 1.0 * workload.sequences, layout, widths, backward=backward)
     assert profile.deepest is not None  # noqa: S101
-    shard = shard_of(workload.micro_batch_size, workload.sequence_length, layout)
+    shard = shard_of(workload.sequences, workload.sequence_length, layout)
     templates = profile.operators.of(choice)[profile.blocks.index(profile.deepest)]
     return operators(templates, shard, widths, backward=backward)
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from pydantic import MISSING
 
+from service.estimates.power import Draw
 from service.estimates.run import Run
 from service.planning.cluster import host_power
 from service.planning.curves import ReferenceCurves
@@ -106,8 +107,11 @@ def _sum(*parts: Quantity) -> Quantity:
     return combine(lambda *ends: sum(ends), *parts)
 
 
-def run_energy(run: Run, site: Site, curves: ReferenceCurves) -> Energy:
-    """Energy of accelerators at their power limit and of hosts, with measured loads as its interval."""
+def run_energy(run: Run, site: Site, curves: ReferenceCurves, draw: Draw | None) -> Energy:
+    """Energy of accelerators and of hosts.
+
+    Without the draw of a device the value is its power limit, with measured loads as its interval.
+    """
     cluster, duration = run.cluster, run.duration_seconds
     limit, host_watts = cluster.accelerator.power_limit_watts, host_power(cluster, curves)
     if limit is None or host_watts is None or duration is None:
@@ -117,9 +121,9 @@ def run_energy(run: Run, site: Site, curves: ReferenceCurves) -> Energy:
             run.notes.gap(f"/energy/{name}", code, f"{detail} is not known")
         return Energy()
     devices, nodes = float(cluster.accelerator_count), float(cluster.node_count)
-    draw = curves.accelerator_power.around(limit, Basis.DATASHEET)
+    drawn = draw.watts if draw else curves.accelerator_power.around(limit, Basis.DATASHEET)
     watts = {
-        "accelerators": combine(lambda w: power_watts(accelerators=devices, accelerator_watts=w), draw),
+        "accelerators": combine(lambda w: power_watts(accelerators=devices, accelerator_watts=w), drawn),
         "hosts": combine(lambda w: power_watts(hosts=nodes, host_watts=w), host_watts),
     }
     equipment = []

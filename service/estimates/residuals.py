@@ -3,6 +3,7 @@
 from service.planning.calibration import OperatorQuantity
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
+from service.planning.distance import System, widened
 from service.planning.frameworks import Framework
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity, Spread
@@ -56,3 +57,15 @@ def step_spread(
         spread.high * share.value / share.low,
         f"{spread.source}; kernels of this generation are not measured",
     )
+
+
+def serving_spread(
+    curves: ReferenceCurves, family: str, system: System, parameter_count: int | None
+) -> Spread:
+    """Measured over modelled latency, rate, power or energy of serving, by the nearest measured system.
+
+    ``family`` is serving_tpot, serving_ttft, serving_throughput, serving_power or serving_energy.
+    """
+    level = curves.serving_evidence.level(system, parameter_count)
+    shipped = curves.served_power if family == "serving_power" else curves.inference_latency
+    return widened(curves.residuals, family, level) or shipped

@@ -5,15 +5,17 @@ from typing import NamedTuple
 from service.estimates.data_pipeline import DataTime, data_time
 from service.estimates.reliability import Interruptions, interruptions
 from service.estimates.residuals import step_spread
+from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
 from service.planning.errors import PlanningError
-from service.planning.inference import ServingTime, serving_time
+from service.planning.inference import ServingTime, places_of, serving_time
 from service.planning.memory.capacity import requests_that_fit, usable_bytes_of
 from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
 from service.planning.positions import forward_flops_of_sample
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
+from service.planning.rollout import Generation, generated_step, generation, synchronization_seconds
 from service.planning.training import (
     ModelledTime,
     TrainingTime,
@@ -29,18 +31,19 @@ from service.planning.workload import (
     AttentionKernel,
     HorizonUnit,
     InferenceWorkload,
-    Objective,
     Offload,
     TrainingWorkload,
 )
 from service.questions.catalog import Catalog
-from service.questions.estimates import RunQuestion
+from service.questions.estimates import RunQuestion, ThroughputQuestion
 from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
+from service.questions.host import note_host
 from service.questions.notes import Notes
 from service.questions.references import AssumedEfficiency, ParameterCountModel
 from service.questions.resolve import Resolved, resolve
 from service.questions.resolve.operation import data_pipeline
-from service.questions.workloads import TrainingWorkloadInput
+from service.questions.rollouts import training_cluster
+from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 
 class Run(NamedTuple):
@@ -51,7 +54,7 @@ class Run(NamedTuple):
     notes: Notes
     peak_flops_per_second: float
     training: TrainingTime | ModelledTime | None = None
-    serving: ServingTime | None = None
+    serving: Serving | ServingTime | None = None
     duration_seconds: Quantity | None = None
     tokens: Quantity | None = None
     """Tokens trained on, or generated, over the whole run."""
@@ -60,6 +63,8 @@ class Run(NamedTuple):
     """``training`` without waiting for data."""
     data: DataTime | None = None
     """What the devices wait for data; ``training`` counts it."""
+    generated: Generation | None = None
+    """A rollout of a policy; ``training`` counts a step's share of it."""
     interruptions: Interruptions = Interruptions()
     """Checkpoints and failures; ``duration_seconds`` counts them."""
 
@@ -68,26 +73,22 @@ def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
     """Resolve a question and compute its rates."""
     notes = Notes()
     is_assumed = isinstance(question.efficiency, AssumedEfficiency)
-    is_training = isinstance(question.workload, TrainingWorkloadInput)
-    has_shapes = not isinstance(question.model, ParameterCountModel)
-    communicates = is_training and has_shapes and not is_assumed
+    given = question.workload
+    communicates = not (is_assumed or isinstance(question.model, ParameterCountModel))
     cluster = resolve_cluster(question.cluster, catalog, notes, communicates=communicates)
     resolved = _in_samples(resolve(question, cluster, catalog, notes))
     peak = compute_peak(cluster, resolved.workload)[1]
     run = Run(resolved, cluster, notes, peak)
     if isinstance(resolved.workload, TrainingWorkload):
+        note_host(question.cluster.host, cluster.host, resolved.workload, notes)
         if is_assumed or not _is_modelled(run):
             efficiency = resolve_efficiency(question.efficiency, catalog, cluster, resolved.workload, notes)
             trained = _trained(run, resolved.workload, efficiency, catalog, is_assumed=is_assumed)
         else:
             trained = _modelled(run, resolved.workload, catalog)
-        assert isinstance(question.workload, TrainingWorkloadInput)  # noqa: S101
-        return _operated(trained, question.workload, resolved.workload, catalog)
-    efficiency = resolve_efficiency(question.efficiency, catalog, cluster, resolved.workload, notes)
-    if resolved.workload.draft is not None:
-        detail = "the draft model takes memory here; what it saves or costs in time is not modelled"
-        notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
-    return _served(run, resolved.workload, efficiency, catalog)
+        assert isinstance(given, TrainingWorkloadInput)  # noqa: S101
+        return _operated(trained, given, resolved.workload, catalog)
+    return _served(run, question, catalog)
 
 
 def _in_samples(resolved: Resolved) -> Resolved:
@@ -141,12 +142,18 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
         profile,
         workload,
         layout,
-        cluster=cluster,
+        cluster=training_cluster(cluster, workload.rollout),
         calibration=calibration,
         compute_format=compute_format,
     )
     assert machine is not None  # noqa: S101
     assert step is not None  # noqa: S101
+    generated = _generated(run, workload, catalog)
+    if generated is not None and workload.rollout is not None:
+        sent = synchronization_seconds(
+            profile, workload, generated, training=layout, cluster=cluster, calibration=calibration
+        )
+        step = generated_step(step, workload.rollout, generated, sent)
     basis = machine.rates.basis
     spread = step_spread(curves, workload.framework, cluster, compute_format)
     time = modelled_time(
@@ -156,6 +163,7 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
         peak_flops_per_second=run.peak_flops_per_second * cluster.accelerator_count,
         spread=spread,
         basis=basis,
+        generated=None if generated is None else generated.seconds,
     )
     run.notes.sources.append(
         {
@@ -167,7 +175,28 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
             "citation": f"operators, collectives and schedule of the layout; {spread.source}",
         }
     )
-    return _lasting(run, time)
+    return _lasting(run._replace(generated=generated), time)
+
+
+def _generated(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Generation | None:
+    """A rollout on the engines of the question's devices; None for objectives that generate nothing."""
+    rollout, resolved = workload.rollout, run.resolved
+    if rollout is None:
+        return None
+    sequences = workload.sequences * workload.micro_batches * resolved.layout.data * rollout.steps
+    found = generation(
+        resolved.model.profile,
+        workload,
+        sequences,
+        cluster=run.cluster,
+        peak_flops_per_second=run.peak_flops_per_second,
+        efficiency=catalog.curves.serving_efficiency(run.cluster.accelerator.generation),
+        spread=catalog.curves.inference_latency,
+    )
+    if found is not None and not found.held:
+        detail = "a replica of the engine does not hold the model and a sequence; the time is that of one"
+        run.notes.warn("DOES_NOT_FIT", "/workload/rollout", detail)
+    return found
 
 
 def _trained(
@@ -175,6 +204,10 @@ def _trained(
 ) -> Run:
     profile = run.resolved.model.profile
     if not _is_answered(run, workload):
+        return run
+    if not is_assumed and (workload.rollout or workload.offload != Offload()):
+        detail = "generation and transfers to the host need the shapes of the model and rates of the device"
+        run.notes.gap("/tokens_per_second", "ARCHITECTURE_REQUIRED", detail)
         return run
     flops = flops_per_token(profile, workload)
     time = training_time(
@@ -222,9 +255,9 @@ def _is_answered(run: Run, workload: TrainingWorkload) -> bool:
             "/model",
             "6 N D without attention scores: a parameter count says nothing of shapes",
         )
-    if not _is_timed(workload):
-        detail = "the time of further models, of generation or of transfers to the host is not modelled"
-        run.notes.gap("/tokens_per_second", "NOT_MODELLED", detail)
+    if workload.rollout and profile.sample is not None:
+        detail = "generating the samples of models that are asked by the sample is not modelled"
+        run.notes.gap("/samples_per_second", "NOT_MODELLED", detail)
         return False
     return True
 
@@ -285,12 +318,6 @@ def _fed(run: Run, given: TrainingWorkloadInput, workload: TrainingWorkload) -> 
     )
 
 
-def _is_timed(workload: TrainingWorkload) -> bool:
-    """Whether a step is a forward and a backward pass of one model on the device, and no more."""
-    plain = workload.objective in (Objective.PRETRAINING, Objective.SUPERVISED)
-    return plain and workload.offload == Offload()
-
-
 def _unmodelled(kinds: frozenset[str]) -> tuple[str, str]:
     names = ", ".join(sorted(kinds))
     return "LAYER_KIND_NOT_MODELLED", f"the work of layers of kind {names} is not modelled"
@@ -334,49 +361,123 @@ def _warn_too_large(notes: Notes, total: float, usable: float) -> None:
 
 def step_tokens(resolved: Resolved, workload: TrainingWorkload) -> float:
     """Tokens of one optimizer step over all replicas."""
-    sequences = workload.micro_batch_size * workload.micro_batches * resolved.layout.data
-    return float(sequences * workload.sequence_length)
+    samples = workload.micro_batch_size * workload.micro_batches * resolved.layout.data
+    return float(samples * workload.sample_tokens)
 
 
-def _served(run: Run, workload: InferenceWorkload, efficiency: Efficiency, catalog: Catalog) -> Run:
-    profile, layout = run.resolved.model.profile, run.resolved.layout
-    horizon = workload.horizon
+def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
+    """The run of a served model; what is not known of it is a gap."""
+    resolved, workload = run.resolved, run.resolved.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    profile, horizon = resolved.model.profile, workload.horizon
     if horizon and horizon.unit is HorizonUnit.DURATION:
         run = run._replace(duration_seconds=assumed(horizon.amount))
-    bandwidth = run.cluster.accelerator.bandwidth_bytes_per_second
+    pointer = "/requests_per_second"
     if not profile.shapes_known:
         detail = "prefill and decode need the shapes of the model"
-        run.notes.gap("/requests_per_second", "ARCHITECTURE_REQUIRED", detail)
+        run.notes.gap(pointer, "ARCHITECTURE_REQUIRED", detail)
     elif profile.unmodelled_kinds:
-        run.notes.gap("/requests_per_second", *_unmodelled(profile.unmodelled_kinds))
-    elif bandwidth is None:
+        run.notes.gap(pointer, *_unmodelled(profile.unmodelled_kinds))
+    elif run.cluster.accelerator.bandwidth_bytes_per_second is None:
         detail = "the memory bandwidth of the accelerator is not known"
-        run.notes.gap("/requests_per_second", "BANDWIDTH_UNKNOWN", detail)
+        run.notes.gap(pointer, "BANDWIDTH_UNKNOWN", detail)
+    elif isinstance(question.efficiency, AssumedEfficiency):
+        return _by_roofline(run, question, catalog)
     else:
-        if workload.concurrency < layout.data:
-            run.notes.warn(
-                "REPLICAS_IDLE",
-                "/workload/concurrency",
-                f"{layout.data - workload.concurrency} of {layout.data} replicas have no request",
-            )
-        if workload.output_tokens > 1.0 and workload.mean_requests(layout.data) > layout.pipeline:
-            run.notes.warn(
-                "ARRIVALS_UNKNOWN",
-                "/workload/concurrency",
-                "a first token waits for a quarter of the other prefills: for almost none where requests "
-                "arrive evenly, for half where they arrive together",
-            )
-        serving = serving_time(
-            profile,
-            _held(run, workload),
-            layout,
-            peak_flops_per_second=run.peak_flops_per_second,
-            bandwidth_bytes_per_second=bandwidth,
-            efficiency=efficiency,
-            spread=catalog.curves.inference_latency,
-        )
-        return _until_horizon(run._replace(serving=serving), workload, serving)
+        return _by_iterations(run, question, catalog)
     return run
+
+
+def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
+    """The run in the time of the iterations of its engine."""
+    assert isinstance(question.workload, InferenceWorkloadInput)  # noqa: S101
+    subject = subject_of(run.resolved, question.workload, run.cluster)
+    limit = usable_bytes(run.cluster, subject.workload)
+    solver = question.solver if isinstance(question, ThroughputQuestion) else None
+    serving = serve(subject, run.cluster, catalog.curves, limit_bytes=limit, solver=solver)
+    if serving is None:
+        run.notes.gap("/requests_per_second", "PEAK_RATE_UNKNOWN", "no rate of the accelerator is known")
+        return run
+    _warn_of_room(run, subject, serving, limit)
+    _warn_of_load(run, serving)
+    run.notes.sources.append(
+        {
+            "pointer": "/efficiency",
+            "kind": "reference_curve",
+            "id": "reference",
+            "version": 1,
+            "origin": "shipped",
+            "citation": "operators, collectives and launches of an iteration; "
+            + serving.spreads.output_token.source,
+        }
+    )
+    return _until_horizon(run._replace(serving=serving), subject.workload, serving.requests_per_second)
+
+
+def _warn_of_room(run: Run, subject: Subject, serving: Serving, limit: float | None) -> None:
+    """Requests that find no replica or no room."""
+    workload, layout, asked = subject.workload, subject.layout, subject.asked
+    replicas = layout.data // layout.expert
+    if asked.concurrency is not None and asked.concurrency < replicas:
+        run.notes.warn(
+            "REPLICAS_IDLE",
+            "/workload/concurrency",
+            f"{replicas - asked.concurrency} of {replicas} replicas have no request",
+        )
+    if limit is not None and serving.held is not None and serving.held < 1.0:
+        one = workload._replace(concurrency=layout.data)
+        memory = inference_memory(subject.profile, one, layout)
+        usable = usable_bytes_of(memory, one, limit)
+        if memory.total_bytes > usable:
+            _warn_too_large(run.notes, memory.total_bytes, usable)
+
+
+def _warn_of_load(run: Run, serving: Serving) -> None:
+    """More than the cluster can serve at a time, or at all."""
+    if not serving.served.saturated:
+        return
+    if serving.load.rate_per_second is not None:
+        most = serving.most_requests_per_second.value
+        detail = f"more requests arrive than the {most:.3g} a second that can be served: queues grow"
+        run.notes.warn("SATURATED", "/workload", detail)
+    elif serving.limit in ("cache", "max_num_seqs"):
+        places = int(places_of(serving.server, serving.load) * serving.replicas)
+        holder = "KV cache holds" if serving.limit == "cache" else "engine takes"
+        detail = f"the {holder} {places} requests at a time; the others wait"
+        run.notes.warn("CONCURRENCY_CAPPED", "/workload/concurrency", detail)
+
+
+def _by_roofline(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
+    """The run of a constant number of requests at the assumed shares of rate and bandwidth."""
+    resolved, workload, layout = run.resolved, run.resolved.workload, run.resolved.layout
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    assert resolved.asked is not None  # noqa: S101
+    bandwidth = run.cluster.accelerator.bandwidth_bytes_per_second
+    assert bandwidth is not None  # noqa: S101
+    if resolved.asked.concurrency is None:
+        detail = "at assumed shares requests are a constant number: give concurrency, or leave efficiency out"
+        run.notes.gap("/requests_per_second", "CONCURRENCY_REQUIRED", detail)
+        return run
+    efficiency = resolve_efficiency(question.efficiency, catalog, run.cluster, workload, run.notes)
+    if workload.concurrency < layout.data:
+        run.notes.warn(
+            "REPLICAS_IDLE",
+            "/workload/concurrency",
+            f"{layout.data - workload.concurrency} of {layout.data} replicas have no request",
+        )
+    if resolved.asked.proposals is not None:
+        detail = "at assumed shares a pass makes one token"
+        run.notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
+    serving = serving_time(
+        resolved.model.profile,
+        _held(run, workload),
+        layout,
+        peak_flops_per_second=run.peak_flops_per_second,
+        bandwidth_bytes_per_second=bandwidth,
+        efficiency=efficiency,
+        spread=catalog.curves.inference_latency,
+    )
+    return _until_horizon(run._replace(serving=serving), workload, serving.requests_per_second)
 
 
 def _held(run: Run, workload: InferenceWorkload) -> InferenceWorkload:
@@ -401,12 +502,11 @@ def _held(run: Run, workload: InferenceWorkload) -> InferenceWorkload:
     return workload._replace(concurrency=most * layout.data)
 
 
-def _until_horizon(run: Run, workload: InferenceWorkload, serving: ServingTime) -> Run:
+def _until_horizon(run: Run, workload: InferenceWorkload, requests: Quantity) -> Run:
     """How long a number of requests lasts, or how many tokens a time makes."""
     outputs, horizon = workload.output_tokens, workload.horizon
     if horizon is None:
         return run
-    requests = serving.requests_per_second
     if run.duration_seconds is not None:
         tokens = combine(lambda r, d: r * outputs * d, requests, run.duration_seconds)
         return run._replace(tokens=tokens if outputs else None)

@@ -10,6 +10,9 @@ from service.estimates.reliability import interruption_parts
 from service.estimates.run import Run, step_tokens
 from service.estimates.scaling import scaling_parts
 from service.planning.data_pipeline import StageSeconds, step_seconds, workers_needed
+from service.planning.parallelism import Parallelism
+from service.planning.quantity import combine, inverted
+from service.planning.rollout import Generation
 from service.planning.training import Technique
 from service.planning.workload import TrainingWorkload
 from service.questions.answer import quantity
@@ -17,6 +20,7 @@ from service.questions.answers import ThroughputAnswer
 from service.questions.base import Advice
 from service.questions.catalog import Catalog
 from service.questions.estimates import ThroughputQuestion
+from service.questions.run_answers import RolloutAnswer
 from service.questions.workloads import TrainingWorkloadInput
 
 
@@ -33,16 +37,35 @@ def add_training_parts(
         return
     total = run.resolved.total_tokens
     if run.data:
-        samples = None if total is None else total / workload.sequence_length
+        samples = None if total is None else total / workload.sample_tokens
         answer["data_pipeline"] = data_answer(run.data, samples)
     compression = compression_answer(run, workload, catalog, step_tokens(run.resolved, workload))
     if compression:
         answer["gradient_compression"] = compression
+    if run.generated:
+        answer["rollout"] = rollout_answer(run.generated, workload, run.resolved.layout)
     answer.update(interruption_parts(run.interruptions))  # type: ignore[typeddict-item]
     if run.resolved.batch_known:
         found = hints(given, workload, run.resolved, run.cluster.accelerator_count)
         if found:
             answer["hints"] = found
+
+
+def rollout_answer(generated: Generation, workload: TrainingWorkload, layout: Parallelism) -> RolloutAnswer:
+    """How one rollout is made."""
+    assert workload.rollout is not None  # noqa: S101
+    rollout, engines = workload.rollout, generated.layout
+    sequences = workload.sequences * workload.micro_batches * layout.data * rollout.steps
+    responses = sequences * (workload.sequence_length - rollout.prompt_tokens)
+    rate = combine(lambda seconds: responses / seconds, inverted(generated.seconds))
+    return {
+        "seconds": quantity(generated.seconds),
+        "sequences": sequences,
+        "generated_tokens_per_second": quantity(rate),
+        "replicas": engines.data,
+        "devices_per_replica": engines.tensor * engines.pipeline,
+        "sequences_per_replica": generated.held,
+    }
 
 
 def add_data(answer: ThroughputAnswer, data: DataTime | None) -> None:

@@ -4,6 +4,7 @@ from pydantic import MISSING
 
 from service.estimates.charges import Charges, charges, device_hours, given_price, purchase, rent
 from service.estimates.energy import Energy, Site, resolve_site, run_energy
+from service.estimates.power import device_draw
 from service.estimates.run import plan_run
 from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs
@@ -22,7 +23,7 @@ def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> Ut
     notes, hours = run.notes, device_hours(run)
     site = resolve_site(question, catalog, notes)
     rented, bought = rent(question, run, hours, catalog), purchase(question, run)
-    energy = run_energy(run, site, catalog.curves)
+    energy = run_energy(run, site, catalog.curves, device_draw(run, catalog))
     electricity = _electricity(energy, site, notes)
     answer: UtilityBillAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,

@@ -10,6 +10,7 @@ linear model and takes its derivatives again where that led, some times over.
 import copy
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.evidence.folds import FOLDS, fold_of, group_of
-from service.evidence.metrics import METRICS, Family
+from service.evidence.metrics import METRICS, SERVING_TARGETS, SERVING_TIMES, Family
 from service.evidence.scoring import (
     Asked,
     Estimators,
@@ -71,6 +72,11 @@ class Constant(NamedTuple):
         return self.software is None or software_of(one.shapes[0].workload) == self.software
 
     @property
+    def span(self) -> float:
+        """From the least to the most that it may be."""
+        return self.high - self.low
+
+    @property
     def name(self) -> str:
         """As reports call it."""
         return ".".join(map(str, self.path))
@@ -83,6 +89,8 @@ SECTIONS: Final[Mapping[str, frozenset[str]]] = {
         name for name, metric in METRICS.items() if metric.family is Family.THROUGHPUT and metric.target
     ),
     "serving_memory": frozenset(name for name, metric in METRICS.items() if metric.family is Family.MEMORY),
+    "serving": frozenset(name for name, metric in METRICS.items() if metric.spread in SERVING_TIMES),
+    "power": frozenset({"gpu_power_mean"}),
 }
 """Sections of physical quantities, and the metrics that they serve."""
 
@@ -103,7 +111,8 @@ def constants_of(
         exact = bool(path) and str(path[-1]).endswith(OF_EXACT_FORMULA)
         if "value" in document and served and low < high and not exact:
             prior = document["prior"] if "prior" in document else document["value"]
-            software = str(path[-1]).partition("/")[2] if path else ""
+            software = str(path[-1]).split("/")[1] if path and "/" in str(path[-1]) else ""
+            software = software.replace("-", "_").replace(".", "_")
             yield Constant(path, float(prior), low, high, served, software or None)
         for name, member in document.items():
             yield from constants_of(member, (*path, name), SECTIONS.get(name, metrics))
@@ -154,17 +163,47 @@ class Problem:
     def scored(self, values: Sequence[float], rows: Sequence[int]) -> list[Scored]:
         """Some rows under some values of the constants."""
         catalog = self.catalog(curves_of(with_values(self.document, self.constants, values)))
-        return [score_row(self.asked[place], catalog, self.estimators) for place in rows]
+        estimators = answered_once(self.estimators)
+        return [score_row(self.asked[place], catalog, estimators) for place in rows]
 
     def errors(self, values: Sequence[float], rows: Sequence[int]) -> Floats:
-        """Relative errors of the likeliest estimates; NaN where there is none."""
+        """Errors of the likeliest estimates that a fit makes small; NaN where there is none.
+
+        They are relative, of serving the logarithm of the ratio: latencies are off by factors, and a ratio
+        that is half would weigh less than one that is twice.
+        """
         catalog = self.catalog(curves_of(with_values(self.document, self.constants, values)))
         asked = (self.asked[place]._replace(shapes=self.asked[place].shapes[:1]) for place in rows)
-        estimators = _answered_once(self.estimators)
-        return np.array([score_row(one, catalog, estimators).error for one in asked])
+        estimators = answered_once(self.estimators)
+        return np.array([_pull(score_row(one, catalog, estimators)) for one in asked])
+
+    def slopes(self, values: Floats, rows: Sequence[int], errors: Floats) -> Floats:
+        """What each constant changes of the errors of rows."""
+        slopes = np.zeros((len(rows), len(self.constants)))
+        for place, constant in enumerate(self.constants):
+            served = [k for k, row in enumerate(rows) if constant.serves(self.asked[row])]
+            step = _STEP * constant.span
+            step = -step if values[place] + step > constant.high else step
+            moved = values.copy()
+            moved[place] += step
+            at = self.errors(moved.tolist(), [rows[k] for k in served])
+            slopes[served, place] = (at - errors[served]) / (rounded(moved[place]) - rounded(values[place]))
+        return np.nan_to_num(slopes)
+
+    @property
+    def bounds(self) -> Floats:
+        """Prior, least and most of each constant."""
+        prior, low, high = np.array([(c.prior, c.low, c.high) for c in self.constants]).T
+        edge = _EDGE * (high - low)
+        return np.array([prior, np.minimum(prior, low + edge), np.maximum(prior, high - edge)])
 
 
-def _answered_once(estimators: Estimators) -> Estimators:
+def _pull(scored: Scored) -> float:
+    serving = METRICS[scored.row.metric].family is Family.SERVING
+    return math.log1p(scored.error) if serving and scored.error > -1.0 else scored.error
+
+
+def answered_once(estimators: Estimators) -> Estimators:
     """Estimators that answer each question once: the rows of a run share theirs."""
     known: dict[tuple[str, int], Mapping[str, Any]] = {}
 
@@ -188,13 +227,14 @@ class Fitted(NamedTuple):
     groups: int
 
 
-def _weights(asked: Sequence[Asked]) -> Floats:
+def weights_of(asked: Sequence[Asked]) -> Floats:
+    """How much each row weighs: its group as the root of its rows."""
     groups = [group_of(one.row) for one in asked]
-    sizes = {group: groups.count(group) for group in set(groups)}
+    sizes = Counter(groups)
     return np.array([1.0 / math.sqrt(sizes[group]) for group in groups])
 
 
-def _solve(errors: Floats, slopes: Floats, weights: Floats, at: Floats, bounds: Floats) -> Floats:
+def solve(errors: Floats, slopes: Floats, weights: Floats, at: Floats, bounds: Floats) -> Floats:
     """The least sum of weighted errors of a linear model, each entry of ``at`` within its bounds.
 
     Reweighted least squares; the bounded quadratic is solved one entry at a time, which ends at its least
@@ -222,26 +262,14 @@ def _solve(errors: Floats, slopes: Floats, weights: Floats, at: Floats, bounds: 
 
 def fit(problem: Problem, rows: Sequence[int]) -> Fitted:
     """The constants that fit some rows best."""
-    constants = problem.constants
-    prior, low, high = np.array([(c.prior, c.low, c.high) for c in constants]).T
-    edge = _EDGE * (high - low)
-    bounds = np.array([prior, np.minimum(prior, low + edge), np.maximum(prior, high - edge)])
-    values = prior.copy()
+    bounds = problem.bounds
+    values = bounds[0].copy()
     known = np.isfinite(problem.errors(values, rows))
     usable = [place for place, finite in zip(rows, known, strict=True) if finite]
-    weights = _weights([problem.asked[place] for place in usable])
+    weights = weights_of([problem.asked[place] for place in usable])
     for _ in range(LINEARISATIONS):
         errors = problem.errors(values, usable)
-        slopes = np.zeros((len(usable), len(constants)))
-        for place, constant in enumerate(constants):
-            served = [k for k, row in enumerate(usable) if constant.serves(problem.asked[row])]
-            step = _STEP * (constant.high - constant.low)
-            step = -step if values[place] + step > constant.high else step
-            moved = values.copy()
-            moved[place] += step
-            at = problem.errors(moved, [usable[k] for k in served])
-            slopes[served, place] = (at - errors[served]) / (rounded(moved[place]) - rounded(values[place]))
-        after = _solve(errors, np.nan_to_num(slopes), weights, values, bounds)
+        after = solve(errors, problem.slopes(values, usable, errors), weights, values, bounds)
         if np.all(np.abs(after - values) <= 10.0**-DIGITS * np.abs(values)):
             values = after
             break
@@ -311,7 +339,7 @@ _ALL_AS_GROUPS: Final = 4
 """How many groups of its own the spread over all software weighs as, in that of one."""
 
 
-def _pooled(own: Sequence[float], of_all: Sequence[float], groups: int) -> tuple[float, float]:
+def pooled_ends(own: Sequence[float], of_all: Sequence[float], groups: int) -> tuple[float, float]:
     """Ends of the spread of one software, drawn towards those of all where few groups stand behind them.
 
     Rows of one group err alike: two groups say less of a third than their number of rows does.
@@ -330,8 +358,11 @@ _TOTALS = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
 def _families(one: Scored) -> list[str]:
     """The kinds of answer that a row tries: a device in all and under its software, else its metric."""
     metric = METRICS[one.row.metric]
-    if metric.family is Family.THROUGHPUT and one.row.kind == "training":
-        family = "training_step"
+    if metric.family is Family.SERVING and metric.spread:
+        # Its levels know the engine.
+        return [metric.spread]
+    if metric.spread:
+        family = metric.spread
     elif one.row.metric in _TOTALS:
         family = f"{one.row.kind}_memory"
     else:
@@ -339,7 +370,7 @@ def _families(one: Scored) -> list[str]:
     return [family, f"{family}/{one.software}"] if one.software else [family]
 
 
-class _Ratios(NamedTuple):
+class Ratios(NamedTuple):
     """Measured over estimated of the rows of a family, and the groups that they are of."""
 
     figures: list[float]
@@ -352,9 +383,9 @@ class _Ratios(NamedTuple):
         return percentile(self.figures, share), percentile(self.figures, 1.0 - share)
 
 
-def _ratios(scored: Sequence[Scored]) -> dict[tuple[str, str], _Ratios]:
+def ratios_of(scored: Sequence[Scored]) -> dict[tuple[str, str], Ratios]:
     """What rows were off by, by kind of answer and level of evidence."""
-    ratios: dict[tuple[str, str], _Ratios] = {}
+    ratios: dict[tuple[str, str], Ratios] = {}
     for one in scored:
         metric = METRICS[one.row.metric]
         if one.figure is None or metric.unit == "bool" or not one.basis:
@@ -373,7 +404,7 @@ def _ratios(scored: Sequence[Scored]) -> dict[tuple[str, str], _Ratios]:
         else:
             continue
         for family in _families(one):
-            of = ratios.setdefault((family, one.basis), _Ratios([], set()))
+            of = ratios.setdefault((family, one.basis), Ratios([], set()))
             of.figures.append(found)
             of.groups.add(group_of(one.row))
     return ratios
@@ -381,7 +412,7 @@ def _ratios(scored: Sequence[Scored]) -> dict[tuple[str, str], _Ratios]:
 
 def residuals(scored: Sequence[Scored]) -> list[Residual]:
     """Spread of the estimates by kind of answer and level of evidence, from rows outside of their fit."""
-    ratios = _ratios(scored)
+    ratios = ratios_of(scored)
     found = []
     for (family, level), of in sorted(ratios.items()):
         if len(of.figures) < _FEWEST:
@@ -389,7 +420,7 @@ def residuals(scored: Sequence[Scored]) -> list[Residual]:
         low, high = of.ends
         if "/" in family:
             every = ratios[family.partition("/")[0], level]
-            low, high = _pooled(of.ends, every.ends, len(of.groups))
+            low, high = pooled_ends(of.ends, every.ends, len(of.groups))
         value = percentile(of.figures, 0.5)
         found.append(Residual(family, level, rounded(low), rounded(value), rounded(high), len(of.figures)))
     return found
@@ -437,7 +468,8 @@ def fitted_document(
     names = [constant.name for constant in problem.constants]
     document = with_values(problem.document, problem.constants, fitted.values)
     _spread(document, spread)
-    document["residuals"] = [residual._asdict() for residual in spread]
+    kept = [entry for entry in document.get("residuals", []) if entry["family"] in SERVING_TARGETS]
+    document["residuals"] = [residual._asdict() for residual in spread] + kept
     document["fitted"] = {
         **provenance,
         "rows": fitted.rows,
@@ -450,6 +482,11 @@ def fitted_document(
             for place, fold in enumerate(tried.folds)
         ],
     }
+    return text_of(document)
+
+
+def text_of(document: Document) -> str:
+    """The reference set as its file has it."""
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -476,13 +513,22 @@ def held_out(document: Document, fold: int) -> Document:
 
     Raises :class:`ValueError` if a constant is gone that was fitted: its row would be judged in sample.
     """
-    folds = document.get("fitted", {}).get("folds", [])
-    if not folds:
-        return document
-    values = folds[fold]["values"]
+    residuals: list[Document] = []
+    for section in ("fitted", "fitted_serving"):
+        folds = document.get(section, {}).get("folds", [])
+        if not folds:
+            continue
+        document = with_fitted(document, folds[fold]["values"])
+        residuals += folds[fold]["residuals"]
+        evidence = folds[fold].get("serving_evidence")
+        document |= {"serving_evidence": evidence} if evidence else {}
+    return document | {"residuals": residuals} if residuals else document
+
+
+def with_fitted(document: Document, values: Mapping[str, float]) -> Document:
+    """The reference set under other values of named constants."""
     constants = [constant for constant in constants_of(document) if constant.name in values]
     gone = values.keys() - {constant.name for constant in constants}
     if gone:
         raise ValueError(f"fitted, but no longer in the reference set: {', '.join(sorted(gone))}")
-    without = with_values(document, constants, [values[constant.name] for constant in constants])
-    return {**without, "residuals": folds[fold]["residuals"]}
+    return with_values(document, constants, [values[constant.name] for constant in constants])

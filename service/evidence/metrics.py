@@ -26,6 +26,7 @@ class Family(StrEnum):
 
     MEMORY = "memory"
     THROUGHPUT = "throughput"
+    SERVING = "serving"
 
 
 class Figure(NamedTuple):
@@ -37,10 +38,10 @@ class Figure(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What the median and the 90th percentile of the relative error may be."""
+    """What the median and the 90th percentile of the relative error may be; None where none is set."""
 
     median: float
-    p90: float
+    p90: float | None = None
 
 
 class NotAnswered(Exception):
@@ -76,6 +77,8 @@ class Metric(NamedTuple):
     signed: bool = False
     plain: bool = False
     """Whether the answer gives no interval of its own."""
+    spread: str | None = None
+    """The kind of answer that its rows tell the interval of; None where that is the metric itself."""
 
     @property
     def counts_time(self) -> bool:
@@ -96,13 +99,6 @@ def _gap(answer: Answer) -> str:
 
 def _quantity(name: str) -> Callable[[Answer, Case], Figure]:
     return lambda answer, _case: _member(answer, name)
-
-
-def _scaled(name: str, factor: Callable[[Answer], float]) -> Callable[[Answer, Case], Figure]:
-    def read(answer: Answer, _case: Case) -> Figure:
-        return Figure(*(end * factor(answer) for end in _member(answer, name)))
-
-    return read
 
 
 def _devices(answer: Answer) -> float:
@@ -285,13 +281,73 @@ _TRAINING_TARGET = Target(0.12, 0.35)
 """Of rows that state layout, device and recomputation."""
 
 
-def _speed(read: Callable[[Answer, Case], Figure], unit: str, target: Target | None = None) -> Metric:
-    needs = frozenset({"model_shape", "accelerator", "layout", "batch", "lengths"})
-    return Metric(unit, Family.THROUGHPUT, Operation.THROUGHPUT, read, needs, target)
+_SPEED_NEEDS = frozenset({"model_shape", "accelerator", "layout", "batch", "lengths"})
 
 
 def _trained(read: Callable[[Answer, Case], Figure], unit: str) -> Metric:
-    return _speed(read, unit, _TRAINING_TARGET)
+    return Metric(
+        unit,
+        Family.THROUGHPUT,
+        Operation.THROUGHPUT,
+        read,
+        _SPEED_NEEDS,
+        _TRAINING_TARGET,
+        spread="training_step",
+    )
+
+
+SERVING_TARGETS: Mapping[str, Target] = {
+    "serving_tpot": Target(0.12, 0.40),
+    "serving_ttft": Target(0.25),
+    "serving_throughput": Target(0.12, 0.40),
+    "serving_power": Target(0.12),
+    "serving_energy": Target(0.12),
+}
+"""By kind of answer, of rows that state engine, model, precision, batch and device."""
+
+
+SERVING_TIMES = frozenset({"serving_tpot", "serving_ttft", "serving_throughput"})
+"""Kinds of answer that follow from the time of iterations."""
+
+
+def _served(read: Callable[[Answer, Case], Figure], unit: str, spread: str) -> Metric:
+    return Metric(
+        unit,
+        Family.SERVING,
+        Operation.THROUGHPUT,
+        read,
+        _SPEED_NEEDS,
+        SERVING_TARGETS[spread],
+        spread=spread,
+    )
+
+
+def _middle(name: str) -> Callable[[Answer, Case], Figure]:
+    """The median of a figure, under the interval of its mean."""
+
+    def read(answer: Answer, _case: Case) -> Figure:
+        mean = _member(answer, name)
+        percentiles = answer.get(f"{name}_percentiles")
+        return _scaled_by(mean, percentiles["p50"] / mean.value) if percentiles else mean
+
+    return read
+
+
+def _total_tokens(answer: Answer, case: Case) -> Figure:
+    """Tokens of prompts and answers; rows are asked with one length each."""
+    workload = case.question.workload
+    return _scaled_by(_member(answer, "requests_per_second"), workload.input_tokens + workload.output_tokens)
+
+
+def _prompt_tokens(answer: Answer, case: Case) -> Figure:
+    """Tokens of one prompt over the time to its first token."""
+    value, low, high = _member(answer, "time_to_first_token_seconds")
+    tokens = case.question.workload.input_tokens
+    return Figure(tokens / value, tokens / high, tokens / low)
+
+
+def _all_devices(name: str) -> Callable[[Answer, Case], Figure]:
+    return lambda answer, case: _scaled_by(_member(answer, name), case.question.cluster.accelerator_count)
 
 
 def _scaled_by(figure: Figure, factor: float) -> Figure:
@@ -350,15 +406,26 @@ METRICS: Mapping[str, Metric] = {
     "percent_of_peak": _trained(_quantity("hardware_flops_utilization"), "fraction"),
     "time_per_1k_iterations": _trained(_thousand_micro_batches, "s"),
     "gpu_hours": _trained(_device_seconds, "device*s"),
-    "output_tokens_per_s": _speed(_quantity("output_tokens_per_second"), "tokens/s"),
-    "output_tokens_per_s_per_gpu": _speed(
-        _scaled("output_tokens_per_second", lambda answer: 1.0 / _devices(answer)), "tokens/s"
+    "output_tokens_per_s": _served(_quantity("output_tokens_per_second"), "tokens/s", "serving_throughput"),
+    "output_tokens_per_s_per_gpu": _served(
+        lambda answer, case: _scaled_by(
+            _member(answer, "output_tokens_per_second"), 1.0 / case.question.cluster.accelerator_count
+        ),
+        "tokens/s",
+        "serving_throughput",
     ),
-    "ttft": _speed(_quantity("time_to_first_token_seconds"), "s"),
-    "ttft_median": _speed(_quantity("time_to_first_token_seconds"), "s"),
-    "tpot": _speed(_quantity("time_per_output_token_seconds"), "s"),
-    "tpot_median": _speed(_quantity("time_per_output_token_seconds"), "s"),
-    "median_itl": _speed(_quantity("time_per_output_token_seconds"), "s"),
+    "total_tokens_per_s": _served(_total_tokens, "tokens/s", "serving_throughput"),
+    "samples_per_s": _served(_quantity("requests_per_second"), "samples/s", "serving_throughput"),
+    "prompt_tokens_per_s": _served(_prompt_tokens, "tokens/s", "serving_throughput"),
+    "ttft": _served(_quantity("time_to_first_token_seconds"), "s", "serving_ttft"),
+    "ttft_median": _served(_middle("time_to_first_token_seconds"), "s", "serving_ttft"),
+    "tpot": _served(_quantity("time_per_output_token_seconds"), "s", "serving_tpot"),
+    "tpot_median": _served(_middle("time_per_output_token_seconds"), "s", "serving_tpot"),
+    "median_itl": _served(_middle("time_per_output_token_seconds"), "s", "serving_tpot"),
+    "gpu_power_mean": _served(_all_devices("power_per_device_watts"), "W", "serving_power"),
+    "energy_per_output_token": _served(
+        _quantity("energy_per_output_token_joules"), "J/token", "serving_energy"
+    ),
 }
 """The metrics that the service answers, by their name in the measured rows."""
 
@@ -369,11 +436,6 @@ ONLY_MEASURED: Mapping[str, str] = {
     "co2": "kg",
     "energy": "J",
     "cpu_memory": "bytes",
-    "prompt_tokens_per_s": "tokens/s",
-    "total_tokens_per_s": "tokens/s",
-    "samples_per_s": "samples/s",
-    "energy_per_output_token": "J/token",
-    "gpu_power_mean": "W",
     "system_power_mean": "W",
 }
 """Metrics of the rows that are read from no answer yet, with their unit."""

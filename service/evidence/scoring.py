@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import MISSING, ValidationError
 
 from service.evidence import facts
 from service.evidence.asking.questions import Question, questions
@@ -25,12 +25,16 @@ from service.evidence.metrics import (
     error_of,
 )
 from service.evidence.rows import Row, by_run, printed_half_unit
+from service.planning.distance import System
 from service.planning.errors import PlanningError
 from service.planning.quantity import Spread
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
-from service.questions.software import software_of
-from service.questions.workloads import TrainingWorkloadInput
+from service.questions.hardware import resolve_cluster
+from service.questions.notes import Notes
+from service.questions.resolve.model import resolve_model
+from service.questions.software import software_of, system_of
+from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 Estimators = Mapping[str, Callable[[Any, Catalog], Mapping[str, Any]]]
 """The estimates of the service by operation; they stand right of this room and are handed in."""
@@ -178,6 +182,22 @@ def _widened(figure: Figure, metric: Metric, spread: Spread | None) -> Figure:
     return Figure(value, min(value, low * spread.low), max(value, high * spread.high))
 
 
+def served_system(shape: _Shape, catalog: Catalog) -> tuple[System, int | None] | None:
+    """Engine, accelerator and parameters of a serving question; None of training."""
+    if not isinstance(shape.workload, InferenceWorkloadInput) or shape.cluster is MISSING:
+        return None
+    notes = Notes()
+    accelerator = resolve_cluster(shape.cluster, catalog, notes).accelerator
+    count = resolve_model(shape.model, catalog, notes).profile.parameter_count
+    return system_of(shape.workload, accelerator), count
+
+
+def _level(shape: _Shape, catalog: Catalog) -> str:
+    """How near the measured systems are to that of a serving question."""
+    served = served_system(shape, catalog)
+    return catalog.curves.serving_evidence.level(*served) if served else ""
+
+
 class _Estimate(NamedTuple):
     """The figure of one question, and its whole answer."""
 
@@ -269,8 +289,11 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
     answer = estimates[0].answer
     figures = [one.figure for one in estimates]
     figure = _chance(figures) if metric.unit == "bool" else envelope(figures)
-    basis = _basis(answer)
+    serving = metric.family is Family.SERVING
+    basis = _level(asked.shapes[0], catalog) if serving else _basis(answer)
     ways = (figure.low, figure.high) if metric.plain else None
+    if serving:
+        ways = (min(one.value for one in figures), max(one.value for one in figures))
     if metric.plain:
         figure = _widened(figure, metric, catalog.curves.residuals.get((row.metric, basis)))
     return Scored(

@@ -12,6 +12,9 @@ from service.planning.calibration import (
     MachineFacts,
     OperatorCalibration,
     OperatorQuantity,
+    PassCalibration,
+    PowerCalibration,
+    PowerQuantity,
     ServingCalibration,
     ServingQuantity,
     StepCalibration,
@@ -19,6 +22,7 @@ from service.planning.calibration import (
 )
 from service.planning.calibration.links import LinkCalibration, LinkCurves, LinkShare
 from service.planning.curves import ReferenceCurves, Share, TrainingMemoryCurves
+from service.planning.distance import ServingEvidence, System, evidence_of
 from service.planning.engines import EngineName
 from service.planning.frameworks import Framework
 from service.planning.links import LinkKind
@@ -75,11 +79,22 @@ def curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         (entry["family"], entry["level"]): Spread(entry["low"], entry["high"], "rows outside of their fit")
         for entry in document.get("residuals", [])
     }
-    return replace(_curves_of(document), residuals=residuals)
+    evidence = serving_evidence(document.get("serving_evidence", {}))
+    return replace(_curves_of(document), residuals=residuals, serving_evidence=evidence)
+
+
+def serving_evidence(document: Mapping[str, Any]) -> ServingEvidence:
+    """Systems and models whose serving was measured, as planning reads them."""
+    systems = (System(*system) for system in document.get("systems", []))
+    return evidence_of(systems, document.get("parameter_counts", []))
+
+
+_OF_THE_FIT = frozenset({"residuals", "fitted", "fitted_serving", "serving_evidence"})
+"""Parts of the reference set that a fit leaves beside its constants."""
 
 
 def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
-    document = {name: entry for name, entry in document.items() if name not in ("residuals", "fitted")}
+    document = {name: entry for name, entry in document.items() if name not in _OF_THE_FIT}
     training = {
         (entry["generation"], NumberFormat(entry["compute"]), entry["recomputation"]): _share(entry)
         for entry in document.pop("training")
@@ -109,7 +124,9 @@ def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calib
         operators=operator_calibration(document["operators"]),
         links=link_curves(links),
         steps=step_calibration(document["steps"]),
+        passes=PassCalibration(**{name: _share(entry) for name, entry in document["passes"].items()}),
         serving=serving_calibration(document["serving"]),
+        power=power_calibration(document["power"]),
     )
 
 
@@ -131,6 +148,15 @@ def serving_calibration(document: Mapping[str, Any]) -> ServingCalibration:
         key = (ServingQuantity(quantity), EngineName(engine) if engine else None, generation or None)
         constants[key] = _share(entry)
     return ServingCalibration(constants=constants)
+
+
+def power_calibration(document: Mapping[str, Any]) -> PowerCalibration:
+    """Constants of power as planning reads them; those of one generation have it behind a slash."""
+    constants = {}
+    for name, entry in document["constants"].items():
+        quantity, _, generation = name.partition("/")
+        constants[PowerQuantity(quantity), generation or None] = _share(entry)
+    return PowerCalibration(constants=constants, measured=frozenset(document["measured"]))
 
 
 def operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:

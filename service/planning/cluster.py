@@ -48,6 +48,22 @@ ASSUMED_INTER_LINK: Final = Link(LinkKind.ETHERNET, 12.5e9, basis=Basis.ASSUMED)
 """Where neither question nor catalog say: PCI Express 4, and 100 Gbit/s of Ethernet."""
 
 
+class Host(NamedTuple):
+    """What the accelerators of a node share: data-sheet rates of memory and of all drives together.
+
+    ``link`` joins one accelerator with it.
+    """
+
+    link: Link
+    memory_bytes_per_second: float
+    drive_bytes_per_second: float
+
+
+ASSUMED_HOST: Final = Host(ASSUMED_INTRA_LINK, 409.6e9, 25e9)
+"""PCI Express 4, two processors with eight channels of DDR4-3200 each (DGX A100), and the drives of a DGX-2
+(ZeRO-Infinity, figure 2b: 16 devices at 1.6 GB/s)."""
+
+
 class Cluster(NamedTuple):
     """Equal accelerators in equal nodes; ``host_power_watts`` of a node beside them, if it is given.
 
@@ -60,6 +76,7 @@ class Cluster(NamedTuple):
     host_power_watts: Quantity | None
     intra_node_link: Link = ASSUMED_INTRA_LINK
     inter_node_link: Link = ASSUMED_INTER_LINK
+    host: Host = ASSUMED_HOST
 
     @property
     def node_count(self) -> int:

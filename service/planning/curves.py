@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from service.planning.calibration import Calibration, LinkCurves, Share
+from service.planning.distance import ServingEvidence
 from service.planning.engines import EngineBuffers, EngineName
 from service.planning.overhead import DeviceOverhead
 from service.planning.precision import NumberFormat
@@ -86,6 +87,13 @@ class ReferenceCurves:
     restart_seconds: Share
     silent_corruptions_per_device_hour: Share
     accelerator_power: Spread
+    """Draw over the limit where nothing is known of what the device does: the limit bounds it."""
+    device_power: Spread
+    """Measured over estimated draw at a known rate, of generations whose draw was measured."""
+    served_power: Spread
+    """The same at the estimated rate of serving."""
+    device_power_elsewhere: Spread
+    """Measured over estimated draw of other generations."""
     host_power: Share
     host_power_pooled: Share
     reported_memory: Share
@@ -93,6 +101,8 @@ class ReferenceCurves:
     inference_memory: Spread
     serving_memory: Mapping[EngineName, Mapping[str, Share]]
     inference_latency: Spread
+    pass_latency: Spread
+    """Measured over modelled seconds of a forward pass over pictures or texts."""
     training_step: Spread
     """Measured over modelled seconds of a step, where no rows of the same software say."""
     calibration: Calibration
@@ -100,6 +110,8 @@ class ReferenceCurves:
     residuals: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
     """By kind of answer, with the software behind a slash where it is its own, and level of evidence: what
     was measured over what was estimated."""
+    serving_evidence: ServingEvidence = field(default_factory=ServingEvidence)
+    """Systems and models whose serving was measured."""
 
     @property
     def links(self) -> LinkCurves:

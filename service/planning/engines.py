@@ -127,6 +127,14 @@ class EngineRules(NamedTuple):
     """Whether a buffer is kept that the widest matrix of 4-bit GPTQ is unpacked into."""
     rotary_tables: bool = False
     """Whether every attention layer holds sines and cosines of all positions of its own."""
+    mixes_prefill: bool = True
+    """Whether prompts are computed in the iterations that decode; else nothing decodes meanwhile."""
+    chunks_prefill: bool = True
+    """Whether a prompt may be computed in several iterations."""
+    admits_whole: bool = False
+    """Whether a request is admitted only when all of its output finds room; else it may lose its place."""
+    static_batches: bool = False
+    """Whether a batch is served until its last request ends."""
     generation: str | None = None
     """Versions that are alike in how fast they serve."""
 
@@ -152,6 +160,29 @@ def is_vllm_v0(version: str | None) -> bool:
     if version and re.search(r"\bV[01]\b", version, re.IGNORECASE):
         return re.search(r"\bV0\b", version, re.IGNORECASE) is not None
     return _version(version) < (0, 8, 0)
+
+
+_VLLM_ASYNCHRONOUS: _Version = (0, 13, 0)
+_SGLANG_LATER: _Version = (0, 5, 0)
+_TENSORRT_LLM_LATER: _Version = (1, 1, 0)
+
+
+def generation_of(name: EngineName | None, version: str | None) -> str | None:
+    """The generation of an engine's versions, alike in how fast they serve; None where none is told apart."""
+    number = _version(version)
+    if version is None or number == _NEWEST:
+        return None
+    match name:
+        case EngineName.VLLM:
+            if is_vllm_v0(version):
+                return "v0"
+            return "v1" if number < _VLLM_ASYNCHRONOUS else "asynchronous"
+        case EngineName.SGLANG:
+            return "early" if number < _SGLANG_LATER else "later"
+        case EngineName.TENSORRT_LLM:
+            return "early" if number < _TENSORRT_LLM_LATER else "later"
+        case _:
+            return None
 
 
 _VLLM_HYBRID_CACHE: _Version = (0, 10, 0)
@@ -193,6 +224,10 @@ def _keeps_scores(version: str | None) -> bool:
 @lru_cache(maxsize=_MOST_TEXTS)
 def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
     """The rules of an engine; without a version those of the newest known one."""
+    return _rules_of(name, version)._replace(generation=generation_of(name, version))
+
+
+def _rules_of(name: EngineName | None, version: str | None) -> EngineRules:
     number = _version(version)
     match name:
         case EngineName.VLLM:
@@ -210,10 +245,18 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 libraries_charged=number >= _VLLM_FREE_MEMORY,
                 keeps_reduced=_VLLM_FREE_MEMORY <= number < _VLLM_REDUCED_FREED,
                 padded_mxfp4=True,
+                mixes_prefill=not is_vllm_v0(version),
+                chunks_prefill=not is_vllm_v0(version),
             )
         case EngineName.TENSORRT_LLM:
             blocks = 32 if number >= _TENSORRT_LLM_SMALL_BLOCKS else 64
-            return EngineRules(name=name, reservation=Reservation.FREE, block_tokens=blocks)
+            return EngineRules(
+                name=name,
+                reservation=Reservation.FREE,
+                block_tokens=blocks,
+                chunks_prefill=False,
+                admits_whole=True,
+            )
         case EngineName.SGLANG:
             return EngineRules(
                 name=name,
@@ -221,6 +264,7 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 memory_fraction=0.88,
                 block_tokens=1,
                 wide_states=True,
+                mixes_prefill=False,
             )
         case EngineName.LLAMA_CPP:
             return EngineRules(
@@ -251,6 +295,9 @@ def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 keeps_tied_copy=True,
                 unpacks_gptq=number < _TRANSFORMERS_GPTQMODEL,
                 rotary_tables=number < _TRANSFORMERS_LAST_LOGITS,
+                mixes_prefill=False,
+                chunks_prefill=False,
+                static_batches=True,
             )
         case None:
             return EngineRules()

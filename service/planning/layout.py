@@ -13,14 +13,9 @@ from service.planning.memory.capacity import usable_bytes_of
 from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import training_memory
 from service.planning.overhead import NO_OVERHEAD, DeviceOverhead
-from service.planning.parallelism import Parallelism, Sharding
+from service.planning.parallelism import Parallelism, Sharding, divisors
 from service.planning.profile import Profile
 from service.planning.workload import InferenceWorkload, TrainingWorkload
-
-
-@lru_cache(maxsize=4096)
-def _divisors(number: int) -> tuple[int, ...]:
-    return tuple(d for d in range(1, number + 1) if number % d == 0)
 
 
 @lru_cache(maxsize=4096)
@@ -28,8 +23,8 @@ def _splits(
     heads: tuple[int, ...], block_count: int, devices: int, per_node: int
 ) -> tuple[tuple[int, int], ...]:
     """Tensor and pipeline degrees, smallest replica first, tensor parallelism kept in a node."""
-    tensors = [t for t in _divisors(per_node) if devices % t == 0 and all(count % t == 0 for count in heads)]
-    pipelines = [p for p in _divisors(devices) if p <= block_count]
+    tensors = [t for t in divisors(per_node) if devices % t == 0 and all(count % t == 0 for count in heads)]
+    pipelines = [p for p in divisors(devices) if p <= block_count]
     splits = {(t, p) for t in tensors for p in pipelines if devices % (t * p) == 0}
     # Pipeline stages only once tensor parallelism fills the node.
     widest = max(tensors)

@@ -82,6 +82,34 @@ class Objective(StrEnum):
     DISTILLATION = "distillation"
 
 
+PAIRED = frozenset({Objective.DPO, Objective.SIMPO, Objective.ORPO})
+"""Objectives of which a sample is a pair of sequences, chosen and rejected."""
+
+GENERATING = frozenset({Objective.PPO, Objective.GRPO})
+"""Objectives whose sequences the policy generates itself."""
+
+
+class Rollout(NamedTuple):
+    """How the sequences of a policy are generated.
+
+    A sequence begins with ``prompt_tokens`` that are given, ``samples`` of them with the same; the longest
+    response has ``longest_tokens``, None for as many as all. A rollout makes the sequences of ``steps`` optimizer steps, each of which is taken ``epochs`` times. ``devices``
+    generate and do nothing else, 0 for those that train. One that is ``ahead`` is made while the one before
+    is trained on. The engine takes ``memory_fraction`` of a device and spreads a replica over ``tensor`` of
+    them, None for as few as hold it.
+    """
+
+    prompt_tokens: float
+    samples: int = 1
+    steps: int = 1
+    epochs: int = 1
+    devices: int = 0
+    ahead: bool = False
+    tensor: int | None = None
+    memory_fraction: float = 0.5
+    longest_tokens: float | None = None
+
+
 class Place(StrEnum):
     """Where a part of the training state lies."""
 
@@ -138,7 +166,9 @@ class TrainingWorkload(NamedTuple):
     """One training run. ``micro_batches`` counts those of one step on one data-parallel replica.
 
     ``interval`` is the k of ``every_k``. ``teacher_parameters`` is the size of the frozen model of a
-    distillation, None for one as large as the model. ``weight_average`` keeps a moving average in FP32.
+    distillation, ``reward_parameters`` and ``critic_parameters`` are those of the models beside a policy;
+    None for one as large as the model, and under GRPO for a reward without a model. ``weight_average`` keeps
+    a moving average in FP32.
     ``steps_in_backward`` updates each block as soon as its gradients are there, which then go.
     """
 
@@ -164,6 +194,20 @@ class TrainingWorkload(NamedTuple):
     blocks keep nothing that their backward pass does not read."""
     compression: Compression | None = None
     """Of gradients between replicas."""
+    rollout: Rollout | None = None
+    """Of PPO and GRPO; None where nothing is generated."""
+    reward_parameters: int | None = None
+    critic_parameters: int | None = None
+
+    @property
+    def sequences(self) -> int:
+        """Sequences of a micro-batch: two for a pair."""
+        return self.micro_batch_size * (2 if self.objective in PAIRED else 1)
+
+    @property
+    def sample_tokens(self) -> int:
+        """Tokens of a sample: those of both sequences of a pair."""
+        return self.sequence_length * (2 if self.objective in PAIRED else 1)
 
     @property
     def compiled(self) -> bool:
@@ -206,8 +250,11 @@ class Adapters(NamedTuple):
     rank: int
 
 
+_PLAIN_BITS = 16.0
+
+
 class InferenceWorkload(NamedTuple):
-    """A served model under a constant number of requests at a time, over the whole cluster.
+    """A served model with so many requests at a time over the whole cluster; lengths are means.
 
     ``batched_tokens`` is the most that one iteration of the engine processes, ``most_requests`` the most
     requests that a replica takes at a time. ``weight_format`` is what the weights are multiplied from,
@@ -247,11 +294,20 @@ class InferenceWorkload(NamedTuple):
     """Most that a forward pass over one request holds: of a model that decodes nothing, or of a tower."""
     source_tokens: float | None = None
     """Positions that cross-attention reads, where they are not those of the input."""
+    chunks_prefill: bool = True
+    """Whether a prompt may be computed in several iterations."""
+    is_static: bool = False
+    """Whether a batch is served until its last request ends."""
 
     @property
     def storage(self) -> WeightFormat:
         """How the weights are stored."""
         return self.stored or PLAIN_FORMATS[self.weight_format]
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether weights are stored below 16 bits: they are scaled or unpacked when they multiply."""
+        return self.storage.mean_bits < _PLAIN_BITS
 
     @property
     def context_tokens(self) -> float:

@@ -14,6 +14,7 @@ from service.questions.base import (
     Positive,
     Text,
 )
+from service.questions.load import AnalyticSolver, SolverInput
 from service.questions.references import (
     ClusterInput,
     EfficiencyInput,
@@ -112,6 +113,8 @@ class ThroughputQuestion(RunQuestion):
 
     scaling: ScalingInput | MISSING = MISSING
     """Left out, only the run that is asked for is answered."""
+    solver: SolverInput = AnalyticSolver(kind="analytic")
+    """How a served model is solved; by formulas when left out."""
 
 
 class CostQuestion(RunQuestion):

@@ -14,6 +14,7 @@ from service.planning.quantity import Basis, assumed
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.base import Source
 from service.questions.catalog import Catalog, KnownAccelerator, KnownLink
+from service.questions.host import host_of
 from service.questions.notes import Notes, lookup
 from service.questions.references import (
     AcceleratorReference,
@@ -129,6 +130,7 @@ def resolve_cluster(
         None if host_watts is MISSING else assumed(host_watts),
         links.intra,
         links.inter,
+        host_of(given.host, accelerator.id, catalog),
     )
     if communicates:
         _note_links(cluster, links, notes)
@@ -144,13 +146,6 @@ def catalog_cluster(catalog: Catalog, name: str, count: int, per_node: int) -> C
     accelerator = CatalogAccelerator(source="catalog", id=name)
     given = ClusterInput(accelerator=accelerator, accelerator_count=count, accelerators_per_node=per_node)
     return resolve_cluster(given, catalog, Notes())
-
-
-def host_link(catalog: Catalog, name: str) -> Link | None:
-    """The link between an accelerator and its host; None where its generation is not known."""
-    known = catalog.accelerators.get(name)
-    link = catalog.links.get(f"pcie-{known.pcie_generation}-x16") if known else None
-    return link.link if link else None
 
 
 def _note_links(cluster: Cluster, links: _Links, notes: Notes) -> None:

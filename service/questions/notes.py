@@ -24,6 +24,13 @@ class Notes:
         """Name a figure of the answer that is absent."""
         self.gaps.append({"pointer": pointer, "code": code, "detail": detail})
 
+    def take(self, notes: "Notes") -> None:
+        """What ``notes`` say that is not said yet: one of a code for a member of the question is enough."""
+        said = {(note["code"], note["pointer"]) for note in (*self.warnings, *self.gaps)}
+        self.warnings += [note for note in notes.warnings if (note["code"], note["pointer"]) not in said]
+        self.gaps += [note for note in notes.gaps if (note["code"], note["pointer"]) not in said]
+        self.sources += [source for source in notes.sources if source not in self.sources]
+
     def cite(self, source: Source, pointer: str) -> None:
         """Name a row that the answer rests on."""
         self.sources.append({**source, "pointer": pointer})

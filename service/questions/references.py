@@ -9,6 +9,7 @@ from service.planning.parallelism import PipelineSchedule, Sharding
 from service.planning.precision import NumberFormat
 from service.questions.architectures import Architecture
 from service.questions.base import CatalogName, Count, Degree, Input, NotNegative, Positive, Share, Text
+from service.questions.host import HostInput
 
 
 class CatalogModel(Input):
@@ -139,6 +140,8 @@ class ClusterInput(Input):
     one a device."""
     host_power_watts: Positive | MISSING = MISSING
     """Power of a node beside its accelerators; defaults to a share of the reference server's."""
+    host: HostInput | MISSING = MISSING
+    """What the accelerators of a node share, where state is offloaded."""
 
 
 class ParallelismInput(Input):
@@ -154,6 +157,9 @@ class ParallelismInput(Input):
     """Devices that share each sequence."""
     expert: Degree = 1
     """Replicas that the experts are spread over."""
+    expert_tensor: Degree | MISSING = MISSING
+    """Devices that each expert of a served model is cut over, of the tensor x expert that hold all; as
+    many as tensor when left out."""
     sequence_parallel: bool = False
     """Whether tensor parallelism also divides the activations between layers."""
     sharding: Sharding = Sharding.NONE

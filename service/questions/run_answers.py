@@ -208,6 +208,23 @@ class GradientCompressionAnswer(TypedDict):
     """Whether the step is shorter with it."""
 
 
+class RolloutAnswer(TypedDict):
+    """How a policy generates what it is trained on."""
+
+    seconds: QuantityAnswer
+    """Time of one rollout."""
+    sequences: Integer
+    """Sequences of a rollout."""
+    generated_tokens_per_second: QuantityAnswer
+    """Tokens of responses that all replicas generate while it lasts."""
+    replicas: Integer
+    """Engines that generate side by side."""
+    devices_per_replica: Integer
+    """Devices that each of them takes."""
+    sequences_per_replica: Integer
+    """Sequences that each of them holds at a time; 0 where not one fits."""
+
+
 class TrainingParts(TypedDict):
     """Members of an answer about a training run; absent where the question does not ask for them."""
 
@@ -225,5 +242,7 @@ class TrainingParts(TypedDict):
     """Where scaling is given."""
     scaling_decision: NotRequired[ScalingDecision]
     """One device, one node or the cluster; where scaling is given."""
+    rollout: NotRequired[RolloutAnswer]
+    """How the sequences of ppo and grpo are generated."""
     hints: NotRequired[list[HintAnswer]]
     """For the recipe at this batch size."""

@@ -4,10 +4,21 @@ import re
 
 from pydantic import MISSING
 
-from service.questions.workloads import TrainingWorkloadInput, WorkloadInput
+from service.planning.cluster import Accelerator
+from service.planning.distance import System, release_of
+from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput, WorkloadInput
 
 
 def software_of(workload: WorkloadInput) -> str:
     """The framework or engine that a workload names, in one spelling; empty where it names none."""
     named = workload.framework if isinstance(workload, TrainingWorkloadInput) else workload.engine
     return "" if named is MISSING else re.sub(r"[^a-z0-9]+", "_", named.name.lower()).strip("_")
+
+
+def system_of(workload: InferenceWorkloadInput, accelerator: Accelerator) -> System:
+    """The engine that a workload names on an accelerator, as evidence of serving knows it."""
+    engine = workload.engine
+    if engine is MISSING:
+        return System(None, None, accelerator.id, accelerator.generation)
+    version = None if engine.version is MISSING else engine.version
+    return System(software_of(workload), release_of(version), accelerator.id, accelerator.generation)

@@ -19,7 +19,8 @@ from service.planning.workload import (
     Recomputation,
 )
 from service.questions.base import Count, Degree, Input, NotNegative, Positive, Share, Size, Text
-from service.questions.references import ModelReference
+from service.questions.load import ArrivalsInput, LengthInput, ServiceLevelsInput, SpeculativeInput
+from service.questions.rollouts import RolloutInput
 
 _INT64 = {"format": "int64"}
 
@@ -243,9 +244,17 @@ class TrainingWorkloadInput(Input):
     adaptation: AdaptationInput = AdaptationInput(kind=AdaptationKind.FULL)
     """All parameters when left out."""
     objective: Objective = Objective.PRETRAINING
-    """What the loss is taken on; pretraining and supervised cost the same, the others hold more models."""
+    """What the loss is taken on; pretraining and supervised cost the same, dpo and distillation run a frozen
+    model beside, ppo and grpo generate their sequences and score them, ppo trains a critic."""
     teacher_parameter_count: Count | MISSING = MISSING
     """Parameters of the teacher of a distillation; defaults to those of the model."""
+    reward_parameter_count: Count | MISSING = MISSING
+    """Parameters of the reward model of ppo, which defaults to those of the model, or of grpo, where without
+    it no model rewards."""
+    critic_parameter_count: Count | MISSING = MISSING
+    """Parameters of the critic of ppo; defaults to those of the model."""
+    rollout: RolloutInput | MISSING = MISSING
+    """How ppo and grpo generate what they train on; defaults are those of its fields."""
     weight_average: bool = False
     """Whether a moving average of the weights is kept in FP32."""
     offload: OffloadInput = OffloadInput()
@@ -272,14 +281,6 @@ class TrainingWorkloadInput(Input):
     warning."""
 
 
-class FixedLength(Input):
-    """Every request has the same length."""
-
-    distribution: Literal["fixed"]
-    tokens: Size
-    """Tokens of every request."""
-
-
 class Engine(Input):
     """The serving engine and the settings that bound a batch.
 
@@ -302,18 +303,12 @@ class Engine(Input):
     max_model_len: Size | MISSING = MISSING
     """Longest sequence that the engine is started for; each request takes all of it where the cache is not
     paged (llama.cpp, transformers). Defaults to the model's, there to the request's length."""
+    chunked_prefill: bool | MISSING = MISSING
+    """Whether a long prompt is computed in several iterations beside decoding. Defaults to the engine's
+    way."""
     device_layers: Annotated[int, Field(ge=0, le=10_000, json_schema_extra=_INT64)] | MISSING = MISSING
     """Blocks of the model on the device, the others with their cache on the host (llama.cpp). All when left
     out."""
-
-
-class DraftModel(Input):
-    """Speculative decoding with a smaller model on the same devices."""
-
-    model: ModelReference
-    """The model that proposes tokens."""
-    tokens: Annotated[int, Field(ge=1, le=64, json_schema_extra=_INT64)] = 5
-    """Tokens that it proposes at a time."""
 
 
 class AdaptersInput(Input):
@@ -331,13 +326,16 @@ class HorizonInput(Input):
     duration_seconds: Positive | MISSING = MISSING
     """How long the service runs."""
     total_requests: Count | MISSING = MISSING
-    """How many requests it answers."""
+    """How many requests it answers; the first of a constant number all begin at once."""
     total_output_tokens: Count | MISSING = MISSING
     """How many tokens it generates."""
 
 
 class InferenceWorkloadInput(Input):
-    """A served model under a constant number of requests at a time."""
+    """A served model under requests that arrive or are kept at a constant number.
+
+    Without concurrency, a rate or a trace there is one request at a time.
+    """
 
     kind: Literal["inference"]
     weight_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"] | MISSING = MISSING
@@ -353,25 +351,34 @@ class InferenceWorkloadInput(Input):
     state_precision: Literal["fp32", "fp16", "bf16"] | MISSING = MISSING
     """Format that recurrent states (state space, linear attention) are stored in. Defaults to the engine's:
     fp32 for transformers, sglang and llama.cpp, else bf16."""
-    input_tokens: Size | FixedLength = 1024
+    input_tokens: LengthInput = 1024
     """Tokens of a prompt; those of pictures come on top where sample says how large they are."""
     sample: SampleInput | MISSING = MISSING
     """What a request holds beside its tokens: sizes of pictures, videos and of what an encoder reads. Of a
     diffusion model a request is one denoised sample of one step; guidance makes two of it."""
-    output_tokens: Size | FixedLength = 256
+    output_tokens: LengthInput = 256
     """Tokens that are generated for a prompt."""
-    concurrency: Degree = 1
-    """Requests at a time over the whole cluster."""
+    concurrency: Degree | MISSING = MISSING
+    """Requests at a time over the whole cluster: a new one follows each that ends."""
+    request_rate_per_second: Annotated[float, Field(gt=0, le=1e6)] | MISSING = MISSING
+    """Requests that arrive at the whole cluster, however many are there."""
+    arrivals: ArrivalsInput | MISSING = MISSING
+    """How they arrive; poisson when left out."""
+    prefix_cache_hit_rate: Annotated[float, Field(ge=0, le=0.999)] = 0.0
+    """Share of the tokens of prompts whose keys and values are found in the cache."""
+    service_levels: ServiceLevelsInput | MISSING = MISSING
+    """What a request may take. Without them there is no goodput."""
     engine: Engine | MISSING = MISSING
     """The serving engine."""
-    scheduler: Literal["continuous"] = "continuous"
-    """Requests join and leave the batch at every step."""
+    scheduler: Literal["continuous", "static"] | MISSING = MISSING
+    """Whether requests join and leave the batch at every step, or a batch runs until its last one ends.
+    Defaults to continuous, for transformers to static."""
     memory_fraction: Share | MISSING = MISSING
     """Share of the device's memory that the engine may use, as it reads it: of the device (vllm), of what is
     free once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults to 0.9, to
     what sglang reckons by version, device and group, to 1 for llama.cpp and transformers."""
-    speculative: DraftModel | MISSING = MISSING
-    """A draft model beside the served one. Its memory counts; its speed-up does not yet."""
+    speculative: SpeculativeInput | MISSING = MISSING
+    """Speculative decoding; without it a pass makes one token."""
     adapters: AdaptersInput | MISSING = MISSING
     """Low-rank adapters served beside the model."""
     horizon: HorizonInput | MISSING = MISSING

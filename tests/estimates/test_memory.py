@@ -454,11 +454,6 @@ def test_a_model_without_parameters_is_no_crash(snapshot, workload):
     assert answer["fits"]
 
 
-def test_further_models_are_not_timed_yet(snapshot):
-    answer = ask(snapshot, "throughput", question("llama-2-7b", "mi300x", objective="dpo"))
-    assert gaps(answer)["/tokens_per_second"] == "NOT_MODELLED"
-
-
 def test_an_encoder_is_asked_by_the_requests_of_a_pass(snapshot):
     asked = {**question("bert-large", "h100-sxm"), "workload": {"kind": "inference", "input_tokens": 512}}
     answer = ask(snapshot, "memory", asked)

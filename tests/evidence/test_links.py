@@ -25,7 +25,8 @@ from service.evidence.links import (
 from service.evidence.service import link_curves, shipped_document
 from service.planning.collectives import Algorithm, Collective
 from service.planning.links import LinkKind
-from service.questions.hardware import catalog_cluster, host_link
+from service.questions.hardware import catalog_cluster
+from service.questions.host import host_link
 from service.snapshot.service import shipped_snapshot
 
 DATA = Path(__file__).parents[1] / "data" / "evidence"

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from service.evidence import facts
+from service.evidence.asking.layouts import Arrangement, arrangements
 from service.evidence.asking.serving import serving_workloads
 from service.evidence.asking.skips import Skip, Skipped
 from service.evidence.asking.training import training_layout, training_workloads
@@ -33,26 +34,45 @@ def questions(row: Row, catalog: Catalog, run: Mapping[str, Row] | None = None) 
     models = model_references(row, catalog.models)
     if not models:
         raise Skipped(Skip.MODEL_SHAPE_UNKNOWN, row.model_id)
-    layout = {} if metric.whole else _layout(row, metric)
-    clusters = _clusters(row, metric, layout, catalog)
-    workloads = list(
-        training_workloads(row, layout) if row.kind == "training" else serving_workloads(row, run or {})
-    )
     asked: list[Question] = []
-    for workload, model, cluster in itertools.product(workloads, models, clusters):
-        question: dict[str, Any] = {"model": model, "workload": workload}
-        if cluster:
-            question["cluster"] = cluster
-        if layout:
-            question["parallelism"] = layout
-        asked.append(question)
+    for arrangement in _arrangements(row, metric):
+        clusters = _clusters(row, metric, arrangement.devices, catalog)
+        workloads = _workloads(row, arrangement, run or {}, catalog)
+        for workload, model, cluster in itertools.product(workloads, models, clusters):
+            question: dict[str, Any] = {"model": model, "workload": workload}
+            if cluster:
+                question["cluster"] = cluster
+            if arrangement.parallelism:
+                question["parallelism"] = arrangement.parallelism
+            asked.append(question)
     return asked[:MOST_QUESTIONS]
+
+
+def _arrangements(row: Row, metric: Metric) -> list[Arrangement]:
+    if metric.whole:
+        return [Arrangement(1)]
+    if row.kind == "inference" and metric.operation is Operation.THROUGHPUT:
+        return arrangements(row)
+    layout = _layout(row, metric)
+    count = math.prod(layout.get(name, 1) for name in ("tensor", "pipeline", "context", "data"))
+    return [Arrangement(count, layout)]
+
+
+def _workloads(
+    row: Row, arrangement: Arrangement, run: Mapping[str, Row], catalog: Catalog
+) -> list[dict[str, Any]]:
+    if row.kind == "training":
+        return list(training_workloads(row, arrangement.parallelism))
+    part = catalog.accelerators.get(row.accelerator_id)
+    generation = part.accelerator.generation if part else None
+    workloads = serving_workloads(row, run, generation)
+    if not arrangement.disaggregated:
+        return list(workloads)
+    return [{**workload, "disaggregated": arrangement.disaggregated} for workload in workloads]
 
 
 def _layout(row: Row, metric: Metric) -> dict[str, Any]:
     stated = row.layout
-    if "prefill" in stated or "decode" in stated:
-        raise Skipped(Skip.NOT_MODELLED_YET, "disaggregated serving")
     devices = stated_count(row.text["n_gpus"]) or 0
     if not stated and (devices > 1 or (not devices and "layout" in metric.needs)):
         raise Skipped(Skip.LAYOUT_UNKNOWN)
@@ -133,14 +153,9 @@ def _network(row: Row) -> dict[str, Any]:
     }
 
 
-def _clusters(
-    row: Row, metric: Metric, layout: Mapping[str, Any], catalog: Catalog
-) -> Sequence[Mapping[str, Any] | None]:
+def _clusters(row: Row, metric: Metric, count: int, catalog: Catalog) -> Sequence[Mapping[str, Any] | None]:
     if metric.whole:
         return [None]
-    count = 1
-    for name in ("tensor", "pipeline", "context", "data"):
-        count *= layout.get(name, 1)
     known = row.accelerator_id in catalog.accelerators
     speed = metric.operation is Operation.THROUGHPUT
     if known and (speed or facts.device_bytes(row) is None):

@@ -1,10 +1,12 @@
 """Serving rows as the workloads of questions."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from service.evidence import facts
+from service.evidence.asking import serve_line
 from service.evidence.asking.skips import Skip, Skipped
 from service.evidence.metrics import GRAPH_CHANGE, METRICS, Metric, Operation
 from service.evidence.rows import Row
@@ -32,7 +34,7 @@ _PACKED = (
 
 
 def _weights(row: Row) -> str:
-    stated = row.precision.get("weights") or row.precision.get("compute")
+    stated = row.precision.get("weights") or row.precision.get("compute") or facts.submitted_weights(row)
     if not stated:
         stated = "fp8" if facts.says(row, "fp8") else "bf16"
     tool = row.precision.get("quantisation", "")
@@ -56,27 +58,60 @@ def _stored(row: Row) -> dict[str, Any]:
 
 def _lengths(row: Row, metric: Metric) -> list[tuple[int, int]]:
     given = row.length
-    if "output_tokens" in given or "input_tokens" in given:
-        return [(max(1, int(given.get("input_tokens", 1))), max(1, int(given.get("output_tokens", 1))))]
+    speed = metric.operation is Operation.THROUGHPUT
+    mean = facts.length_share(row) if speed else 1.0
+    if "input_tokens" in given or ("output_tokens" in given and not speed):
+        inputs, outputs = (max(1, round(mean * given.get(name, 1))) for name in _LENGTHS)
+        return [(inputs, outputs)]
+    prompts = facts.likely_prompts(row) if speed else ()
+    if prompts:
+        generated = given.get("output_tokens") or facts.likely_output(row)
+        return [(prompt, max(1, round(generated))) for prompt in prompts]
     longest = given.get("max_model_len") or facts.setting(row, "max_model_len")
     if longest:
         return [(max(1, int(longest) - 1), 1)]
-    if metric.operation is Operation.THROUGHPUT:
+    if speed and row.source != _DEMO:
         raise Skipped(Skip.LENGTHS_UNKNOWN)
-    return [_SHORT, _LONG] if "lengths" in metric.needs else [_LONG]
+    return [_SHORT, _LONG] if "lengths" in metric.needs and not speed else [_SHORT if speed else _LONG]
 
 
-def _concurrency(row: Row, metric: Metric) -> int:
+_LENGTHS: Final = ("input_tokens", "output_tokens")
+_DEMO: Final = "LitGPT"
+"""Whose rows time its demo: one prompt of a few words, 50 tokens."""
+
+
+_QUEUED: Final = 2048
+"""Requests that wait at a device where a source says that all are there from the start: more than any engine
+takes into a batch of one device."""
+
+
+def _load(row: Row, metric: Metric, devices: int) -> dict[str, Any]:
+    """Requests at a time, and how many there are in all where the first begin together."""
     batch = row.batch
+    if metric.operation is Operation.THROUGHPUT and batch.get("scenario"):
+        return {"concurrency": _QUEUED * devices}
+    if batch.get("requests") and metric.operation is Operation.THROUGHPUT:
+        # What the source prints as the peak is how many were answered at a time, which the engine decides.
+        count = max(1, int(batch["requests"]))
+        at_a_time = serve_line.client_batch(row) or count
+        return {"concurrency": min(at_a_time, count), "horizon": {"total_requests": count}}
     stated = batch.get("concurrency") or batch.get("average_batch") or batch.get("requests")
-    if stated:
-        return max(1, int(stated))
-    if "batch_per_rank" in batch:
+    if not stated and "batch_per_rank" in batch:
         ranks = int(row.layout.get("attention_data") or row.layout.get("data") or 1)
-        return max(1, int(batch["batch_per_rank"]) * ranks)
-    if metric.operation is Operation.THROUGHPUT:
-        raise Skipped(Skip.BATCH_UNKNOWN)
-    return 1
+        stated = batch["batch_per_rank"] * ranks
+    decode = row.layout.get("decode", {})
+    if not stated and decode.get("batch_size"):
+        stated = decode["batch_size"] * max(1, decode.get("workers") or 1)
+    if not stated:
+        if metric.operation is Operation.THROUGHPUT:
+            raise Skipped(Skip.BATCH_UNKNOWN)
+        return {"concurrency": 1}
+    concurrency = max(1, round(stated))
+    load: dict[str, Any] = {"concurrency": concurrency}
+    rounds = facts.rounds_of_requests(row)
+    if rounds and metric.operation is Operation.THROUGHPUT:
+        load["horizon"] = {"total_requests": rounds * concurrency}
+    return load
 
 
 def _engines(row: Row, run: Mapping[str, Row]) -> Iterator[dict[str, Any] | None]:
@@ -85,19 +120,30 @@ def _engines(row: Row, run: Mapping[str, Row]) -> Iterator[dict[str, Any] | None
         yield None
         return
     given: dict[str, Any] = {"name": name}
-    most = row.batch.get("max_num_seqs") or facts.setting(row, "max_num_seqs")
+    metric = METRICS[row.metric]
+    speed = metric.operation is Operation.THROUGHPUT
+    most = (
+        row.batch.get("max_num_seqs")
+        or facts.setting(row, "max_num_seqs")
+        or (serve_line.number(row, "max_num_seqs") if speed else None)
+    )
     if most:
         given["max_num_seqs"] = int(most)
     block = facts.setting(row, "block_size")
     if block:
         given["block_tokens"] = int(block)
-    if METRICS[row.metric].read is GRAPH_CHANGE:
+    if speed:
+        tokens, chunked = serve_line.number(row, "max_batched_tokens"), serve_line.chunked_prefill(row)
+        given |= facts.recipe_limits(row) | ({"max_batched_tokens": tokens} if tokens else {})
+        given |= {"chunked_prefill": chunked} if chunked is not None else {}
+    if metric.read is GRAPH_CHANGE:
         # What is asked for is an iteration alone: capturing graphs hands that room back.
         given["max_num_seqs"] = 1
-    versions = facts.engine_versions(row, run)
+    versions = [facts.release(row)] if speed else facts.engine_versions(row, run)
+    versions = [version for version in versions if version]
     for asked in [given | {"version": version} for version in versions] if versions else [given]:
         ways = [asked]
-        if name == "vllm" and "max_num_seqs" not in given and is_vllm_v0(asked.get("version")):
+        if not speed and name == "vllm" and "max_num_seqs" not in given and is_vllm_v0(asked.get("version")):
             # Only the first device of a group draws tokens, and small settings are common on small devices.
             ways.append(asked | {"max_num_seqs": 1})
         yield from reversed(ways) if row.layout.get("tensor", 1) >= _MOST_DRAW_NOTHING else ways
@@ -131,23 +177,67 @@ _OF_SHARE = frozenset({"kv_cache_memory_per_gpu", "kv_cache_blocks"})
 _LOGGED_PARTS = ("weights_memory_per_gpu", "non_torch_memory_per_gpu", "activation_peak_per_gpu")
 
 
-def serving_workloads(row: Row, run: Mapping[str, Row]) -> Iterator[dict[str, Any]]:
-    """The workloads of a row of ``run``, the likeliest first."""
+_CACHE_NARROW: Final = frozenset({"fp8", "nvfp4", "mxfp4"})
+_NARROW_GENERATIONS: Final = frozenset({"blackwell"})
+
+
+def _cache(row: Row, metric: Metric, generation: str | None) -> dict[str, Any]:
+    """Format of the KV cache: as stated, else as the recipes of the source have it.
+
+    NVIDIA's FP8 and FP4 checkpoints ask for an FP8 cache, which TensorRT-LLM follows; the recipes of
+    InferenceX ask vLLM and SGLang for it on Blackwell.
+    """
+    stated = serve_line.cache_precision(row) or row.precision.get("kv_cache")
+    if (
+        not stated
+        and metric.operation is Operation.THROUGHPUT
+        and row.precision.get("weights") in _CACHE_NARROW
+    ):
+        recipes = facts.is_sweep_of_recipes(row) and generation in _NARROW_GENERATIONS
+        if facts.engine(row) == "tensorrt-llm" or recipes:
+            stated = "fp8"
+    return {"kv_cache_precision": stated} if stated else {}
+
+
+def _speculations(row: Row, metric: Metric) -> list[dict[str, Any] | None]:
+    """Ways to speculate: as the command says, else both where the recipes of the source have both."""
+    if metric.operation is not Operation.THROUGHPUT:
+        return [None]
+    stated = serve_line.speculation(row)
+    if stated or serve_line.command(row):
+        return [stated]
+    if not (facts.is_sweep_of_recipes(row) and row.model_id.startswith(_WITH_HEADS)):
+        return [None]
+    own = {"method": "mtp", "tokens": facts.recipe_tokens_ahead(row)}
+    known = facts.recipe_speculates(row)
+    return [None, own] if known is None else [own if known else None]
+
+
+_WITH_HEADS: Final = ("deepseek-r1", "deepseek-v3", "glm-5", "qwen3.5-397b")
+"""Models with heads for further tokens that the recipes of InferenceX serve with and without them."""
+
+
+def serving_workloads(
+    row: Row, run: Mapping[str, Row], generation: str | None = None
+) -> Iterator[dict[str, Any]]:
+    """The workloads of a row of ``run`` on a generation of devices, the likeliest first."""
     metric = METRICS[row.metric]
-    for engine, fraction, (inputs, outputs) in itertools.product(
-        _engines(row, run), _fractions(row, run), _lengths(row, metric)
+    devices = math.prod(max(1, int(row.layout.get(name) or 1)) for name in ("tensor", "pipeline", "data"))
+    for speculation, engine, fraction, (inputs, outputs) in itertools.product(
+        _speculations(row, metric), _engines(row, run), _fractions(row, run), _lengths(row, metric)
     ):
         workload: dict[str, Any] = {
             "kind": "inference",
             **_stored(row),
             "input_tokens": inputs,
             "output_tokens": outputs,
-            "concurrency": _concurrency(row, metric),
+            **_load(row, metric, devices),
+            **_cache(row, metric, generation),
         }
-        if row.precision.get("kv_cache"):
-            workload["kv_cache_precision"] = row.precision["kv_cache"]
         if fraction is not None:
             workload["memory_fraction"] = fraction
         if engine:
             workload["engine"] = engine
+        if speculation:
+            workload["speculative"] = speculation
         yield workload

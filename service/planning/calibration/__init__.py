@@ -1,4 +1,4 @@
-"""Measured constants of operators, links, steps and engines: frozen, fitted elsewhere, read by estimates."""
+"""Measured constants of operators, links, steps, engines and power: frozen, fitted elsewhere."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,8 @@ from service.planning.calibration.operators import (
     OperatorQuantity,
     OperatorRates,
 )
+from service.planning.calibration.passes import PassCalibration
+from service.planning.calibration.power import PowerCalibration, PowerQuantity, PowerRates
 from service.planning.calibration.serving import ServingCalibration, ServingQuantity, ServingRates
 from service.planning.calibration.shares import Share
 from service.planning.calibration.steps import StepCalibration, StepQuantity, StepRates
@@ -21,6 +23,10 @@ __all__ = [
     "OperatorCalibration",
     "OperatorQuantity",
     "OperatorRates",
+    "PassCalibration",
+    "PowerCalibration",
+    "PowerQuantity",
+    "PowerRates",
     "ServingCalibration",
     "ServingQuantity",
     "ServingRates",
@@ -38,4 +44,6 @@ class Calibration:
     operators: OperatorCalibration
     links: LinkCurves
     steps: StepCalibration
+    passes: PassCalibration
     serving: ServingCalibration
+    power: PowerCalibration

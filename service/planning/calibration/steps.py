@@ -47,6 +47,8 @@ class StepQuantity(StrEnum):
     """Tokens of the device with most over the mean of all, where experts are spread over devices."""
     STRAGGLERS = "stragglers"
     """Share of a step that is lost for each doubling of the nodes: all wait for the slowest."""
+    HOST_MEMORY = "host_memory"
+    """Share of the bandwidth of the host's memory that an optimizer on its processors reaches."""
 
 
 class StepRates(NamedTuple):
@@ -66,6 +68,7 @@ class StepRates(NamedTuple):
     step_seconds: float
     expert_imbalance: float
     stragglers: float
+    host_memory: float
 
 
 Key = tuple[StepQuantity, Framework | None]

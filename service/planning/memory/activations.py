@@ -27,13 +27,13 @@ from service.planning.profile import (
 )
 from service.planning.profile.saved import sampled_activations
 from service.planning.workload import (
+    PAIRED,
     WHOLE_BLOCKS,
     Adaptation,
     AdaptationKind,
     AttentionKernel,
     BaseWeights,
     Loss,
-    Objective,
     Place,
     Recomputation,
     TrainingWorkload,
@@ -44,9 +44,6 @@ LOSS_BYTES_PER_LOGIT = 8.0
 
 LOSS_CHUNKS = 8
 """Parts in which a chunked loss widens the logits."""
-
-PAIRED = frozenset({Objective.DPO, Objective.SIMPO, Objective.ORPO})
-"""Objectives of which a sequence is a pair, chosen and rejected."""
 
 GENERIC = TRAITS[Framework.GENERIC]
 _TERMS = len(ActivationTerms._fields)

@@ -34,8 +34,8 @@ def usable_bytes_of(memory: ServingMemory, workload: InferenceWorkload, limit_by
             return capacity
 
 
-def largest_concurrency(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> int:
-    """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``.
+def requests_held(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> float:
+    """Requests of one replica that fit, parts of one included, if the engine's share is ``limit_bytes``.
 
     Every bound is linear in the requests: r x (cache + state) + w x (fixed + r x growth) <= room, where w is
     1 against the device and the share of it that the fixed part costs the cache. 0 for a model that keeps
@@ -43,7 +43,7 @@ def largest_concurrency(memory: ServingMemory, workload: InferenceWorkload, limi
     """
     rules, each, beside = workload.rules, memory.request_bytes, memory.beside_bytes
     if not each:
-        return 0
+        return 0.0
     fraction = workload.memory_fraction
     capacity = limit_bytes / fraction
     rooms = [(capacity, 1.0)]
@@ -61,12 +61,16 @@ def largest_concurrency(memory: ServingMemory, workload: InferenceWorkload, limi
         iteration = memory.iteration
         work = [(iteration.least, 0.0), (iteration.beside, iteration.request)]
         work += [(0.0, memory.request_logits_bytes), (memory.loading_bytes, -each)]
-    most = min(
+    return min(
         _most(room - weight * (beside + fixed), each + weight * growth)
         for room, weight in rooms
         for fixed, growth in work
     )
-    limit = whole_units(most)
+
+
+def largest_concurrency(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> int:
+    """Most whole requests of one replica that fit and that the engine takes at a time."""
+    limit = whole_units(requests_held(memory, workload, limit_bytes))
     return limit if workload.most_requests is None else min(limit, workload.most_requests)
 
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from service.planning.figures import larger
 from service.planning.frameworks import TRAITS
 from service.planning.memory.activations import (
-    PAIRED,
     TokenBytes,
     logits_bytes_per_token,
     stage_activations,
@@ -38,7 +37,7 @@ from service.planning.precision import (
     NumberFormat,
 )
 from service.planning.profile import Profile, StageParameters
-from service.planning.workload import AdaptationKind, Objective, Place, TrainingWorkload
+from service.planning.workload import PAIRED, AdaptationKind, Objective, Place, TrainingWorkload
 
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
 
@@ -161,6 +160,11 @@ class StageMemory(NamedTuple):
         return self.host_state + self.host_activations.at(self.sequence_length) * self.tokens
 
 
+def relative_size(parameters: int | None, profile: Profile) -> float:
+    """Parameters of another model over those of the trained one; 1 where they are not given."""
+    return 1.0 if parameters is None else parameters / max(profile.parameter_count, 1)
+
+
 def _auxiliary_models(
     profile: Profile,
     workload: TrainingWorkload,
@@ -170,24 +174,34 @@ def _auxiliary_models(
 ) -> float:
     """Copies beside the model: frozen references and rewards, a trained critic, a teacher, an average.
 
-    DPO holds a reference, PPO a reference, a reward model and a critic that is trained, GRPO a reference, a
-    distillation its teacher; adapters serve as their own reference.
+    DPO holds a reference, PPO a reference, a reward model and a critic that is trained, GRPO a reference and
+    a reward model where one is given, a distillation its teacher; adapters serve as their own reference.
     """
     held = held_parameters(base, layout).weights
     frozen = held * ELEMENT_BYTES[workload.recipe.activations]
     adapted = workload.adaptation.kind is not AdaptationKind.FULL
     reference = 0.0 if adapted else frozen
     match workload.objective:
-        case Objective.DPO | Objective.GRPO:
+        case Objective.DPO:
             copies = reference
+        case Objective.GRPO:
+            rewarded = workload.reward_parameters or 0
+            copies = reference + frozen * rewarded / max(profile.parameter_count, 1)
         case Objective.PPO:
-            copies = reference + frozen + state.total
+            critic = relative_size(workload.critic_parameters, profile)
+            reward = relative_size(workload.reward_parameters, profile)
+            copies = reference + reward * frozen + critic * state.total
         case Objective.DISTILLATION:
-            teacher = workload.teacher_parameters or profile.parameter_count
-            copies = frozen * teacher / max(profile.parameter_count, 1)
+            copies = frozen * relative_size(workload.teacher_parameters, profile)
         case _:
             copies = 0.0 * frozen
     return copies + (held * _FP32_BYTES if workload.weight_average else 0.0)
+
+
+def offloads_gradients(workload: TrainingWorkload, layout: Parallelism) -> bool:
+    """Whether gradients lie beside an optimizer that is offloaded: those that are spread do."""
+    spread = layout.sharding in (Sharding.ZERO_2, Sharding.ZERO_3)
+    return spread and workload.offload.optimizer is not Place.NONE
 
 
 class _Placed(NamedTuple):
@@ -205,7 +219,7 @@ def _placed(state: StateBytes, workload: TrainingWorkload, layout: Parallelism) 
     if offload.optimizer is not Place.NONE:
         places[offload.optimizer] += state.master_weights + state.optimizer_states
         device = device._replace(master_weights=0.0 * state.weights, optimizer_states=0.0 * state.weights)
-        if layout.sharding in (Sharding.ZERO_2, Sharding.ZERO_3):
+        if offloads_gradients(workload, layout):
             places[offload.optimizer] += state.gradients
             device = device._replace(gradients=0.0 * state.weights)
     elif workload.optimizer in PAGED:

@@ -43,16 +43,18 @@ class StepFlops(NamedTuple):
     forward: float
     backward: float
     recomputation: float
+    further: tuple[tuple[str, float], ...] = ()
+    """Name and FLOPs of what an objective runs beside: generation, and passes of other models."""
 
     @property
     def model(self) -> float:
-        """Forward and backward: the numerator of model FLOPs utilization."""
-        return self.forward + self.backward
+        """Forward, backward and what stands beside them: the numerator of model FLOPs utilization."""
+        return self.forward + self.backward + sum((flops for _, flops in self.further), 0.0)
 
     @property
     def hardware(self) -> float:
         """All that is executed: the numerator of hardware FLOPs utilization."""
-        return self.forward + self.backward + self.recomputation
+        return self.model + self.recomputation
 
 
 def step_flops(forward: float, *, recomputed: float = 0.0) -> StepFlops:

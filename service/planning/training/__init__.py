@@ -19,11 +19,12 @@ from service.planning.training.modelled import (
     modelled_step,
     modelled_time,
 )
-from service.planning.training.step import StepSeconds
+from service.planning.training.step import FurtherPhase, StepSeconds
 
 __all__ = [
     "IRON_LAW_TERMS",
     "Change",
+    "FurtherPhase",
     "ModelledTime",
     "StepSeconds",
     "Technique",

@@ -58,7 +58,7 @@ def compute_of(
     widths = step_widths(workload, layout, compute_format)
     if profile.sample is not None:
         return _compute_of_sample(profile, workload, layout, machine, widths)
-    shard = shard_of(workload.micro_batch_size, workload.sequence_length, layout)
+    shard = shard_of(workload.sequences, workload.sequence_length, layout)
     choice = choice_of(profile, workload)
     known: dict[int, BlockTimes] = {}
     blocks = []
@@ -92,7 +92,7 @@ def _compute_of_sample(
     architecture, sample = profile.sampled, profile.sample
     assert architecture is not None  # noqa: S101 - a profile of a sample has its architecture
     assert sample is not None  # noqa: S101
-    choice, samples = choice_of(profile, workload), 1.0 * workload.micro_batch_size
+    choice, samples = choice_of(profile, workload), 1.0 * workload.sequences
     work = sample_operators_of(architecture, sample, choice)
     known: dict[int, BlockTimes] = {}
     blocks: list[BlockTimes] = []

@@ -17,6 +17,7 @@ from service.planning.operators import Bound, Phase, StepFlops, forward_flops_pe
 from service.planning.positions import Sample, forward_flops_of_sample
 from service.planning.profile import Profile
 from service.planning.quantity import Quantity, combine, inverted, scaled
+from service.planning.training.objectives import further_passes, generated_share
 from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, Recomputation, TrainingWorkload
 
 
@@ -35,10 +36,25 @@ def utilization_of(flops_per_second: float, *, peak_flops_per_second: float, dev
 def flops_per_token(profile: Profile, workload: TrainingWorkload) -> StepFlops:
     """Training FLOPs of one token by phase, counted from the operators of the model.
 
-    Attention counts the whole score matrix whatever the kernel, as published utilizations do.
+    Attention counts the whole score matrix whatever the kernel, as published utilizations do. What an
+    objective runs beside is in proportion to parameters; a critic is computed again as the model is.
     """
     if profile.sampled is not None and profile.sample is not None:
-        return _flops_of_sample(profile.sampled, profile.sample, workload)
+        own = _flops_of_sample(profile.sampled, profile.sample, workload)
+    else:
+        own = _flops_of_model(profile, workload)
+    trained = own.forward + own.backward
+    passes = further_passes(profile, workload)
+    further = [
+        (each.name, each.times * each.size * (trained if each.trained else own.forward)) for each in passes
+    ]
+    if generated := generated_share(workload):
+        further.insert(0, ("generation", generated * own.forward))
+    again = 1.0 + sum(each.size for each in passes if each.trained)
+    return own._replace(recomputation=again * own.recomputation, further=tuple(further))
+
+
+def _flops_of_model(profile: Profile, workload: TrainingWorkload) -> StepFlops:
     forward = forward_flops_per_token(profile, workload.sequence_length)
     # The head is outside the recomputed blocks.
     inside = forward - profile.head_flops_per_token
@@ -74,8 +90,9 @@ def unmasked_flops_per_token(profile: Profile, workload: TrainingWorkload) -> fl
     """Model FLOPs of one token without the scores that a causal mask hides (as Megatron-Core counts them)."""
     if profile.sample is not None:
         return flops_per_token(profile, workload).model
-    forward = forward_flops_per_token(profile, workload.sequence_length, skips_masked=True)
-    return forward * (3.0 if workload.adaptation.kind is AdaptationKind.FULL else 2.0)
+    flops = flops_per_token(profile, workload)
+    unmasked = forward_flops_per_token(profile, workload.sequence_length, skips_masked=True)
+    return flops.model * unmasked / flops.forward
 
 
 def weight_traffic_bytes(held: StateBytes, unsharded: StateBytes, micro_batches: int) -> float:
@@ -120,6 +137,7 @@ class TrainingTime(NamedTuple):
         """Forward, backward and recomputation of a step in proportion to their FLOPs, and the bubble."""
         working = (1.0 - self.bubble_share) / self.flops.hardware
         shares = {
+            **{name: flops * working for name, flops in self.flops.further},
             "forward": self.flops.forward * working,
             "backward": self.flops.backward * working,
             "recomputation": self.flops.recomputation * working,

@@ -14,6 +14,7 @@ from service.planning.quantity import Basis, Quantity, Spread, combine, scaled
 from service.planning.training.communication import Links
 from service.planning.training.compute import compute_of
 from service.planning.training.iron_law import utilization_of
+from service.planning.training.offload import host_rates
 from service.planning.training.step import Platform, StepSeconds, step_seconds
 from service.planning.workload import TrainingWorkload
 
@@ -53,7 +54,11 @@ def modelled_step(
         return None
     links = Links(placement(layout, cluster.domain), fabric_of(cluster, calibration.links.value))
     domains = max(1.0, cluster.accelerator_count / cluster.domain)
-    platform = Platform(machine, links, calibration.steps.rates(workload.framework), domains)
+    rates, host = calibration.steps.rates(workload.framework), cluster.host
+    achieved = calibration.links.value.links[host.link.kind].rate
+    platform = Platform(
+        machine, links, rates, host_rates(host, cluster, achieved, rates.host_memory), domains
+    )
     compute = compute_of(profile, workload, layout, machine, compute_format)
     return step_seconds(profile, workload, layout, compute, platform)
 
@@ -118,9 +123,17 @@ def modelled_time(
     peak_flops_per_second: float,
     spread: Spread,
     basis: Basis,
+    generated: Quantity | None = None,
 ) -> ModelledTime:
-    """Rates of a step of ``tokens`` on devices whose rates add up to ``peak_flops_per_second``."""
-    per_token = spread.around(step.total / tokens, basis)
+    """Rates of a step of ``tokens`` on devices whose rates add up to ``peak_flops_per_second``.
+
+    ``spread`` is that of training; what is ``generated`` has its own interval.
+    """
+    waited = sum((phase.seconds for phase in step.further if phase.name == "generation"), 0.0)
+    per_token = spread.around((step.total - waited) / tokens, basis)
+    if generated is not None and waited:
+        part = scaled(generated, waited / generated.value / tokens)
+        per_token = combine(lambda own, other: own + other, per_token, part)
     least = flops.hardware / peak_flops_per_second
     per_token = per_token._replace(low=min(per_token.value, max(per_token.low, least)))
     model, hardware = utilizations(flops, per_token, peak_flops_per_second)

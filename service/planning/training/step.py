@@ -1,12 +1,12 @@
 """The time of one optimizer step, in phases that add up to it.
 
-    step = m worst + bubble + gradients + optimizer + host + stragglers
+    step = m worst + bubble + gradients + optimizer + host + stragglers + offload + further
 
 with m micro-batches, the seconds of one on the slowest pipeline stage (forward, backward, what is computed
 again, collectives that it waits for), and the wait of the stages for each other: the sum of all stages but
 the slowest, over v chunks a device (Narayanan et al. 2021, section 2.2), a third of it under zero-bubble H1
-(Qi et al. 2023). Degrees, micro-batches and lengths may be arrays, one entry for each layout; choices are one
-for all of them.
+(Qi et al. 2023). Further are passes of other models and generation (``objectives``, ``rollout``). Degrees,
+micro-batches and lengths may be arrays, one entry for each layout; choices are one for all of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,6 +44,8 @@ from service.planning.training.communication import (
     replica_seconds,
 )
 from service.planning.training.compute import Compute, optimizer_work
+from service.planning.training.objectives import FurtherPass, further_passes
+from service.planning.training.offload import HostRates, Moved, moved
 from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, TrainingWorkload
 
 
@@ -51,7 +53,7 @@ class MicroBatch(NamedTuple):
     """Seconds of one micro-batch on one stage.
 
     Those named after memory are the part of the work that the bandwidth sets; ``tensor`` to ``pipeline`` are
-    waits for communication, ``launch`` for the host.
+    waits for communication, ``launch`` for the host. ``moved_bytes`` pass between memory and multiprocessors.
     """
 
     forward: float = 0.0
@@ -66,6 +68,7 @@ class MicroBatch(NamedTuple):
     forward_memory: float = 0.0
     backward_memory: float = 0.0
     recomputation_memory: float = 0.0
+    moved_bytes: float = 0.0
 
     @property
     def total(self) -> float:
@@ -77,10 +80,22 @@ class MicroBatch(NamedTuple):
         return MicroBatch(*[b * mask + a * (1.0 - mask) for a, b in zip(self, other, strict=True)])
 
 
+NO_MICRO_BATCH = MicroBatch()
+
+
+class FurtherPhase(NamedTuple):
+    """A part of a step beside the passes of its model."""
+
+    name: str
+    seconds: float
+    bound: Bound
+
+
 class StepSeconds(NamedTuple):
     """Seconds of a step on the devices of its slowest stage, by phase, and of the whole.
 
-    ``slowest`` is one micro-batch of that stage, taken ``micro_batches`` times.
+    ``slowest`` is one micro-batch of that stage, taken ``micro_batches`` times. ``transfers`` are waits for
+    what is offloaded, ``host_update`` is the optimizer where it runs on the host.
     """
 
     slowest: MicroBatch
@@ -90,15 +105,24 @@ class StepSeconds(NamedTuple):
     optimizer: float
     host: float
     stragglers: float
+    transfers: float = 0.0
+    host_update: float = 0.0
+    further: tuple[FurtherPhase, ...] = ()
 
     @property
     def total(self) -> float:
         """Seconds of the step."""
-        return self.slowest.total * self.micro_batches + sum(self[2:], 0.0)
+        own = self.slowest.total * self.micro_batches + sum(self[2:9], 0.0)
+        return own + sum((phase.seconds for phase in self.further), 0.0)
+
+    def beside(self, *phases: FurtherPhase) -> "StepSeconds":
+        """The step with what comes before its own passes."""
+        return self._replace(further=(*phases, *self.further))
 
     def phases(self) -> Iterator[tuple[str, float, Bound]]:
         """Name, seconds and bound of each part of the step, in the order of a step."""
         slowest, times = self.slowest, self.micro_batches
+        yield from self.further
         for name in ("forward", "backward", "recomputation"):
             seconds, moving = getattr(slowest, name), getattr(slowest, f"{name}_memory")
             yield name, seconds * times, Bound.MEMORY if 2.0 * moving > seconds else Bound.COMPUTE
@@ -106,8 +130,10 @@ class StepSeconds(NamedTuple):
             yield f"{name}_communication", getattr(slowest, name) * times, Bound.COMMUNICATION
         yield "data_communication", slowest.data * times + self.gradients, Bound.COMMUNICATION
         yield "pipeline_communication", slowest.pipeline * times, Bound.COMMUNICATION
+        yield "offload_communication", self.transfers, Bound.COMMUNICATION
         yield "bubble", self.bubble, Bound.WAITING
-        yield "optimizer", self.optimizer, Bound.MEMORY
+        on_host = self.host_update > self.optimizer
+        yield "optimizer", self.optimizer + self.host_update, Bound.HOST if on_host else Bound.MEMORY
         yield "host", slowest.launch * times + self.host, Bound.HOST
         yield "stragglers", self.stragglers, Bound.WAITING
 
@@ -118,6 +144,7 @@ class Platform(NamedTuple):
     machine: Machine
     links: Links
     rates: StepRates
+    host: HostRates
     domains: float = 1.0
 
 
@@ -129,12 +156,13 @@ class _Context(NamedTuple):
     layout: Parallelism
     compute: Compute
     platform: Platform
+    passes: tuple[FurtherPass, ...] = ()
 
     @property
     def tokens(self) -> float:
         """Tokens of a micro-batch on one device."""
         workload = self.workload
-        return workload.micro_batch_size * workload.sequence_length / self.layout.context
+        return workload.sequences * workload.sequence_length / self.layout.context
 
     @property
     def width(self) -> float:
@@ -215,6 +243,7 @@ class _Pass(NamedTuple):
             data=self.data.seconds,
             launch=host,
             forward_memory=(self.work.seconds - self.work.compute_bound_seconds) * (1.0 + rates.lost_share),
+            moved_bytes=self.work.moved_bytes,
         )
 
 
@@ -255,22 +284,26 @@ def _pass(
     ).within(rates, lost)
 
 
-def _block(at: _Context, times: BlockTimes, block: BlockProfile) -> MicroBatch:
+class _Passes(NamedTuple):
+    """One micro-batch of a part of the model: its forward pass, and all that its training takes."""
+
+    forward: MicroBatch
+    whole: MicroBatch
+
+
+def _block(at: _Context, times: BlockTimes, block: BlockProfile) -> _Passes:
     """One block of one micro-batch in both directions."""
     sizes = StageParameters(block.split_parameters, block.whole_parameters, block.expert_parameters)
     rates, traffic = at.platform.rates, block_traffic(block.block)
     sent = block_seconds(at.platform.links, at.layout, traffic, at.tokens * at.width, rates.expert_imbalance)
     lost = rates.lost_share + rates.routing_share * (traffic.expert_elements > 0.0)
-    moved = _moved(at, sizes)
+    moves = _moved(at, sizes)
     again = 1.0 if at.workload.recomputation in WHOLE_BLOCKS else 0.0
-    behind = moved.gathered_backward + moved.gradients
-    return _added(
-        [
-            _pass(at, times.forward, sent, "forward", times=1.0, weights=moved.gathered_forward, lost=lost),
-            _backward(_pass(at, times.backward, sent, "backward", times=1.0, weights=behind, lost=lost)),
-            _again(_pass(at, times.recomputed, sent, "forward", times=again, weights=0.0, lost=lost)),
-        ]
-    )
+    behind = moves.gathered_backward + moves.gradients
+    forward = _pass(at, times.forward, sent, "forward", times=1.0, weights=moves.gathered_forward, lost=lost)
+    backward = _pass(at, times.backward, sent, "backward", times=1.0, weights=behind, lost=lost)
+    recomputed = _pass(at, times.recomputed, sent, "forward", times=again, weights=0.0, lost=lost)
+    return _Passes(forward, _added([forward, _backward(backward), _again(recomputed)]))
 
 
 def _tables(at: _Context) -> float:
@@ -299,7 +332,7 @@ def _table_parameters(at: _Context, stage: int) -> float:
     return embedding_tables(architecture).parameters * (stage == at.layout.pipeline - 1) * 1.0
 
 
-def _ends(at: _Context, stage: int) -> MicroBatch:
+def _ends(at: _Context, stage: int) -> _Passes:
     """Table, head and loss of one micro-batch, on the stages that hold them."""
     first, last = (stage == 0) * 1.0, (stage == at.layout.pipeline - 1) * 1.0
     rates, links, compute = at.platform.rates, at.platform.links, at.compute
@@ -307,7 +340,7 @@ def _ends(at: _Context, stage: int) -> MicroBatch:
         at.hidden_bytes, at.tokens, links.placement, sequence=at.layout.sequence_parallel
     )
     held = first + last - first * last
-    moved = _moved(at, _outer(at, stage))
+    moves = _moved(at, _outer(at, stage))
     tables = _tables(at)
 
     def one(work: Work, tensor: float, weights: float) -> MicroBatch:
@@ -316,24 +349,29 @@ def _ends(at: _Context, stage: int) -> MicroBatch:
 
     forward = NO_WORK.plus(compute.table.forward, first).plus(compute.head.forward, last)
     backward = NO_WORK.plus(compute.table.backward, first).plus(compute.head.backward, last)
-    behind = moved.gathered_backward + moved.gradients
-    return _added(
-        [
-            one(forward, held * links.seconds(passes.forward) + first * tables, moved.gathered_forward),
-            _backward(one(backward, held * links.seconds(passes.backward) + first * tables, behind)),
-        ]
-    )
+    behind = moves.gathered_backward + moves.gradients
+    ahead = one(forward, held * links.seconds(passes.forward) + first * tables, moves.gathered_forward)
+    back = one(backward, held * links.seconds(passes.backward) + first * tables, behind)
+    return _Passes(ahead, _added([ahead, _backward(back)]))
 
 
-def _stage(at: _Context, blocks: Sequence[MicroBatch], stage: int) -> MicroBatch:
+def _stage(at: _Context, blocks: Sequence[_Passes], stage: int) -> _Passes:
     """One micro-batch on one stage."""
     start, end = stage_start(at.profile, at.layout, stage), stage_start(at.profile, at.layout, stage + 1)
     counts = [blocks_within(block, start, end) for block in at.profile.blocks]
     links = at.platform.links
     passes = pipeline_messages(at.hidden_bytes, at.layout, links.placement, 1.0 * at.layout.virtual_stages)
-    crossing = links.seconds(passes.forward) + links.seconds(passes.backward)
-    waited = MicroBatch(pipeline=crossing * (1.0 - at.platform.rates.pipeline_overlap))
-    return _added([*blocks, _ends(at, stage), waited], [*counts, 1.0, 1.0])
+    forward, backward = links.seconds(passes.forward), links.seconds(passes.backward)
+    shown = 1.0 - at.platform.rates.pipeline_overlap
+    ends, counts = _ends(at, stage), [*counts, 1.0, 1.0]
+
+    def added(parts: Sequence[MicroBatch], crossing: float) -> MicroBatch:
+        return _added([*parts, MicroBatch(pipeline=crossing * shown)], counts)
+
+    whole = added([*(block.whole for block in blocks), ends.whole], forward + backward)
+    if not at.passes:
+        return _Passes(NO_MICRO_BATCH, whole)
+    return _Passes(added([*(block.forward for block in blocks), ends.forward], forward), whole)
 
 
 _LEFT_OF_ZERO_BUBBLE = 1.0 / 3.0
@@ -394,9 +432,40 @@ def _gradients(at: _Context, stage: int, of: MicroBatch) -> float:
     return waits
 
 
+def _leaves(at: _Context, stage: int, of: MicroBatch) -> Moved:
+    """What a step of a stage waits for the host, where a part of its state lies there."""
+    return moved(
+        at.profile,
+        at.workload,
+        at.layout,
+        stage,
+        forward_seconds=of.forward,
+        backward_seconds=of.backward + of.recomputation,
+        host=at.platform.host,
+        rates=at.platform.rates,
+    )
+
+
 def _optimizer(at: _Context, stage: int) -> float:
     """The update of what one device of a stage holds; one that runs in the backward pass takes as long."""
     return optimizer_work(at.profile, at.workload, at.layout, stage, at.platform.machine).seconds
+
+
+def _further(at: _Context, forwards: Sequence[MicroBatch], trained: float) -> Iterator[FurtherPhase]:
+    """Passes of other models over the sequences of a step, in the layout of its own.
+
+    They take as long as those of the model by their parameters; ``trained`` is all that an optimizer step of
+    it takes.
+    """
+    if not at.passes:
+        return
+    slowest = forwards[0]
+    for stage in forwards[1:]:
+        slowest = slowest.chosen(stage, (stage.total > slowest.total) * 1.0)
+    seconds = slowest.total * at.workload.micro_batches + _bubble(at.layout, forwards, slowest.total)
+    for each in at.passes:
+        taken = each.size * each.times * (trained if each.trained else seconds)
+        yield FurtherPhase(each.name, taken, Bound.COMPUTE)
 
 
 def step_seconds(
@@ -406,22 +475,26 @@ def step_seconds(
 
     ``compute`` is what the operators take on one device of ``layout``.
     """
-    at = _Context(profile, workload, layout, compute, platform)
+    at = _Context(profile, workload, layout, compute, platform, further_passes(profile, workload))
     blocks = [_block(at, *each) for each in zip(compute.blocks, profile.blocks, strict=True)]
     last = layout.pipeline - 1
     places = (0 * layout.pipeline, layout.pipeline // 2, last)
-    stages = [_stage(at, blocks, stage) for stage in places]
+    passes = [_stage(at, blocks, stage) for stage in places]
+    stages = [stage.whole for stage in passes]
     slowest = stages[0]
     gradients = _gradients(at, places[0], stages[0])
     optimizer = _optimizer(at, places[0])
+    leaves = _leaves(at, places[0], stages[0])
     for stage, place in zip(stages[1:], places[1:], strict=True):
         slowest = slowest.chosen(stage, (stage.total > slowest.total) * 1.0)
         gradients = larger(gradients, _gradients(at, place, stage))
         optimizer = larger(optimizer, _optimizer(at, place))
+        leaves = Moved(*map(larger, leaves, _leaves(at, place, stage)))
     rates, times = platform.rates, 1.0 * workload.micro_batches
     bubble = _bubble(layout, stages, slowest.total)
-    made = slowest.total * times + bubble + gradients + optimizer + rates.step_seconds
-    lost = made * rates.stragglers * doublings(platform.domains)
+    trained = slowest.total * times + bubble + gradients + optimizer + sum(leaves)
+    further = tuple(_further(at, [stage.forward for stage in passes], trained))
+    made = trained + rates.step_seconds + sum((phase.seconds for phase in further), 0.0)
     return StepSeconds(
         slowest=slowest,
         micro_batches=times,
@@ -429,5 +502,8 @@ def step_seconds(
         gradients=gradients,
         optimizer=optimizer,
         host=rates.step_seconds,
-        stragglers=lost,
+        stragglers=made * rates.stragglers * doublings(platform.domains),
+        transfers=leaves.transfers,
+        host_update=leaves.update,
+        further=further,
     )

@@ -19,16 +19,14 @@ from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS, PLAIN_FORMATS,
 from service.planning.storage.named import MXFP4_ENGINE_FORMAT, padded
 from service.planning.workload import Adapters, Draft, Horizon, HorizonUnit, InferenceWorkload
 from service.questions.catalog import Catalog
+from service.questions.load import SpeculativeInput
 from service.questions.notes import Notes
+from service.questions.resolve.load import Asked, asked_of, check_levels
 from service.questions.resolve.model import ResolvedModel, resolve_model
-from service.questions.workloads import FixedLength, HorizonInput, InferenceWorkloadInput
+from service.questions.workloads import HorizonInput, InferenceWorkloadInput
 
 BATCHED_TOKENS = 8192
 """Most tokens of one iteration, where the engine's setting is not given."""
-
-
-def _tokens(length: int | FixedLength) -> float:
-    return float(length.tokens if isinstance(length, FixedLength) else length)
 
 
 def _storage(
@@ -88,6 +86,13 @@ def _state_format(given: InferenceWorkloadInput, rules: EngineRules) -> NumberFo
     return NumberFormat.FP32 if rules.wide_states else NumberFormat.BF16
 
 
+def _chunks(given: InferenceWorkloadInput, rules: EngineRules) -> bool:
+    engine = given.engine
+    if engine is MISSING or engine.chunked_prefill is MISSING:
+        return rules.chunks_prefill
+    return engine.chunked_prefill
+
+
 _CACHE_FORMATS: Mapping[str, NumberFormat | BlockFormat] = {
     item.value: item for item in (*NumberFormat, *BlockFormat)
 }
@@ -101,9 +106,13 @@ def inference_workload(
     notes: Notes,
     *,
     devices: int = 1,
-) -> InferenceWorkload:
-    """The workload as its engine serves it on ``devices`` a replica, with its draft model and adapters."""
-    outputs = _tokens(given.output_tokens)
+) -> tuple[InferenceWorkload, Asked]:
+    """The workload as its engine serves it on ``devices`` a replica, and what it is asked.
+
+    Of requests that arrive at a rate it counts one at a time: how many there are is an estimate.
+    """
+    asked = asked_of(given, notes)
+    outputs = asked.outputs.mean
     profile = model.profile
     if profile.shapes_known and not profile.generates:
         outputs = 0.0
@@ -118,24 +127,28 @@ def inference_workload(
     workload = InferenceWorkload(
         weight_format=multiplied,
         cache_format=_CACHE_FORMATS[given.kv_cache_precision],
-        input_tokens=_tokens(given.input_tokens),
+        input_tokens=asked.inputs.mean,
         output_tokens=outputs,
-        concurrency=given.concurrency,
+        concurrency=asked.concurrency or 1,
         batched_tokens=BATCHED_TOKENS,
         block_tokens=rules.block_tokens,
         memory_fraction=rules.memory_fraction if fraction is MISSING else fraction,
         stored=stored,
         state_format=_state_format(given, rules),
         rules=rules,
+        chunks_prefill=_chunks(given, rules),
+        is_static=rules.static_batches if given.scheduler is MISSING else given.scheduler == "static",
     )
     if name is not None:
         least, buffers, most = catalog.curves.serving_buffers(name, _generation(cluster))
         workload = workload._replace(buffers=buffers, least_buffers=least, most_buffers=most)
     workload = under_engine(workload, given, model, cluster, devices)
-    workload = _with_beside(workload, given, catalog, notes)
+    workload = _with_beside(workload, given, asked, catalog, notes)
+    if given.service_levels is not MISSING:
+        check_levels(given.service_levels)
     if given.horizon is not MISSING:
         workload = _until(workload, given.horizon)
-    return workload
+    return workload, asked
 
 
 def under_engine(
@@ -176,21 +189,28 @@ def under_engine(
 
 
 def _with_beside(
-    workload: InferenceWorkload, given: InferenceWorkloadInput, catalog: Catalog, notes: Notes
+    workload: InferenceWorkload, given: InferenceWorkloadInput, asked: Asked, catalog: Catalog, notes: Notes
 ) -> InferenceWorkload:
     """The workload with its draft model and its adapters."""
     if given.speculative is not MISSING:
-        try:
-            draft = resolve_model(given.speculative.model, catalog, notes)
-        except PlanningError as error:
-            pointer = f"/workload/speculative{error.pointer}"
-            raise PlanningError(error.code, pointer, error.detail) from error
-        stored = draft.stored or PLAIN_FORMATS[NumberFormat.BF16]
-        workload = workload._replace(draft=Draft(draft.profile, stored, given.speculative.tokens))
+        workload = workload._replace(draft=_draft(given.speculative, asked, catalog, notes))
     if given.adapters is not MISSING:
         adapters = Adapters(given.adapters.max_loras, given.adapters.rank)
         workload = workload._replace(adapters=adapters)
     return workload
+
+
+def _draft(given: SpeculativeInput, asked: Asked, catalog: Catalog, notes: Notes) -> Draft | None:
+    """The model that proposes tokens; None where none stands beside the served one."""
+    if given.model is MISSING or asked.proposals is None:
+        return None
+    try:
+        draft = resolve_model(given.model, catalog, notes)
+    except PlanningError as error:
+        pointer = f"/workload/speculative{error.pointer}"
+        raise PlanningError(error.code, pointer, error.detail) from error
+    stored = draft.stored or PLAIN_FORMATS[NumberFormat.BF16]
+    return Draft(draft.profile, stored, asked.proposals.tokens)
 
 
 def _until(workload: InferenceWorkload, given: HorizonInput) -> InferenceWorkload:

@@ -19,6 +19,7 @@ from service.planning.precision import (
     TrainingRecipe,
 )
 from service.planning.workload import (
+    PAIRED,
     Adaptation,
     AdaptationKind,
     BaseWeights,
@@ -31,6 +32,7 @@ from service.planning.workload import (
 )
 from service.questions.notes import Notes
 from service.questions.resolve.model import ResolvedModel
+from service.questions.rollouts import rollout_of
 from service.questions.workloads import AdaptationInput, TrainingWorkloadInput
 
 
@@ -54,9 +56,6 @@ def training_workload(
     if (k is not MISSING) != (given.recomputation.strategy is Recomputation.EVERY_K):
         detail = "k belongs to the strategy every_k, and that strategy needs it"
         raise PlanningError("RECOMPUTATION_INTERVAL", "/workload/recomputation/k", detail)
-    teacher = given.teacher_parameter_count
-    if teacher is not MISSING and given.objective is not Objective.DISTILLATION:
-        notes.warn("NOT_USED", "/workload/teacher_parameter_count", "only a distillation has a teacher")
     return TrainingWorkload(
         sequence_length=given.sequence_length,
         micro_batch_size=given.micro_batch_size,
@@ -71,13 +70,36 @@ def training_workload(
         offload=Offload(given.offload.optimizer, given.offload.parameters, given.offload.activations),
         framework=framework,
         loss=given.loss,
-        teacher_parameters=None if teacher is MISSING else teacher,
+        teacher_parameters=_other_model(given, "teacher", notes),
         weight_average=given.weight_average,
         optimizer_rank=given.optimizer_rank,
         steps_in_backward=given.optimizer_in_backward,
         fusion=None if given.fusion is MISSING else given.fusion,
         compression=_compression(given, notes),
+        rollout=rollout_of(given.rollout, given.objective, given.sequence_length, notes),
+        reward_parameters=_other_model(given, "reward", notes),
+        critic_parameters=_other_model(given, "critic", notes),
     )
+
+
+_HAVING = {
+    "teacher": frozenset({Objective.DISTILLATION}),
+    "reward": frozenset({Objective.PPO, Objective.GRPO}),
+    "critic": frozenset({Objective.PPO}),
+}
+"""Objectives by the models that they have beside the trained one."""
+
+
+def _other_model(given: TrainingWorkloadInput, role: str, notes: Notes) -> int | None:
+    """Parameters of another model of the objective; None where they are not given."""
+    name = f"{role}_parameter_count"
+    count: int | MISSING = getattr(given, name)
+    if count is MISSING:
+        return None
+    if given.objective not in _HAVING[role]:
+        notes.warn("NOT_USED", f"/workload/{name}", f"{given.objective.value} has no {role} model")
+        return None
+    return count
 
 
 def _compression(given: TrainingWorkloadInput, notes: Notes) -> Compression | None:
@@ -230,10 +252,11 @@ def total_tokens_of(given: TrainingWorkloadInput, global_batch_size: int | None)
     if given.total_steps is not MISSING and global_batch_size is None:
         detail = "total_steps needs the sequences of a step: give global_batch_size or a layout"
         raise PlanningError("BATCH_REQUIRED", "/workload/total_steps", detail)
+    sample_tokens = given.sequence_length * (2 if given.objective in PAIRED else 1)
     totals = {
         "total_tokens": (given.total_tokens, 1),
-        "total_steps": (given.total_steps, (global_batch_size or 0) * given.sequence_length),
-        "total_samples": (given.total_samples, given.sequence_length),
+        "total_steps": (given.total_steps, (global_batch_size or 0) * sample_tokens),
+        "total_samples": (given.total_samples, sample_tokens),
     }
     stated = [(name, n * factor) for name, (n, factor) in totals.items() if n is not MISSING]
     if len(stated) > 1:

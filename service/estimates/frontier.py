@@ -1,0 +1,354 @@
+"""Which configurations of a served model are best, for its users and for the devices?"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+from pydantic import MISSING
+
+from service.estimates.throughput import estimate_throughput
+from service.planning.cluster import Cluster
+from service.planning.errors import PlanningError
+from service.planning.inference import (
+    Constraint,
+    Degrees,
+    ServingTime,
+    Speed,
+    Variant,
+    batch_sizes,
+    frontier,
+    layouts,
+    ruled_out,
+    serving_time,
+)
+from service.planning.memory.capacity import largest_concurrency, usable_bytes_of
+from service.planning.memory.serving import inference_memory
+from service.planning.parallelism import Parallelism
+from service.planning.workload import InferenceWorkload
+from service.questions.answer import evidence, whole
+from service.questions.base import QuantityAnswer
+from service.questions.catalog import Catalog
+from service.questions.estimates import ThroughputQuestion
+from service.questions.frontier import (
+    MOST_CONFIGURATIONS,
+    MOST_VARIANTS,
+    FrontierAnswer,
+    FrontierPoint,
+    FrontierQuestion,
+)
+from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
+from service.questions.notes import Notes
+from service.questions.references import ParallelismInput
+from service.questions.resolve import Resolved, resolve
+from service.questions.resolve.model import resolve_model
+from service.questions.workloads import InferenceWorkloadInput
+
+_LARGEST_CONCURRENCY = 1_000_000
+"""Of a throughput question."""
+_SEARCHED = ("concurrency", "request_rate_per_second", "arrivals")
+"""Members of a workload that a search sets."""
+
+
+class _Searched(NamedTuple):
+    """A layout and precision on a cluster, and the requests at a time on each replica that it can hold."""
+
+    question: ThroughputQuestion
+    given: InferenceWorkloadInput
+    cluster: Cluster
+    resolved: Resolved
+    workload: InferenceWorkload
+    sizes: Sequence[int]
+
+    @property
+    def layout(self) -> Parallelism:
+        """Of the variant."""
+        return self.resolved.layout
+
+    def asking(self, size: int) -> ThroughputQuestion:
+        """The throughput question of ``size`` requests at a time on each replica."""
+        workload = self.given.model_copy(update={"concurrency": size * self.layout.data})
+        return self.question.model_copy(update={"workload": workload})
+
+    def of(self, size: int) -> InferenceWorkload:
+        """The workload of ``size`` requests at a time on each replica."""
+        return self.workload._replace(concurrency=size * self.layout.data)
+
+    def headroom_bytes(self, size: int) -> float | None:
+        """What is left of the engine's share of the fullest device; None where the capacity is unknown."""
+        workload = self.of(size)
+        limit = usable_bytes(self.cluster, workload)
+        if limit is None:
+            return None
+        memory = inference_memory(self.resolved.model.profile, workload, self.layout)
+        return usable_bytes_of(memory, workload, limit) - memory.total_bytes
+
+
+class _Search:
+    """The configurations of a question, and how many of them what rules out."""
+
+    def __init__(self, question: FrontierQuestion, catalog: Catalog) -> None:
+        self.question = question
+        self.catalog = catalog
+        self.notes = Notes()
+        self.model = resolve_model(question.model, catalog, self.notes)
+        self.ruled_out: Counter[Constraint] = Counter()
+        self.considered = 0
+        asked = question.search.requests_per_replica
+        self.sizes = batch_sizes() if asked is MISSING else tuple(sorted(set(asked)))
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the model's work is known; what is not is a gap."""
+        profile = self.model.profile
+        if not profile.shapes_known:
+            detail = "prefill and decode need the shapes of the model"
+            self.notes.gap("/points", "ARCHITECTURE_REQUIRED", detail)
+        elif profile.unmodelled_kinds:
+            names = ", ".join(sorted(profile.unmodelled_kinds))
+            detail = f"the work of layers of kind {names} is not modelled"
+            self.notes.gap("/points", "LAYER_KIND_NOT_MODELLED", detail)
+        elif not profile.generates:
+            self.notes.gap("/points", "NOT_APPLICABLE", "the model generates no tokens")
+        else:
+            return True
+        return False
+
+    def variants(self) -> Iterator[_Searched]:
+        """Every layout and precision that can hold a request."""
+        seen = 0
+        for question, cluster in self._clusters():
+            for workload in self._workloads():
+                for layout in layouts(self.model.profile, cluster.accelerator_count, self._degrees()):
+                    most = _LARGEST_CONCURRENCY // layout.data
+                    sizes = [size for size in self.sizes if size <= most]
+                    self.considered += len(sizes)
+                    reason = ruled_out(layout, self.model.profile, cluster)
+                    seen += reason is None
+                    self._check_size(seen)
+                    if reason is not None:
+                        self.ruled_out[reason] += len(sizes)
+                        continue
+                    found = self._held(question, workload, layout, cluster, sizes)
+                    if found is not None and found.sizes:
+                        yield found
+
+    def _check_size(self, variants: int) -> None:
+        """Refuse what takes too long, naming the longest list of the question."""
+        if variants <= MOST_VARIANTS and self.considered <= MOST_CONFIGURATIONS:
+            return
+        lists = {name: len(given) for name, given in self.question.search if given is not MISSING}
+        longest = max(lists, key=lambda name: lists[name], default=None)
+        detail = (
+            f"a search has at most {MOST_CONFIGURATIONS:,} configurations, {MOST_VARIANTS:,} of which differ "
+            "in more than requests at a time"
+        )
+        pointer = f"/search/{longest}" if longest else "/cluster/accelerator_count"
+        raise PlanningError("SEARCH_TOO_LARGE", pointer, detail)
+
+    def _degrees(self) -> Degrees:
+        search = self.question.search
+        given = (search.tensor, search.pipeline, search.expert)
+        return Degrees(*(None if degrees is MISSING else degrees for degrees in given))
+
+    def _clusters(self) -> Iterator[tuple[ThroughputQuestion, Cluster]]:
+        given, accelerators = self.question.cluster, self.question.search.accelerators
+        references = [given.accelerator] if accelerators is MISSING else accelerators
+        for place, reference in enumerate(references):
+            asked = given.model_copy(update={"accelerator": reference})
+            pointer = "/cluster/accelerator" if accelerators is MISSING else f"/search/accelerators/{place}"
+            try:
+                cluster = resolve_cluster(asked, self.catalog, self.notes)
+            except PlanningError as error:
+                at = error.pointer.replace("/cluster/accelerator", pointer, 1)
+                raise PlanningError(error.code, at, error.detail) from error
+            if cluster.accelerator.bandwidth_bytes_per_second is None:
+                detail = f"the memory bandwidth of the accelerator at {pointer} is not known"
+                self.notes.gap("/points", "BANDWIDTH_UNKNOWN", detail)
+                continue
+            question = ThroughputQuestion.model_construct(
+                model=self.question.model, workload=self.question.workload, cluster=asked
+            )
+            yield question, cluster
+
+    def _workloads(self) -> Iterator[InferenceWorkloadInput]:
+        given, search = self.question.workload, self.question.search
+        stored: list[dict[str, Any]] = []
+        if search.weight_formats is not MISSING:
+            stored += [{"weight_format": name, "weight_precision": MISSING} for name in search.weight_formats]
+        if search.weight_precisions is not MISSING:
+            stored += [{"weight_format": MISSING, "weight_precision": p} for p in search.weight_precisions]
+        caches = search.kv_cache_precisions
+        kept = [{}] if caches is MISSING else [{"kv_cache_precision": name} for name in caches]
+        for weights, cache in product(stored or [{}], kept):
+            yield given.model_copy(update={**weights, **cache})
+
+    def _held(
+        self,
+        question: ThroughputQuestion,
+        given: InferenceWorkloadInput,
+        layout: Parallelism,
+        cluster: Cluster,
+        sizes: Sequence[int],
+    ) -> _Searched | None:
+        """The variant with what memory and engine allow; None where it has no rate for its precision."""
+        alone = {**dict.fromkeys(_SEARCHED, MISSING), "concurrency": layout.data}
+        given = given.model_copy(update=alone)
+        question = question.model_copy(update={"workload": given, "parallelism": _given(layout)})
+        notes = Notes()
+        resolved = resolve(question, cluster, self.catalog, notes, self.model)
+        self.notes.take(notes)
+        workload = resolved.workload
+        assert isinstance(workload, InferenceWorkload)  # noqa: S101
+        try:
+            compute_peak(cluster, workload)
+        except PlanningError:
+            self.ruled_out[Constraint.PRECISION] += len(sizes)
+            return None
+        allowed = sizes
+        if workload.most_requests is not None:
+            allowed = [size for size in sizes if size <= workload.most_requests]
+            self.ruled_out[Constraint.ENGINE] += len(sizes) - len(allowed)
+        limit = usable_bytes(cluster, workload)
+        if limit is not None:
+            memory = inference_memory(self.model.profile, workload, resolved.layout)
+            most = largest_concurrency(memory, workload, limit)
+            fitting = [size for size in allowed if size <= most]
+            self.ruled_out[Constraint.MEMORY] += len(allowed) - len(fitting)
+            allowed = fitting
+        return _Searched(question, given, cluster, resolved, workload, allowed)
+
+
+def _given(layout: Parallelism) -> ParallelismInput:
+    return ParallelismInput(
+        tensor=layout.tensor, pipeline=layout.pipeline, data=layout.data, expert=layout.expert
+    )
+
+
+class _Rates:
+    """What a variant gives for a number of requests, by the functions of a single estimate."""
+
+    def __init__(self, searched: _Searched, catalog: Catalog, notes: Notes) -> None:
+        workload, cluster = searched.workload, searched.cluster
+        assert cluster.accelerator.bandwidth_bytes_per_second is not None  # noqa: S101
+        self._searched = searched
+        noted = Notes()
+        self._efficiency = resolve_efficiency(searched.question.efficiency, catalog, cluster, workload, noted)
+        notes.take(noted)
+        self._spread = catalog.curves.inference_latency
+        self._peak = compute_peak(cluster, workload)[1]
+        self._bandwidth = cluster.accelerator.bandwidth_bytes_per_second
+
+    def speed(self, size: int) -> Speed:
+        """With ``size`` requests at a time on each replica."""
+        layout, workload = self._searched.layout, self._searched.of(size)
+        time = serving_time(
+            self._searched.resolved.model.profile,
+            workload,
+            layout,
+            peak_flops_per_second=self._peak,
+            bandwidth_bytes_per_second=self._bandwidth,
+            efficiency=self._efficiency,
+            spread=self._spread,
+        )
+        each = time.time_per_output_token_seconds
+        assert each is not None  # noqa: S101
+        rate = time.requests_per_second.value * workload.output_tokens
+        return Speed(rate / layout.devices, 1.0 / each.value, self._keeps_levels(time))
+
+    def _keeps_levels(self, time: ServingTime) -> bool:
+        levels = self._searched.given.service_levels
+        if levels is MISSING:
+            return True
+        measured = (
+            (levels.time_to_first_token_seconds, time.time_to_first_token_seconds),
+            (levels.time_per_output_token_seconds, time.time_per_output_token_seconds),
+            (levels.request_seconds, time.request_seconds),
+        )
+        return all(most is MISSING or each is None or each.value <= most for most, each in measured)
+
+
+def estimate_frontier(question: FrontierQuestion, catalog: Catalog) -> FrontierAnswer:
+    """The Pareto set of tokens per device and tokens per user, with the question that gives each of it."""
+    search = _Search(question, catalog)
+    notes = search.notes
+    _warn_of_given(question, notes)
+    searched = list(search.variants()) if search.is_answered else []
+    found = frontier([Variant(one.sizes, _Rates(one, catalog, notes).speed) for one in searched])
+    within = sum(found.within)
+    search.ruled_out[Constraint.SERVICE_LEVEL] += sum(len(one.sizes) for one in searched) - within
+    points = [
+        _point(searched[chosen.variant], searched[chosen.variant].sizes[chosen.size], catalog)
+        for chosen in found.chosen
+    ]
+    answer: FrontierAnswer = {
+        "points": points,
+        "configurations": {
+            "considered": search.considered,
+            "feasible": within,
+            "ruled_out": [
+                {"constraint": constraint, "configurations": search.ruled_out[constraint]}
+                for constraint in Constraint
+                if search.ruled_out[constraint]
+            ],
+        },
+        "evidence": evidence(question, notes, catalog.revision),
+        "warnings": notes.warnings,
+        "gaps": notes.gaps,
+    }
+    if question.workload.service_levels is not MISSING:
+        if points:
+            answer["best"] = points[0]
+        else:
+            notes.gap("/best", "NONE_WITHIN_LEVELS", "no configuration keeps to the service levels")
+    return answer
+
+
+def _warn_of_given(question: FrontierQuestion, notes: Notes) -> None:
+    given = question.workload.model_fields_set
+    for name in _SEARCHED:
+        if name in given:
+            notes.warn("NOT_USED", f"/workload/{name}", "requests at a time are what the search varies")
+
+
+def _point(searched: _Searched, size: int, catalog: Catalog) -> FrontierPoint:
+    question, layout = searched.asking(size), searched.layout
+    answered = estimate_throughput(question, catalog)
+    tokens, each = answered["output_tokens_per_second"], answered["time_per_output_token_seconds"]
+    point: FrontierPoint = {
+        "parallelism": answered["parallelism"],
+        "accelerator_id": searched.cluster.accelerator.id,
+        "weight_format": searched.workload.storage.name,
+        "kv_cache_precision": searched.given.kv_cache_precision,
+        "concurrency": size * layout.data,
+        "requests_per_replica": size,
+        "output_tokens_per_second_per_device": _shared(tokens, layout.devices),
+        "output_tokens_per_second_per_user": _rate(each),
+        "output_tokens_per_second": tokens,
+        "requests_per_second": answered["requests_per_second"],
+        "time_to_first_token_seconds": answered["time_to_first_token_seconds"],
+        "time_per_output_token_seconds": each,
+        "throughput_question": question,
+    }
+    headroom = searched.headroom_bytes(size)
+    if headroom is not None:
+        point["headroom_bytes"] = whole(headroom)
+    return point
+
+
+def _shared(total: QuantityAnswer, devices: int) -> QuantityAnswer:
+    return {
+        "value": total["value"] / devices,
+        "low": total["low"] / devices,
+        "high": total["high"] / devices,
+        "basis": total["basis"],
+    }
+
+
+def _rate(each: QuantityAnswer) -> QuantityAnswer:
+    return {
+        "value": 1.0 / each["value"],
+        "low": 1.0 / each["high"],
+        "high": 1.0 / each["low"],
+        "basis": each["basis"],
+    }

@@ -1,0 +1,365 @@
+"""A served model: what each replica is asked, what it then does, and how sure that is."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from service.estimates.residuals import serving_spread
+from service.planning.cluster import Cluster
+from service.planning.curves import ReferenceCurves
+from service.planning.distance import System
+from service.planning.errors import PlanningError
+from service.planning.inference import (
+    Arrivals,
+    Batch,
+    IterationModel,
+    IterationTime,
+    Lengths,
+    Levels,
+    Load,
+    Process,
+    Scheduler,
+    Served,
+    Server,
+    Speculation,
+    fixed,
+    iteration_model,
+    places_of,
+    served,
+)
+from service.planning.memory.capacity import requests_held
+from service.planning.memory.serving import inference_memory
+from service.planning.operators import Bound, Phase
+from service.planning.parallelism import Parallelism
+from service.planning.profile import Profile
+from service.planning.quantity import Basis, Quantity, Spread, assumed, combine
+from service.planning.workload import HorizonUnit, InferenceWorkload
+from service.questions.load import SimulatedSolver, SolverInput
+from service.questions.resolve import Resolved
+from service.questions.resolve.load import Asked, Proposals
+from service.questions.software import system_of
+from service.questions.workloads import InferenceWorkloadInput
+
+SIMULATED_REQUESTS = 2000
+"""Of one replica, where the question does not say."""
+
+
+class Subject(NamedTuple):
+    """A served model on a cluster, as it is asked for or as a change would have it."""
+
+    profile: Profile
+    workload: InferenceWorkload
+    layout: Parallelism
+    asked: Asked
+    system: System
+    """Engine and device, for what was measured of such."""
+
+
+def subject_of(resolved: Resolved, given: InferenceWorkloadInput, cluster: Cluster) -> Subject:
+    """What a question asks, with what pictures and the like add to its prompts."""
+    workload, asked, held = resolved.workload, resolved.asked, resolved.held.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    assert isinstance(held, InferenceWorkload)  # noqa: S101
+    assert asked is not None  # noqa: S101
+    profile, added = resolved.model.profile, held.input_tokens - workload.input_tokens
+    if added and profile.generates:
+        longer = tuple(tokens + added for tokens in asked.inputs.values)
+        asked = asked._replace(inputs=asked.inputs._replace(values=longer))
+        workload = workload._replace(input_tokens=held.input_tokens, source_tokens=held.source_tokens)
+    return Subject(profile, workload, resolved.layout, asked, system_of(given, cluster.accelerator))
+
+
+class Spreads(NamedTuple):
+    """Measured over estimated figures of systems like this one."""
+
+    first_token: Spread
+    output_token: Spread
+    rate: Spread
+    power: Spread
+    energy: Spread
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """What a cluster does: ``served`` is one of ``replicas`` equal ones that have requests."""
+
+    served: Served
+    model: IterationModel
+    server: Server
+    load: Load
+    replicas: float
+    ranks: int
+    """Groups of devices of a replica, each with a batch of its own."""
+    held: float | None
+    """Requests that a replica holds, parts of one included; None where the capacity is unknown."""
+    spreads: Spreads
+    basis: Basis
+
+    @property
+    def time_to_first_token_seconds(self) -> Quantity:
+        """Mean over requests."""
+        return self.first_token(self.served.time_to_first_token_seconds.mean)
+
+    @property
+    def time_per_output_token_seconds(self) -> Quantity | None:
+        """Mean over requests; None where no request has a second token."""
+        each = self.served.time_per_output_token_seconds
+        return each and self.output_token(each.mean)
+
+    @property
+    def request_seconds(self) -> Quantity:
+        """Mean over requests."""
+        first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
+        return combine(
+            lambda before, behind: before + behind, self.first_token(first), self.output_token(whole - first)
+        )
+
+    @property
+    def most_requests_per_second(self) -> Quantity:
+        """The rate that the cluster cannot pass."""
+        return self.spreads.rate.around(self.served.most_requests_per_second * self.replicas, self.basis)
+
+    @property
+    def requests_per_second(self) -> Quantity:
+        """Of the whole cluster; as many as arrive, where that is what limits them."""
+        rate, arriving = self.served.requests_per_second * self.replicas, self.load.rate_per_second
+        if arriving is None:
+            return self.spreads.rate.around(rate, self.basis)
+        most, whole = self.most_requests_per_second, arriving * self.replicas
+        if most.low >= whole:
+            return assumed(rate)
+        return Quantity(rate, min(most.low, rate), max(rate, min(most.high, whole)), self.basis)
+
+    @property
+    def requests_inside(self) -> float:
+        """Requests that hold a place on one rank of a replica, on average (Little 1961)."""
+        served = self.served
+        inside = served.requests_per_second * served.request_seconds.mean - served.waiting
+        most = places_of(self.server, self.load)
+        return max(1.0, min(inside, most)) / self.ranks
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Where the time of a request goes: its wait, its prompt, its further tokens."""
+        first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
+        rate = self.served.requests_per_second
+        waiting = min(self.served.waiting / rate, first) if rate else 0.0
+        phases = [Phase("prefill", self.first_token(first - waiting), bound_of(self.alone[0]))]
+        if waiting:
+            phases.insert(0, Phase("waiting", self.first_token(waiting), Bound.WAITING))
+        if whole > first:
+            phases.append(Phase("decode", self.output_token(whole - first), bound_of(self.served.iteration)))
+        return tuple(phases)
+
+    @cached_property
+    def alone(self) -> tuple[IterationTime, IterationTime]:
+        """Iterations of a request that is alone: one of its prompt, and one behind it."""
+        load, server = self.load, self.server
+        prompt, context = load.computed_tokens, load.decoding_context
+        tokens = min(prompt, float(server.batched_tokens)) if server.chunked_prefill else prompt
+        positions = server.speculation.positions if server.speculation else 1.0
+        both = self.model.time(
+            Batch(
+                decoding=np.array((0.0, 1.0)),  # type: ignore[arg-type]
+                cached_tokens=np.array((0.0, context)),  # type: ignore[arg-type]
+                prefilled=np.array((tokens, 0.0)),  # type: ignore[arg-type]
+                prefill_context=np.array((load.prefill_context, 0.0)),  # type: ignore[arg-type]
+                prompts=np.array((tokens / prompt, 0.0)),  # type: ignore[arg-type]
+                positions=np.array((1.0, positions)),  # type: ignore[arg-type]
+            )
+        )
+        rows = np.broadcast_arrays(*both)
+        return IterationTime(*(float(row[0]) for row in rows)), IterationTime(
+            *(float(row[1]) for row in rows)
+        )
+
+    def first_token(self, seconds: float) -> Quantity:
+        """A time before the first token, with its interval."""
+        return self.spreads.first_token.around(seconds, self.basis)
+
+    def output_token(self, seconds: float) -> Quantity:
+        """A time behind the first token, with its interval."""
+        return self.spreads.output_token.around(seconds, self.basis)
+
+    def goodput(self, levels: Levels) -> Quantity:
+        """Share of the requests within ``levels``, by latencies at the ends of their intervals."""
+        first, each, *_ = self.spreads
+        value, low, high = (
+            self.served.goodput(_shrunk(levels, factors))
+            for factors in ((1.0, 1.0), (first.high, each.high), (first.low, each.low))
+        )
+        return Quantity(value, min(low, value), max(high, value), self.basis)
+
+    @property
+    def knee_concurrency(self) -> float:
+        """Requests at a time of the cluster at which the largest rate would be reached without any wait.
+
+        X W, of the largest rate and of the time of a request that is alone: where the asymptotes of the rate
+        by requests at a time cross (Kleinrock 1979).
+        """
+        prompt, one = self.alone
+        load, speculation = self.load, self.server.speculation
+        pieces = math.ceil(load.computed_tokens / self.server.batched_tokens)
+        passes = load.decodes / (speculation.tokens_per_pass if speculation else 1.0)
+        seconds = max(1, pieces) * prompt.seconds + passes * one.seconds
+        return max(1.0, self.served.most_requests_per_second * seconds) * self.replicas
+
+    @property
+    def limit(self) -> str:
+        """What keeps the rate where it is."""
+        if not self.served.saturated:
+            return "concurrency" if self.load.rate_per_second is None else "arrivals"
+        places = places_of(self.server, self.load)
+        if self.served.decoding < _FULL * places:
+            return "rate"
+        requests = self.server.most_requests
+        return "cache" if requests is None or places < requests else "max_num_seqs"
+
+
+_FULL = 0.9
+"""Share of the places from which a batch is full: the others have their prompts computed."""
+
+
+def _shrunk(levels: Levels, factors: tuple[float, float]) -> Levels:
+    """Levels that leave room for latencies which are ``factors`` of the estimated ones."""
+    first, each = factors
+    whole = max(factors) if max(factors) > 1.0 else min(factors)
+    return Levels(
+        *(level and level / factor for level, factor in zip(levels, (first, each, whole), strict=True))
+    )
+
+
+def bound_of(time: IterationTime) -> Bound:
+    """What takes most of an iteration."""
+    compute = time.compute_bound_seconds
+    parts = {
+        Bound.COMPUTE: compute,
+        Bound.MEMORY: time.matrices + time.experts + time.attention + time.other - compute,
+        Bound.COMMUNICATION: time.collectives,
+        Bound.HOST: time.launch + time.host,
+    }
+    return max(parts, key=lambda bound: parts[bound])
+
+
+def serve(
+    subject: Subject,
+    cluster: Cluster,
+    curves: ReferenceCurves,
+    *,
+    limit_bytes: float | None,
+    solver: SolverInput | None = None,
+) -> Serving | None:
+    """What the cluster does; None where the device does not say enough.
+
+    ``limit_bytes`` is the engine's share of a device; None, or one that holds no request, is no limit.
+    """
+    profile, workload, layout, asked, _ = subject
+    model = iteration_model(profile, workload, layout, cluster=cluster, calibration=curves.calibration)
+    if model is None:
+        return None
+    replicas = layout.data // layout.expert
+    if asked.concurrency is not None:
+        replicas = min(replicas, asked.concurrency)
+    held = None if limit_bytes is None else _held(subject, limit_bytes)
+    server = server_of(subject, held)
+    if asked.proposals is not None:
+        proposer = _speculation(subject, asked.proposals, cluster, curves)
+        server = server._replace(speculation=proposer)
+    load = load_of(subject, replicas)
+    if isinstance(solver, SimulatedSolver):
+        raise PlanningError("NOT_MODELLED", "/solver/kind", "servers are not simulated yet")
+    found = served(model, server, load)
+    return Serving(
+        served=found,
+        model=model,
+        server=server,
+        load=load,
+        replicas=float(replicas),
+        ranks=layout.expert,
+        held=held,
+        spreads=spreads_of(subject, curves),
+        basis=model.machine.rates.basis,
+    )
+
+
+def spreads_of(subject: Subject, curves: ReferenceCurves) -> Spreads:
+    """Of the nearest system that was measured."""
+    count = subject.profile.parameter_count
+    families = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_power", "serving_energy")
+    return Spreads(*(serving_spread(curves, family, subject.system, count) for family in families))
+
+
+def server_of(subject: Subject, held: float | None) -> Server:
+    """One replica of the engine: ``expert`` ranks, each with a batch and a cache of its own."""
+    _, workload, layout, asked, _ = subject
+    rules, ranks = workload.rules, layout.expert
+    most = workload.most_requests
+    each = asked.inputs.mean + asked.outputs.mean + workload.block_tokens / 2.0
+    static = workload.is_static
+    return Server(
+        most_requests=None if most is None else most * ranks,
+        batched_tokens=max(1, (workload.batched_tokens or int(asked.inputs.values[-1])) * ranks),
+        cache_tokens=None if held is None or held < 1.0 else held * each,
+        block_tokens=workload.block_tokens,
+        chunked_prefill=workload.chunks_prefill,
+        scheduler=Scheduler.STATIC if static else Scheduler.CONTINUOUS,
+        pipeline=layout.pipeline,
+        mixed_prefill=rules.mixes_prefill or (workload.chunks_prefill and not rules.chunks_prefill),
+        reserved_output=1.0 if rules.admits_whole or not rules.paged else 0.0,
+    )
+
+
+def _held(subject: Subject, limit_bytes: float) -> float:
+    """Requests of the mean length that a replica holds, each with what it keeps beside tokens."""
+    workload, layout = subject.workload._replace(concurrency=subject.layout.data), subject.layout
+    memory = inference_memory(subject.profile, workload, layout)
+    return requests_held(memory, workload, limit_bytes) * layout.expert
+
+
+def load_of(subject: Subject, replicas: int) -> Load:
+    """What one of ``replicas`` is asked: an even share."""
+    _, workload, _, asked, _ = subject
+    horizon = workload.horizon
+    burst = None
+    if asked.concurrency is not None and horizon and horizon.unit is HorizonUnit.REQUESTS:
+        burst = horizon.amount / replicas
+    inputs = Lengths(asked.inputs.mean, *asked.inputs)
+    outputs = Lengths(asked.outputs.mean, *asked.outputs) if workload.output_tokens else fixed(0.0)
+    return Load(
+        inputs=inputs,
+        outputs=outputs,
+        concurrency=None if asked.concurrency is None else asked.concurrency / replicas,
+        rate_per_second=None if asked.rate_per_second is None else asked.rate_per_second / replicas,
+        arrivals=_arrivals(asked, replicas),
+        burst_requests=burst,
+        prefix_hit_rate=asked.prefix_hit_rate,
+    )
+
+
+def _arrivals(asked: Asked, replicas: int) -> Arrivals:
+    """Those of one replica: of a trace, each takes one after the other."""
+    times = asked.at_seconds[::replicas]
+    if len(times) > 1 and times[-1] > times[0]:
+        return Arrivals(Process.TRACE, times)
+    return Arrivals(Process.UNIFORM if asked.uniform else Process.POISSON)
+
+
+def _speculation(
+    subject: Subject, proposals: Proposals, cluster: Cluster, curves: ReferenceCurves
+) -> Speculation:
+    """How tokens are proposed: by a draft on the same devices, by a layer of the model, or from the text."""
+    profile, workload, layout, _, _ = subject
+    draft, share = workload.draft, 0.0
+    model = None
+    if draft is not None:
+        beside = workload._replace(weight_format=draft.stored.compute, stored=draft.stored, draft=None)
+        shared = layout._replace(pipeline=1, expert=1, expert_tensor=None)
+        model = iteration_model(
+            draft.profile, beside, shared, cluster=cluster, calibration=curves.calibration
+        )
+    elif proposals.method == "mtp":
+        share = 1.0 / max(profile.block_count, 1)
+    return Speculation(proposals.tokens, proposals.acceptance_rate, model, share)

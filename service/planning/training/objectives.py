@@ -1,0 +1,64 @@
+"""What a step of an objective runs beside the forward and the backward pass of its model.
+
+DPO scores every sequence with a frozen copy (Rafailov et al. 2023), SimPO and ORPO do without one (Meng et
+al. 2024; Hong et al. 2024). A distillation runs its teacher (Hinton et al. 2015). A policy scores once more
+what it generated, and so does a reference; PPO adds a reward model and a critic that is trained as well
+(Ouyang et al. 2022; Schulman et al. 2017), GRPO a reward model where one is given (Shao et al. 2024).
+"""
+
+from typing import NamedTuple
+
+from service.planning.memory.training import relative_size
+from service.planning.profile import Profile
+from service.planning.workload import Objective, TrainingWorkload
+
+
+class FurtherPass(NamedTuple):
+    """A forward pass over what is trained on, or a whole training pass.
+
+    ``size`` is in parameters of the model that is trained, ``times`` how often a sequence takes it for each
+    time that it is trained on.
+    """
+
+    name: str
+    size: float
+    times: float = 1.0
+    trained: bool = False
+
+
+def further_passes(profile: Profile, workload: TrainingWorkload) -> tuple[FurtherPass, ...]:
+    """The passes of the models beside the trained one, in their order."""
+    match workload.objective:
+        case Objective.DPO:
+            return (FurtherPass("reference_forward", 1.0),)
+        case Objective.DISTILLATION:
+            return (FurtherPass("teacher_forward", relative_size(workload.teacher_parameters, profile)),)
+        case Objective.PPO | Objective.GRPO:
+            return _of_policy(profile, workload)
+        case _:
+            return ()
+
+
+def _of_policy(profile: Profile, workload: TrainingWorkload) -> tuple[FurtherPass, ...]:
+    once = 1.0 / workload.rollout.epochs if workload.rollout else 1.0
+    passes = [FurtherPass("policy_forward", 1.0, once), FurtherPass("reference_forward", 1.0, once)]
+    critic = workload.objective is Objective.PPO
+    if critic or workload.reward_parameters is not None:
+        passes.append(FurtherPass("reward_forward", relative_size(workload.reward_parameters, profile), once))
+    if critic:
+        size = relative_size(workload.critic_parameters, profile)
+        passes.append(FurtherPass("critic_forward", size, once))
+        passes.append(FurtherPass("critic_training", size, trained=True))
+    return tuple(passes)
+
+
+def generated_share(workload: TrainingWorkload) -> float:
+    """Forward passes that generation amounts to, for each time that a sequence is trained on.
+
+    A prompt is read once for all its samples.
+    """
+    rollout = workload.rollout
+    if rollout is None:
+        return 0.0
+    prompts = rollout.prompt_tokens * (1.0 - 1.0 / rollout.samples)
+    return (1.0 - prompts / workload.sequence_length) / rollout.epochs

@@ -1,0 +1,203 @@
+"""Serving rows as questions: layouts, loads, lengths and settings of the command that started the server."""
+
+import json
+
+import pytest
+
+from service.evidence import facts
+from service.evidence.asking.layouts import arrangements
+from service.evidence.asking.serving import serving_workloads
+from service.evidence.asking.skips import Skip, Skipped
+from service.evidence.metrics import METRIC_UNITS
+from service.evidence.rows import read_rows
+from tests.evidence.measured import SERVED, write
+
+LATENCY = SERVED | {
+    "metric": "tpot",
+    "value": "10",
+    "value_si": "0.01",
+    "unit": "ms",
+    "unit_si": "s",
+    "per": "user",
+    "notes": "",
+    "model_id": "deepseek-r1",
+    "accelerator_id": "b200-sxm",
+    "batch_json": '{"concurrency":64}',
+    "length_json": '{"input_tokens":1000,"output_tokens":500}',
+}
+RECIPE = "silicon_sample.csv#2026_03_25_deepseek_r1_b200_sxm_trtllm_fp4_agg_1024x1024_c64_tp8_ep8_1"
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A row of a latency, with layout, batch or lengths of its own as mappings."""
+
+    def make(**cells):
+        for name in ("layout", "precision", "batch", "length"):
+            if name in cells:
+                cells[f"{name}_json"] = json.dumps(cells.pop(name))
+        return read_rows(write(tmp_path / "rows.csv", LATENCY | cells), METRIC_UNITS).rows[0]
+
+    return make
+
+
+def workload(row, generation="blackwell"):
+    return next(iter(serving_workloads(row, {}, generation)))
+
+
+@pytest.mark.parametrize(
+    ("stated", "devices", "asked"),
+    [
+        ({"tensor": 8}, 8, {"tensor": 8, "data": 1}),
+        ({"tensor": 8, "attention_data": 1, "moe_tensor": 8, "moe_expert": 1}, 8, {"tensor": 8, "data": 1}),
+        (
+            {"tensor": 8, "attention_data": 1, "moe_tensor": 1, "moe_expert": 8},
+            8,
+            {"tensor": 8, "data": 1, "expert_tensor": 1},
+        ),
+        (
+            {"tensor": 1, "attention_data": 8, "moe_tensor": 8, "moe_expert": 1},
+            8,
+            {"data": 8, "expert": 8, "expert_tensor": 8},
+        ),
+        (
+            {"tensor": 1, "attention_data": 8, "moe_tensor": 1, "moe_expert": 8},
+            8,
+            {"data": 8, "expert": 8},
+        ),
+        ({"moe_tensor": 1, "moe_expert": 4, "data": 1}, 4, {"tensor": 4, "data": 1, "expert_tensor": 1}),
+        ({"tensor": 1, "moe_tensor": 2, "moe_expert": 1}, 1, {"data": 2, "expert": 2, "expert_tensor": 2}),
+        ({"tensor": 1, "pipeline": 8}, 8, {"pipeline": 8, "data": 1}),
+    ],
+)
+def test_degrees_of_attention_and_experts_become_one_layout(served, stated, devices, asked):
+    first, *others = arrangements(served(layout=stated, n_gpus=str(devices)))
+    assert dict(first.parallelism) == asked
+    assert not others
+
+
+def test_degrees_that_were_multiplied_up_are_divided_first(served):
+    """The README of the rows: TP=64;moeTP=8;moeEP=8 runs as fast as 8 devices."""
+    stated = {"tensor": 64, "attention_data": 1, "moe_tensor": 8, "moe_expert": 8}
+    doubtful = served(layout=stated, n_gpus="64", eligible_hint="layout")
+    assert [one.devices for one in arrangements(doubtful)] == [8, 64]
+    attention = served(
+        layout={"tensor": 4, "attention_data": 4, "moe_tensor": 1, "moe_expert": 16},
+        n_gpus="16",
+        eligible_hint="layout",
+    )
+    assert dict(arrangements(attention)[0].parallelism) == {"data": 4, "expert": 4}
+
+
+def test_workers_of_disaggregated_rows_are_pools(served):
+    stated = {
+        "prefill": {"workers": 2, "tensor": 1, "attention_data": 4, "expert": 4},
+        "decode": {"workers": 5, "tensor": 4, "attention_data": 1, "expert": 4, "batch_size": 8},
+    }
+    (found,) = arrangements(served(layout=stated, n_gpus="", batch={}))
+    assert found.devices == 28
+    assert found.disaggregated == {
+        "prefill": {"parallelism": {"data": 4, "expert": 4}, "replicas": 2},
+        "decode": {"parallelism": {"tensor": 4, "data": 1, "expert_tensor": 1}, "replicas": 5},
+    }
+    assert workload(served(layout=stated, batch={}))["concurrency"] == 40
+
+
+def test_uncounted_workers_are_asked_in_likely_ways(served):
+    stated = {"prefill": {"tensor": 4, "expert": 4}, "decode": {"tensor": 32, "expert": 4}}
+    found = arrangements(served(layout=stated, n_gpus=""))
+    assert [one.disaggregated["decode"]["replicas"] for one in found] == [1, 4]
+    assert found[0].disaggregated["decode"]["parallelism"] == {"data": 32, "expert": 32}
+
+
+def test_without_layout_the_service_chooses_for_the_devices_that_are_counted(served):
+    assert arrangements(served(layout={}, n_gpus="8"))[0] == (8, {}, {})
+    with pytest.raises(Skipped) as skipped:
+        arrangements(served(layout={}, n_gpus=""))
+    assert skipped.value.reason is Skip.LAYOUT_UNKNOWN
+
+
+SERVE = "serve: vllm serve deepseek-ai/DeepSeek-V3.2 -tp 8 --max-num-seqs=512 --kv-cache-dtype fp8_e4m3"
+
+
+def test_flags_of_the_command_are_settings(served):
+    flags = '--speculative-config {"method":"mtp","num_speculative_tokens":2} --max-num-batched-tokens 4096'
+    notes = f"{SERVE} {flags}; variant: --max-num-batched-tokens 8192"
+    asked = workload(served(notes=notes))
+    assert asked["engine"]["max_num_seqs"] == 512
+    assert asked["engine"]["max_batched_tokens"] == 8192
+    assert asked["kv_cache_precision"] == "fp8"
+    assert asked["speculative"] == {"method": "mtp", "tokens": 2}
+    assert "speculative" not in workload(served(notes=f"{SERVE}; variant: random 4K input"))
+    stages = served(notes="serve: python3 -m sglang.launch_server --pp-size 4", layout={"tensor": 1})
+    assert arrangements(stages)[0].devices == 4
+
+
+def test_a_burst_has_all_its_requests_at_a_time(served):
+    asked = workload(served(batch={"concurrency": 31, "requests": 1000}))
+    assert (asked["concurrency"], asked["horizon"]) == (1000, {"total_requests": 1000})
+    few = served(batch={"concurrency": 9, "requests": 100}, notes=f"{SERVE}; variant: ShareGPT batch size 4")
+    assert (workload(few)["concurrency"], workload(few)["horizon"]) == (4, {"total_requests": 100})
+
+
+def test_recipes_send_ten_rounds_of_uneven_lengths_with_and_without_own_heads(served):
+    """InferenceX: ten times the concurrency, lengths evenly from 0.8 to 1.0 of the stated ones."""
+    asked = list(serving_workloads(served(source_ref=RECIPE), {}, "blackwell"))
+    assert [one.get("speculative") for one in asked] == [None, {"method": "mtp", "tokens": 3}]
+    assert asked[0]["horizon"] == {"total_requests": 640}
+    assert (asked[0]["input_tokens"], asked[0]["output_tokens"]) == (900, 450)
+    assert "horizon" not in workload(served())
+
+
+@pytest.mark.parametrize(
+    ("version", "month", "tokens"),
+    [
+        ("1.2.0rc6.post3", "2026-02", [3]),
+        ("1.2.0rc6.post2", "2026-02", [None]),
+        ("1.1.0rc2.post2", "2026-01", [3]),
+        ("1.1.0rc2.post2", "2025-12", [None]),
+        ("1.2.0rc2", "2026-01", [None, 3]),
+    ],
+)
+def test_release_and_month_tell_whether_a_recipe_uses_own_heads(served, version, month, tokens):
+    """InferenceX, perf-changelog.yaml: recipes with and without them have containers of their own."""
+    row = served(
+        source_ref=RECIPE, engine="trtllm", engine_version=version, notes=f"agg serving; measured {month}-14"
+    )
+    asked = [one.get("speculative") for one in serving_workloads(row, {}, "blackwell")]
+    assert [one and one["tokens"] for one in asked] == tokens
+
+
+def test_recipes_of_tensorrt_llm_limit_an_iteration_to_one_prompt(served):
+    """max_num_tokens of dsr1_fp4_b200_trt.sh: (concurrency + input + 64), rounded up to 64."""
+    engine = workload(served(source_ref=RECIPE, engine="trtllm"))["engine"]
+    assert (engine["max_num_seqs"], engine["max_batched_tokens"]) == (64, 1152)
+
+
+def test_full_queues_ask_for_more_requests_than_a_device_takes(served):
+    full = served(batch={"scenario": "max_load"}, layout={"tensor": 4})
+    assert workload(full)["concurrency"] == 8192
+
+
+def test_prompts_of_a_named_task_are_asked_in_likely_lengths(served):
+    asked = list(serving_workloads(served(notes="task gpqa", length={"output_tokens": 99.6}), {}))
+    assert [one["input_tokens"] for one in asked] == list(facts.likely_prompts(served(notes="task gpqa")))
+    assert {one["output_tokens"] for one in asked} == {100}
+    with pytest.raises(Skipped) as skipped:
+        workload(served(length={}))
+    assert skipped.value.reason is Skip.LENGTHS_UNKNOWN
+
+
+def test_releases_that_tables_leave_out_are_those_of_their_month(served):
+    assert facts.release(served(engine_version="v0.11.0 (V1)")) == "0.11.0"
+    assert facts.release(served(engine="trtllm", engine_version="0.8.1.post2")) == "1.2.0rc6"
+    assert facts.release(served(engine_version="nightly-5b8c30d")) is None
+    power = served(source="ML.ENERGY leaderboard", engine_version="ML.ENERGY v3")
+    assert facts.release(power) == "0.11.1"
+
+
+def test_narrow_weights_bring_a_narrow_cache_where_recipes_ask_for_it(served):
+    narrow = {"weights": "nvfp4"}
+    assert workload(served(precision=narrow, engine="trtllm"))["kv_cache_precision"] == "fp8"
+    assert "kv_cache_precision" not in workload(served(precision=narrow))
+    assert workload(served(precision=narrow, source_ref=RECIPE))["kv_cache_precision"] == "fp8"
