@@ -88,7 +88,6 @@ SECTIONS: Final[Mapping[str, frozenset[str]]] = {
     ),
     "serving_memory": frozenset(name for name, metric in METRICS.items() if metric.family is Family.MEMORY),
     "serving": frozenset(name for name, metric in METRICS.items() if metric.spread in SERVING_TIMES),
-    "power": frozenset({"gpu_power_mean"}),
 }
 """Sections of physical quantities, and the metrics that they serve."""
 
