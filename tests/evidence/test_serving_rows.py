@@ -190,6 +190,15 @@ def test_prompts_of_a_named_task_are_asked_in_likely_lengths(served):
     assert skipped.value.reason is Skip.LENGTHS_UNKNOWN
 
 
+def test_the_median_interval_is_that_of_an_iteration_without_prompts(served):
+    def hit_rate(concurrency):
+        row = served(metric="median_itl", batch={"concurrency": concurrency})
+        return workload(row).get("prefix_cache_hit_rate", 0.0)
+
+    assert hit_rate(64) == pytest.approx(1.0, abs=0.01)
+    assert hit_rate(400) == 0.0
+
+
 def test_releases_that_tables_leave_out_are_those_of_their_month(served):
     assert serving_facts.release(served(engine_version="v0.11.0 (V1)")) == "0.11.0"
     assert serving_facts.release(served(engine="trtllm", engine_version="0.8.1.post2")) == "1.2.0rc6"

@@ -219,6 +219,19 @@ _WITH_HEADS: Final = ("deepseek-r1", "deepseek-v3", "glm-5", "qwen3.5-397b")
 """Models with heads for further tokens that the recipes of InferenceX serve with and without them."""
 
 
+_MEDIAN: Final = "median_itl"
+_WITHOUT_PROMPTS: Final = 0.999
+_PROMPT_TOKENS: Final = 8192
+
+
+def _mostly_decodes(inputs: int, outputs: int, concurrency: int) -> bool:
+    """Whether most iterations hold no prompt: then the median interval is that of one which only decodes.
+
+    Each request has its prompt computed once in as many iterations as it generates tokens.
+    """
+    return concurrency * math.ceil(inputs / _PROMPT_TOKENS) < outputs / 2.0
+
+
 def serving_workloads(
     row: Row, run: Mapping[str, Row], generation: str | None = None
 ) -> Iterator[dict[str, Any]]:
@@ -236,6 +249,8 @@ def serving_workloads(
             **_load(row, metric, devices),
             **_cache(row, metric, generation),
         }
+        if row.metric == _MEDIAN and _mostly_decodes(inputs, outputs, workload["concurrency"]):
+            workload["prefix_cache_hit_rate"] = _WITHOUT_PROMPTS
         if fraction is not None:
             workload["memory_fraction"] = fraction
         if engine:
