@@ -23,7 +23,7 @@ class ServingQuantity(StrEnum):
     EXPERT_BANDWIDTH = "expert_bandwidth"
     """The same for the matrices of routed experts, which start anew with each expert."""
     SCALED_BANDWIDTH = "scaled_bandwidth"
-    """The same for experts that have a scale for each block of their inputs, over others."""
+    """The same for experts of 8 bits with a scale for each block, over others."""
     WIDENED_BANDWIDTH = "widened_bandwidth"
     """Rate at which weights stream that are widened before they multiply, over that of others."""
     CACHE_BANDWIDTH = "cache_bandwidth"
