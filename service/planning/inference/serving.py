@@ -47,6 +47,8 @@ from service.planning.inference.speculation import Iterations, Speculating
 from service.planning.inference.static_batches import served_in_batches
 
 _STEPS = np.arange(18) / 17.0
+_FEW = 20.0
+"""Above it a Poisson number is taken to be normal."""
 _SMALL = np.asarray([0.02, 0.25, 0.6])
 
 
@@ -63,7 +65,7 @@ def served(model: Iterations, server: Server, load: Load) -> Served:
         raise ValueError("give either a concurrency or a rate")
     if server.speculation:
         model = Speculating(model, server.speculation)
-    groups = float(server.pipeline)
+    groups = groups_of(server, load)
     if server.pipeline > 1:
         server, load = group_of(server, load)
     if server.scheduler is Scheduler.STATIC:
@@ -71,9 +73,15 @@ def served(model: Iterations, server: Server, load: Load) -> Served:
     return together(_served_continuously(model, server, load), groups)
 
 
+def groups_of(server: Server, load: Load) -> float:
+    """Groups of a pipeline that have requests: with fewer requests than stages some of these wait."""
+    groups = float(server.pipeline)
+    return groups if load.concurrency is None else min(groups, max(1.0, load.concurrency))
+
+
 def group_of(server: Server, load: Load) -> tuple[Server, Load]:
     """One of the groups of a pipeline, and what it is asked."""
-    groups = float(server.pipeline)
+    groups = groups_of(server, load)
 
     def share(figure: float | None) -> float | None:
         return None if figure is None else figure / groups
@@ -101,7 +109,7 @@ def together(one: Served, groups: float) -> Served:
         decoding=one.decoding * groups,
         waiting=one.waiting * groups,
         most_requests_per_second=one.most_requests_per_second * groups,
-        knee_requests=one.knee_requests * groups,
+        knee_requests=None if one.knee_requests is None else one.knee_requests * groups,
     )
 
 
@@ -304,10 +312,12 @@ def _own_samples(setting: Setting, there: Curve[float]) -> Array:
         adds = adds * load.inputs.of(INPUT) / load.inputs.mean
     others = max(there.shared - 1.0, 0.0)
     if others:
-        terms = np.arange(1.0, 9.0 + 3.0 * others)
-        chances = np.cumsum(np.append(1.0, np.cumprod(others / terms))) * math.exp(-others)
-        more = np.searchsorted(chances, INDEPENDENT_SHARE).astype(np.float64)
-        adds = adds * ((1.0 + np.minimum(more, there.budget / setting.asked.prompt)) / there.shared)
+        more = others + math.sqrt(others) * INDEPENDENT
+        if others < _FEW:
+            terms = np.arange(1.0, 9.0 + 3.0 * others)
+            chances = np.cumsum(np.append(1.0, np.cumprod(others / terms))) * math.exp(-others)
+            more = np.searchsorted(chances, INDEPENDENT_SHARE).astype(np.float64)
+        adds = adds * ((1.0 + np.clip(more, 0.0, there.budget / setting.asked.prompt)) / there.shared)
     return np.asarray(beside + adds)
 
 

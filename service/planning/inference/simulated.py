@@ -33,7 +33,7 @@ from service.planning.inference.load import (
     Server,
     percentiles,
 )
-from service.planning.inference.serving import group_of, served, together
+from service.planning.inference.serving import group_of, groups_of, served, together
 from service.planning.inference.speculation import Iterations, Speculating
 
 _NEVER = math.inf
@@ -294,7 +294,7 @@ class _Engine:
     def _taken(self) -> tuple[float, float, list[int]]:
         """Prompt tokens of an iteration, the tokens that they attend to in sum, and the prompts that end."""
         server = self.server
-        budget = float(server.batched_tokens * server.ranks)
+        budget = float(server.batched_tokens)
         if server.mixed_prefill and server.chunked_prefill:
             budget = max(budget - self.decoding * self.positions, float(server.block_tokens * server.ranks))
         tokens = attended = 0.0
@@ -575,7 +575,7 @@ def simulated(
     if (duration_seconds is None) == (requests is None):
         raise ValueError("give either a duration or a number of requests")
     expected = served(model, server, load)
-    groups = float(server.pipeline)
+    groups = groups_of(server, load)
     if server.pipeline > 1:
         server, load = group_of(server, load)
     if requests is not None:
