@@ -134,8 +134,11 @@ def test_flags_of_the_command_are_settings(served):
 
 
 def test_a_burst_has_all_its_requests_at_a_time(served):
-    asked = workload(served(batch={"concurrency": 31, "requests": 1000}))
+    asked = workload(served(batch={"concurrency": 1000, "requests": 1000}))
     assert (asked["concurrency"], asked["horizon"]) == (1000, {"total_requests": 1000})
+    limited = workload(served(batch={"concurrency": 512, "requests": 1000}, notes=SERVE))
+    assert limited["concurrency"] == 1000
+    assert workload(served(batch={"concurrency": 31, "requests": 1000}))["concurrency"] == 31
     few = served(batch={"concurrency": 9, "requests": 100}, notes=f"{SERVE}; variant: ShareGPT batch size 4")
     assert (workload(few)["concurrency"], workload(few)["horizon"]) == (4, {"total_requests": 100})
 

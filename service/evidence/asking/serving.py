@@ -93,10 +93,12 @@ def _load(row: Row, metric: Metric, devices: int) -> dict[str, Any]:
     if metric.operation is Operation.THROUGHPUT and batch.get("scenario"):
         return {"concurrency": _QUEUED * devices}
     if batch.get("requests") and metric.operation is Operation.THROUGHPUT:
-        # What the source prints as the peak is how many were answered at a time, which the engine decides.
         count = max(1, int(batch["requests"]))
-        at_a_time = serve_line.client_batch(row) or count
-        return {"concurrency": min(at_a_time, count), "horizon": {"total_requests": count}}
+        at_a_time = serve_line.client_batch(row) or batch.get("concurrency") or count
+        if at_a_time == serve_line.number(row, "max_num_seqs"):
+            # The peak that the source prints is the engine's limit: the others wait.
+            at_a_time = count
+        return {"concurrency": min(int(at_a_time), count), "horizon": {"total_requests": count}}
     stated = batch.get("concurrency") or batch.get("average_batch") or batch.get("requests")
     if not stated and "batch_per_rank" in batch:
         ranks = int(row.layout.get("attention_data") or row.layout.get("data") or 1)
