@@ -278,7 +278,9 @@ def serve(
     if asked.concurrency is not None:
         replicas = min(replicas, asked.concurrency)
     held = None if limit_bytes is None else _held(subject, limit_bytes)
-    server = server_of(subject, held)
+    rules = workload.rules
+    rates = curves.calibration.serving.rates(rules.name, rules.generation)
+    server = server_of(subject, held)._replace(frontend_seconds=rates.frontend_seconds)
     if asked.proposals is not None:
         proposer = _speculation(subject, asked.proposals, cluster, curves)
         server = server._replace(speculation=proposer)
