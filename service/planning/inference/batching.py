@@ -22,31 +22,26 @@ Floats = NDArray[np.float64]
 PassSeconds = Callable[[Floats], Floats]
 """Seconds of a pass over as many requests, which need not be whole."""
 
-_STATES = 160
-"""Most states of the chain: finer steps change means by less than a hundredth."""
+_STATES = 72
+"""States of the chain up to which a step is one request: larger systems take a library's threads to solve."""
+_MOST_STATES = 96
 _WITHIN = (np.arange(6) + 0.5) / 6.0
 """When in a pass requests arrive: shares of it at equal weight."""
 _TAIL = 8.0
 """Standard deviations of a count beyond which it does not come."""
 
 
-class Latency(NamedTuple):
-    """Mean and percentiles over requests, in seconds."""
-
-    mean: float
-    p50: float
-    p95: float
-    p99: float
-
-
 class Batched(NamedTuple):
     """One server of passes. ``pass_seconds`` is the mean over passes, ``batch`` the mean of their requests.
 
     ``utilization`` is the share of time in which a pass runs. A ``saturated`` server is asked for more than
-    ``most_requests_per_second``; its latency is None, as the line grows without end.
+    it can do; its latencies are None, as the line grows without end.
     """
 
-    request_seconds: Latency | None
+    latencies: Floats | None
+    """In seconds and rising: of requests of equal weight."""
+    mean_seconds: float
+    """Of all requests; infinite where the server is saturated."""
     requests_per_second: float
     batch: float
     pass_seconds: float
@@ -56,15 +51,17 @@ class Batched(NamedTuple):
     most_requests_per_second: float
 
 
-def _latency(seconds: Floats, weights: Floats) -> Latency:
+_SAMPLES = (np.arange(256) + 0.5) / 256.0
+"""Shares of the requests whose latencies are kept."""
+
+
+def _kept(seconds: Floats, weights: Floats) -> tuple[Floats, float]:
+    """Latencies of requests of equal weight, and the mean of all."""
     order = np.argsort(seconds)
     seconds, passed = seconds[order], np.cumsum(weights[order])
-    total = passed[-1]
-    last = len(seconds) - 1
-    p50, p95, p99 = (
-        float(seconds[min(last, int(np.searchsorted(passed, share * total)))]) for share in (0.5, 0.95, 0.99)
-    )
-    return Latency(float(seconds @ np.diff(passed, prepend=0.0) / total), p50, p95, p99)
+    places = np.searchsorted(passed, _SAMPLES * passed[-1])
+    mean = float(seconds @ np.diff(passed, prepend=0.0) / passed[-1])
+    return seconds[np.minimum(places, len(seconds) - 1)], mean
 
 
 def closed_batching(pass_seconds: PassSeconds, requests: float, most: float) -> Batched:
@@ -79,8 +76,10 @@ def closed_batching(pass_seconds: PassSeconds, requests: float, most: float) -> 
     short = math.floor(rounds)
     longer = rounds - short
     seconds = np.array([short, short + 1.0]) * each
+    latencies, mean = _kept(seconds, np.array([1.0 - longer, longer]))
     return Batched(
-        request_seconds=_latency(seconds, np.array([1.0 - longer, longer])),
+        latencies=latencies,
+        mean_seconds=mean,
         requests_per_second=batch / each,
         batch=batch,
         pass_seconds=each,
@@ -153,7 +152,7 @@ def _chain(pass_seconds: PassSeconds, rate: float, most: float, busy: float, del
     if step > 1.0:
         # A full pass is a whole number of steps.
         step = most / max(1.0, math.floor(most / step))
-    states = max(4, min(2 * _STATES, math.ceil(longest / step)) + 1)
+    states = max(4, min(_MOST_STATES, math.ceil(longest / step)) + 1)
     waiting = np.arange(states, dtype=np.float64) * step
     batch = np.minimum(np.maximum(waiting, 1.0), most)
     batch[0] = min(most, 1.0 + rate * delay)
@@ -183,20 +182,21 @@ def open_batching(
     peak = _most_per_second(pass_seconds, most)
     busy = rate * full / most
     if busy >= 1.0:
-        return Batched(None, most / full, most, full, math.inf, 1.0, True, peak)  # noqa: FBT003
+        return Batched(None, math.inf, most / full, most, full, math.inf, 1.0, True, peak)  # noqa: FBT003
     chain = _chain(pass_seconds, rate, most, busy, delay_seconds)
     idle = float(chain.share[0])
     running = float(chain.share @ chain.seconds)
     cycle = running + idle * (1.0 / rate + delay_seconds)
     seconds, weights = _waits(pass_seconds, chain, rate, most, delay_seconds)
-    latency = _latency(seconds, weights)
+    latencies, mean = _kept(seconds, weights)
     batch = float(chain.share @ chain.batch)
     return Batched(
-        request_seconds=latency,
+        latencies=latencies,
+        mean_seconds=mean,
         requests_per_second=rate,
         batch=batch,
         pass_seconds=running,
-        waiting=max(0.0, rate * latency.mean - float(chain.share @ (chain.batch * chain.seconds)) / cycle),
+        waiting=max(0.0, rate * mean - float(chain.share @ (chain.batch * chain.seconds)) / cycle),
         utilization=running / cycle,
         saturated=False,
         most_requests_per_second=peak,
