@@ -118,6 +118,9 @@ def add_power(answer: ThroughputAnswer, run: Run, catalog: Catalog) -> None:
     """What a device draws, and the energy of a generated token where the answer has their rate."""
     draw = device_draw(run, catalog)
     if draw is None:
+        if run.cluster.accelerator.power_limit_watts is None:
+            detail = "the power limit of the accelerator is not known"
+            run.notes.gap("/power_per_device_watts", "POWER_UNKNOWN", detail)
         return
     answer["power_per_device_watts"] = quantity(draw.watts)
     if "output_tokens_per_second" not in answer or not isinstance(run.serving, Serving):
