@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.evidence.fitting import rounded, solve
-from service.evidence.folds import group_of
+from service.evidence.folds import FOLDS, fold_of, group_of
 from service.evidence.rows import Row
 from service.evidence.scoring import ask
 from service.evidence.service import power_calibration
@@ -224,6 +224,31 @@ def fit_power(document: Document, found: Sequence[Drawn]) -> PowerFit:
     elsewhere = without([one.accelerator.generation for one in found])
     fitted = ratios(found, power_calibration(whole))
     return PowerFit(whole, tuple(fitted), tuple(held_out), tuple(elsewhere))
+
+
+def by_fold(document: Document, found: Sequence[Drawn], split: Mapping[str, int]) -> list[Document]:
+    """Values of the fitted constants without the groups of each fold."""
+    folds = [fold_of(one.group, split) for one in found]
+    made = []
+    for out in range(FOLDS):
+        rest = [one for one, fold in zip(found, folds, strict=True) if fold != out]
+        constants = fit_constants(document, rest)["constants"]
+        made.append({name: entry["value"] for name, entry in constants.items() if "range" in entry})
+    return made
+
+
+def power_held_out(document: Document, fold: int) -> Document:
+    """The reference set with the constants of power as they were fitted without one fold.
+
+    Raises :class:`KeyError` if a constant is gone that was fitted: its row would be judged in sample.
+    """
+    folds = document["calibration"]["power"].get("fitted", {}).get("folds", [])
+    if not folds:
+        return document
+    document = copy.deepcopy(document)
+    for name, value in folds[fold].items():
+        document["calibration"]["power"]["constants"][name]["value"] = value
+    return document
 
 
 class Line(NamedTuple):

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from service.evidence.metrics import METRIC_UNITS
-from service.evidence.power import Drawn, drawn, fit_constants, fit_power, lines, ratios, spreads
+from service.evidence.power import (
+    Drawn,
+    by_fold,
+    drawn,
+    fit_constants,
+    fit_power,
+    lines,
+    power_held_out,
+    ratios,
+    spreads,
+)
 from service.evidence.rows import read_rows
 from service.evidence.service import power_calibration, shipped_document
 from service.planning.power import DeviceWork, device_watts
@@ -139,3 +149,24 @@ def test_one_generation_alone_has_no_other_to_be_judged_by(row, document):
     made_of = spreads(shipped_, tried)
     assert made_of["device_power"]["low"] <= 1.0 <= made_of["device_power"]["high"]
     assert made_of["device_power_elsewhere"]["low"] <= shipped_["device_power_elsewhere"]["low"]
+
+
+def test_a_fold_is_judged_by_constants_without_it(row, document):
+    """The groups of model "b" draw more: the constants of the fold that has them out are the others'."""
+    found = [
+        one._replace(watts=1.3 * one.watts) if one.row.model_id == "b" else one
+        for one in made(row[0], document)
+    ]
+    split = {one.group: "abc".index(one.row.model_id) for one in found}
+    folds = by_fold(document, found, split)
+    plain = fit_constants(document, [one for one in found if one.row.model_id != "b"])["constants"]
+    assert folds[1] == {name: plain[name]["value"] for name in TRUTH}
+    assert folds[1] != folds[0]
+    whole = {**shipped_document(), "calibration": {"power": {**document, "fitted": {"folds": folds}}}}
+    constants = power_held_out(whole, 1)["calibration"]["power"]["constants"]
+    assert {name: constants[name]["value"] for name in TRUTH} == folds[1]
+    assert whole["calibration"]["power"]["constants"] == document["constants"]
+    gone = {name: entry for name, entry in document["constants"].items() if name != "byte_joules"}
+    whole["calibration"]["power"]["constants"] = gone
+    with pytest.raises(KeyError):
+        power_held_out(whole, 1)
