@@ -78,13 +78,13 @@ def _served(
     if machine is None:
         return None
     number_format, peak = compute_peak(run.cluster, workload)
-    work = iteration_work(
-        serving.served.iteration,
-        sustained_flops_per_second=peak * machine.rates.matrix_peak[number_format],
-        is_narrow=workload.is_narrow,
-    )
-    share = serving.served.utilization * serving.replicas / (layout.data // layout.expert)
-    return work.within(share), DeviceWork(1.0 - share, 0.0)
+    sustained = peak * machine.rates.matrix_peak[number_format]
+    works, idle = [], 1.0
+    for share, time in serving.computing(layout.data // layout.expert):
+        work = iteration_work(time, sustained_flops_per_second=sustained, is_narrow=workload.is_narrow)
+        works.append(work.within(share))
+        idle -= share
+    return (*works, DeviceWork(idle, 0.0))
 
 
 def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catalog, error: Spread) -> Draw:
