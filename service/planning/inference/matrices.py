@@ -54,7 +54,10 @@ class Stored(NamedTuple):
 def stored_of(
     profile: Profile, storage: WeightFormat, narrow: NumberFormat, wide: NumberFormat, *, routed: bool
 ) -> Stored:
-    """How dense matrices or those of experts are stored: a mixed format leaves one of them wide."""
+    """How dense matrices or those of experts are stored: a mixed format leaves one of them wide.
+
+    Weights that the device does not multiply as they are stored are widened to the format of activations.
+    """
     facts = profile.weights.facts
     bits, grouped = storage.mean_bits, False
     for matrix in profile.weights.matrices:
@@ -64,9 +67,9 @@ def stored_of(
             break
     if bits >= ELEMENT_BITS[wide]:
         return Stored(wide)
-    widened = bits < ELEMENT_BITS[narrow]
-    casts = grouped and not widened
-    return Stored(narrow, widened, casts, casts and bits == ELEMENT_BITS[NumberFormat.FP8])
+    if bits < ELEMENT_BITS[narrow]:
+        return Stored(wide, widened=True)
+    return Stored(narrow, casts=grouped, blocks=grouped and bits == ELEMENT_BITS[NumberFormat.FP8])
 
 
 class Kind(NamedTuple):
