@@ -3,10 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import Request
-from pydantic import TypeAdapter
+from pydantic import MISSING, TypeAdapter
 
 from service.estimates import cost, frontier, memory, throughput, utility_bill
 from service.estimates.service import ESTIMATES, answer
@@ -86,8 +87,14 @@ async def _answers(operation: str, questions: Sequence[Input], request: Request)
             if time.perf_counter() > turn_ends:
                 await asyncio.sleep(0)
                 turn_ends = time.perf_counter() + HOLD_SECONDS
-            results.append(write(answer(estimator, question, snapshot, f"/requests/{position}")))
+            asked = partial(answer, estimator, question, snapshot, f"/requests/{position}")
+            results.append(write(await asyncio.to_thread(asked) if _is_long(question) else asked()))
     return Written(b'{"results":[' + b",".join(results) + b"]}")
+
+
+def _is_long(question: Input) -> bool:
+    """Whether an answer is many estimates in one: those of a scaling curve take some ten milliseconds."""
+    return isinstance(question, ThroughputQuestion) and question.scaling is not MISSING
 
 
 @router.post("/memory")
@@ -106,7 +113,11 @@ async def estimate_memory_batch(batch: MemoryBatch, request: Request) -> MemoryA
 @router.post("/throughput")
 async def estimate_throughput(question: ThroughputQuestion, request: Request) -> ThroughputAnswer:
     """How fast will it go? Rates, where the time goes, and what limits the speed."""
-    return answer(throughput.estimate_throughput, question, await _snapshot(request))
+    snapshot = await _snapshot(request)
+    if not _is_long(question):
+        return answer(throughput.estimate_throughput, question, snapshot)
+    async with request.app.state.search_turn:
+        return await asyncio.to_thread(answer, throughput.estimate_throughput, question, snapshot)
 
 
 @router.post("/throughput:batch")

@@ -18,12 +18,14 @@ from service.planning.positions import forward_flops_of_sample
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.rollout import Generation, generated_step, generation, synchronization_seconds
 from service.planning.training import (
+    Known,
     ModelledTime,
     TrainingTime,
     flops_per_token,
     machine_under,
     modelled_step,
     modelled_time,
+    nothing_known,
     training_time,
     weight_traffic_bytes,
 )
@@ -64,6 +66,8 @@ class Run(NamedTuple):
     """``training`` without waiting for data."""
     data: DataTime | None = None
     """What the devices wait for data; ``training`` counts it."""
+    known: Known | None = None
+    """What the step of ``training`` shares with changed ones."""
     generated: Generation | None = None
     """A rollout of a policy; ``training`` counts a step's share of it."""
     interruptions: Interruptions = Interruptions()
@@ -149,6 +153,7 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
     calibration = curves.calibration
     compute_format = compute_peak(cluster, workload)[0]
     machine = machine_under(cluster.accelerator, workload, calibration)
+    known = nothing_known()
     step = modelled_step(
         profile,
         workload,
@@ -156,6 +161,7 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
         cluster=training_cluster(cluster, workload.rollout),
         calibration=calibration,
         compute_format=compute_format,
+        known=known,
     )
     assert machine is not None  # noqa: S101
     assert step is not None  # noqa: S101
@@ -186,7 +192,7 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
             "citation": f"operators, collectives and schedule of the layout; {spread.source}",
         }
     )
-    return _lasting(run._replace(generated=generated), time)
+    return _lasting(run._replace(known=known, generated=generated), time)
 
 
 def _generated(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Generation | None:
