@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import httpx
 from pydantic_core import to_json
 
-from bench import operators
+from bench import frontier, operators
 from bench.questions import COUNT, catalog_questions, parameter_count_questions
 from service.estimates.service import ESTIMATES
 from service.snapshot.service import Snapshot, shipped_snapshot
@@ -243,6 +243,7 @@ def measure() -> Iterator[str]:
                     many_rates = service.batch_rates(path, questions, connections=CONNECTIONS)
                     batches.append((row.name, *alone_rates, *many_rates))
             busy = service.resident_bytes()
+            searches = frontier.http_seconds(service.address, service.key)
         again = start_seconds(data_dir)
     yield from _report(rows, overheads, batches)
     yield "## Start and memory\n"
@@ -252,6 +253,8 @@ def measure() -> Iterator[str]:
     yield f"| resident memory after start | 200 MB | {resting / 1e6:.0f} MB |"
     yield f"| resident memory after all of the load above | 200 MB | {busy / 1e6:.0f} MB |\n"
     yield from operators.report()
+    yield ""
+    yield from frontier.report(*searches)
 
 
 def _report(

@@ -10,7 +10,7 @@ from fastapi import Request
 from pydantic import MISSING, TypeAdapter
 
 from service.estimates import cost, frontier, memory, throughput, utility_bill
-from service.estimates.service import ESTIMATES, answer
+from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
 from service.kit.problems import BadRequest, FieldError
 from service.kit.web import AskingRoute, Written, api_router
 from service.questions.answers import (
@@ -93,8 +93,13 @@ async def _answers(operation: str, questions: Sequence[Input], request: Request)
 
 
 def _is_long(question: Input) -> bool:
-    """Whether an answer is many estimates in one: those of a scaling curve take some ten milliseconds."""
-    return isinstance(question, ThroughputQuestion) and question.scaling is not MISSING
+    """Whether an answer takes its time: a scaling curve some ten milliseconds, a simulation up to seconds.
+
+    Such ones are worked out in a thread and one after the other, as a search is.
+    """
+    if not isinstance(question, ThroughputQuestion):
+        return False
+    return question.scaling is not MISSING or question.solver.kind != "analytic"
 
 
 @router.post("/memory")
@@ -123,6 +128,11 @@ async def estimate_throughput(question: ThroughputQuestion, request: Request) ->
 @router.post("/throughput:batch")
 async def estimate_throughput_batch(batch: ThroughputBatch, request: Request) -> ThroughputAnswers:
     """Throughput for several questions, in order and from one catalog revision."""
+    for position, question in enumerate(batch.requests):
+        if question.solver.kind == "simulated":
+            detail = "a simulation is asked for by itself"
+            field = FieldError(f"/requests/{position}/solver/kind", "SIMULATION_IN_BATCH", detail)
+            raise NoSoundAnswer("", field)
     answers: ThroughputAnswers = await _answers("throughput", batch.requests, request)
     return answers
 

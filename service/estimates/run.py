@@ -2,15 +2,15 @@
 
 from typing import NamedTuple
 
-from pydantic import MISSING
-
 from service.estimates.data_pipeline import DataTime, data_time
 from service.estimates.reliability import Interruptions, interruptions
-from service.estimates.residuals import step_spread
+from service.estimates.residuals import serving_spread, step_spread
+from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
+from service.planning.distance import System
 from service.planning.errors import PlanningError
-from service.planning.inference import ServingTime, serving_time
+from service.planning.inference import ServingTime, places_of, serving_time
 from service.planning.memory.capacity import requests_that_fit, usable_bytes_of
 from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
@@ -38,7 +38,7 @@ from service.planning.workload import (
     TrainingWorkload,
 )
 from service.questions.catalog import Catalog
-from service.questions.estimates import RunQuestion
+from service.questions.estimates import RunQuestion, ThroughputQuestion
 from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
 from service.questions.host import note_host
 from service.questions.notes import Notes
@@ -57,7 +57,7 @@ class Run(NamedTuple):
     notes: Notes
     peak_flops_per_second: float
     training: TrainingTime | ModelledTime | None = None
-    serving: ServingTime | None = None
+    serving: Serving | ServingTime | None = None
     duration_seconds: Quantity | None = None
     tokens: Quantity | None = None
     """Tokens trained on, or generated, over the whole run."""
@@ -79,9 +79,7 @@ def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
     notes = Notes()
     is_assumed = isinstance(question.efficiency, AssumedEfficiency)
     given = question.workload
-    is_training = isinstance(given, TrainingWorkloadInput)
-    has_shapes = not isinstance(question.model, ParameterCountModel)
-    communicates = is_training and has_shapes and not is_assumed
+    communicates = not (is_assumed or isinstance(question.model, ParameterCountModel))
     cluster = resolve_cluster(question.cluster, catalog, notes, communicates=communicates)
     resolved = _in_samples(resolve(question, cluster, catalog, notes))
     peak = compute_peak(cluster, resolved.workload)[1]
@@ -95,15 +93,7 @@ def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
             trained = _modelled(run, resolved.workload, catalog)
         assert isinstance(given, TrainingWorkloadInput)  # noqa: S101
         return _operated(trained, given, resolved.workload, catalog)
-    efficiency = resolve_efficiency(question.efficiency, catalog, cluster, resolved.workload, notes)
-    if isinstance(given, InferenceWorkloadInput) and given.speculative is not MISSING:
-        detail = "the draft model takes memory here; what it saves or costs in time is not modelled"
-        notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
-    assert resolved.asked is not None  # noqa: S101
-    if resolved.asked.rate_per_second is not None:
-        notes.gap("/requests_per_second", "NOT_MODELLED", "arrivals at a rate are not modelled yet")
-        return run
-    return _served(run, resolved.workload, efficiency, catalog)
+    return _served(run, question, catalog)
 
 
 def _in_samples(resolved: Resolved) -> Resolved:
@@ -197,18 +187,19 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
 
 def _generated(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Generation | None:
     """A rollout on the engines of the question's devices; None for objectives that generate nothing."""
-    rollout, resolved = workload.rollout, run.resolved
+    rollout, resolved, curves = workload.rollout, run.resolved, catalog.curves
     if rollout is None:
         return None
+    profile, accelerator = resolved.model.profile, run.cluster.accelerator
+    system = System(None, None, accelerator.id, accelerator.generation)
     sequences = workload.sequences * workload.micro_batches * resolved.layout.data * rollout.steps
     found = generation(
-        resolved.model.profile,
+        profile,
         workload,
         sequences,
         cluster=run.cluster,
-        peak_flops_per_second=run.peak_flops_per_second,
-        efficiency=catalog.curves.serving_efficiency(run.cluster.accelerator.generation),
-        spread=catalog.curves.inference_latency,
+        calibration=curves.calibration,
+        spread=serving_spread(curves, "serving_throughput", system, profile.parameter_count),
     )
     if found is not None and not found.held:
         detail = "a replica of the engine does not hold the model and a sequence; the time is that of one"
@@ -382,45 +373,119 @@ def step_tokens(resolved: Resolved, workload: TrainingWorkload) -> float:
     return float(samples * workload.sample_tokens)
 
 
-def _served(run: Run, workload: InferenceWorkload, efficiency: Efficiency, catalog: Catalog) -> Run:
-    profile, layout = run.resolved.model.profile, run.resolved.layout
-    horizon = workload.horizon
+def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
+    """The run of a served model; what is not known of it is a gap."""
+    resolved, workload = run.resolved, run.resolved.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    profile, horizon = resolved.model.profile, workload.horizon
     if horizon and horizon.unit is HorizonUnit.DURATION:
         run = run._replace(duration_seconds=assumed(horizon.amount))
-    bandwidth = run.cluster.accelerator.bandwidth_bytes_per_second
+    pointer = "/requests_per_second"
     if not profile.shapes_known:
         detail = "prefill and decode need the shapes of the model"
-        run.notes.gap("/requests_per_second", "ARCHITECTURE_REQUIRED", detail)
+        run.notes.gap(pointer, "ARCHITECTURE_REQUIRED", detail)
     elif profile.unmodelled_kinds:
-        run.notes.gap("/requests_per_second", *_unmodelled(profile.unmodelled_kinds))
-    elif bandwidth is None:
+        run.notes.gap(pointer, *_unmodelled(profile.unmodelled_kinds))
+    elif run.cluster.accelerator.bandwidth_bytes_per_second is None:
         detail = "the memory bandwidth of the accelerator is not known"
-        run.notes.gap("/requests_per_second", "BANDWIDTH_UNKNOWN", detail)
+        run.notes.gap(pointer, "BANDWIDTH_UNKNOWN", detail)
+    elif isinstance(question.efficiency, AssumedEfficiency):
+        return _by_roofline(run, question, catalog)
     else:
-        if workload.concurrency < layout.data:
-            run.notes.warn(
-                "REPLICAS_IDLE",
-                "/workload/concurrency",
-                f"{layout.data - workload.concurrency} of {layout.data} replicas have no request",
-            )
-        if workload.output_tokens > 1.0 and workload.mean_requests(layout.data) > layout.pipeline:
-            run.notes.warn(
-                "ARRIVALS_UNKNOWN",
-                "/workload/concurrency",
-                "a first token waits for a quarter of the other prefills: for almost none where requests "
-                "arrive evenly, for half where they arrive together",
-            )
-        serving = serving_time(
-            profile,
-            _held(run, workload),
-            layout,
-            peak_flops_per_second=run.peak_flops_per_second,
-            bandwidth_bytes_per_second=bandwidth,
-            efficiency=efficiency,
-            spread=catalog.curves.inference_latency,
-        )
-        return _until_horizon(run._replace(serving=serving), workload, serving)
+        return _by_iterations(run, question, catalog)
     return run
+
+
+def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
+    """The run in the time of the iterations of its engine."""
+    assert isinstance(question.workload, InferenceWorkloadInput)  # noqa: S101
+    subject = subject_of(run.resolved, question.workload, run.cluster)
+    limit = usable_bytes(run.cluster, subject.workload)
+    solver = question.solver if isinstance(question, ThroughputQuestion) else None
+    serving = serve(subject, run.cluster, catalog.curves, limit_bytes=limit, solver=solver)
+    if serving is None:
+        run.notes.gap("/requests_per_second", "PEAK_RATE_UNKNOWN", "no rate of the accelerator is known")
+        return run
+    _warn_of_room(run, subject, serving, limit)
+    _warn_of_load(run, serving)
+    run.notes.sources.append(
+        {
+            "pointer": "/efficiency",
+            "kind": "reference_curve",
+            "id": "reference",
+            "version": 1,
+            "origin": "shipped",
+            "citation": "operators, collectives and launches of an iteration; "
+            + serving.spreads.output_token.source,
+        }
+    )
+    return _until_horizon(run._replace(serving=serving), subject.workload, serving.requests_per_second)
+
+
+def _warn_of_room(run: Run, subject: Subject, serving: Serving, limit: float | None) -> None:
+    """Requests that find no replica or no room."""
+    workload, layout, asked = subject.workload, subject.layout, subject.asked
+    replicas = layout.data // layout.expert
+    if asked.concurrency is not None and asked.concurrency < replicas:
+        run.notes.warn(
+            "REPLICAS_IDLE",
+            "/workload/concurrency",
+            f"{replicas - asked.concurrency} of {replicas} replicas have no request",
+        )
+    if limit is not None and serving.held is not None and serving.held < 1.0:
+        one = workload._replace(concurrency=layout.data)
+        memory = inference_memory(subject.profile, one, layout)
+        usable = usable_bytes_of(memory, one, limit)
+        if memory.total_bytes > usable:
+            _warn_too_large(run.notes, memory.total_bytes, usable)
+
+
+def _warn_of_load(run: Run, serving: Serving) -> None:
+    """More than the cluster can serve at a time, or at all."""
+    if not serving.served.saturated:
+        return
+    if serving.load.rate_per_second is not None:
+        most = serving.most_requests_per_second.value
+        detail = f"more requests arrive than the {most:.3g} a second that can be served: queues grow"
+        run.notes.warn("SATURATED", "/workload", detail)
+    elif serving.limit in ("cache", "max_num_seqs"):
+        places = int(places_of(serving.server, serving.load) * serving.replicas)
+        holder = "KV cache holds" if serving.limit == "cache" else "engine takes"
+        detail = f"the {holder} {places} requests at a time; the others wait"
+        run.notes.warn("CONCURRENCY_CAPPED", "/workload/concurrency", detail)
+
+
+def _by_roofline(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
+    """The run of a constant number of requests at the assumed shares of rate and bandwidth."""
+    resolved, workload, layout = run.resolved, run.resolved.workload, run.resolved.layout
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    assert resolved.asked is not None  # noqa: S101
+    bandwidth = run.cluster.accelerator.bandwidth_bytes_per_second
+    assert bandwidth is not None  # noqa: S101
+    if resolved.asked.concurrency is None:
+        detail = "at assumed shares requests are a constant number: give concurrency, or leave efficiency out"
+        run.notes.gap("/requests_per_second", "CONCURRENCY_REQUIRED", detail)
+        return run
+    efficiency = resolve_efficiency(question.efficiency, catalog, run.cluster, workload, run.notes)
+    if workload.concurrency < layout.data:
+        run.notes.warn(
+            "REPLICAS_IDLE",
+            "/workload/concurrency",
+            f"{layout.data - workload.concurrency} of {layout.data} replicas have no request",
+        )
+    if resolved.asked.proposals is not None:
+        detail = "at assumed shares a pass makes one token"
+        run.notes.warn("SPECULATION_NOT_TIMED", "/workload/speculative", detail)
+    serving = serving_time(
+        resolved.model.profile,
+        _held(run, workload),
+        layout,
+        peak_flops_per_second=run.peak_flops_per_second,
+        bandwidth_bytes_per_second=bandwidth,
+        efficiency=efficiency,
+        spread=catalog.curves.inference_latency,
+    )
+    return _until_horizon(run._replace(serving=serving), workload, serving.requests_per_second)
 
 
 def _held(run: Run, workload: InferenceWorkload) -> InferenceWorkload:
@@ -445,12 +510,11 @@ def _held(run: Run, workload: InferenceWorkload) -> InferenceWorkload:
     return workload._replace(concurrency=most * layout.data)
 
 
-def _until_horizon(run: Run, workload: InferenceWorkload, serving: ServingTime) -> Run:
+def _until_horizon(run: Run, workload: InferenceWorkload, requests: Quantity) -> Run:
     """How long a number of requests lasts, or how many tokens a time makes."""
     outputs, horizon = workload.output_tokens, workload.horizon
     if horizon is None:
         return run
-    requests = serving.requests_per_second
     if run.duration_seconds is not None:
         tokens = combine(lambda r, d: r * outputs * d, requests, run.duration_seconds)
         return run._replace(tokens=tokens if outputs else None)

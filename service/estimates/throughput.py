@@ -1,13 +1,10 @@
 """How fast will it go?"""
 
-from typing import Literal
-
 from service.estimates.diagnosis import roofline_points, step_advice, technique_terms
-from service.estimates.power import device_draw
+from service.estimates.power import add_power
 from service.estimates.run import Run, plan_run, step_tokens, tokens_of_sample
+from service.estimates.serving_parts import add_serving, bottleneck, phase_answer
 from service.estimates.training_parts import add_data, add_training_parts
-from service.planning.inference import ServingTime
-from service.planning.operators import Bound, Phase
 from service.planning.precision import NumberFormat
 from service.planning.quantity import combine, inverted, scaled
 from service.planning.training import (
@@ -16,9 +13,9 @@ from service.planning.training import (
     TrainingTime,
     unmasked_flops_per_token,
 )
-from service.planning.workload import WHOLE_BLOCKS, InferenceWorkload, TrainingWorkload
+from service.planning.workload import WHOLE_BLOCKS, TrainingWorkload
 from service.questions.answer import evidence, parallelism, quantity
-from service.questions.answers import Bottleneck, PhaseAnswer, ThroughputAnswer
+from service.questions.answers import ThroughputAnswer
 from service.questions.base import Advice
 from service.questions.catalog import Catalog
 from service.questions.estimates import ThroughputQuestion
@@ -32,7 +29,6 @@ def estimate_throughput(
     Without ``explains`` there is no advice and no roofline: each advice is an estimate of its own.
     """
     run = plan_run(question, catalog)
-    draw = device_draw(run, catalog)
     answer: ThroughputAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,
         "breakdown": [],
@@ -47,10 +43,9 @@ def estimate_throughput(
     workload = run.resolved.workload
     if run.training and isinstance(workload, TrainingWorkload):
         _add_training(answer, run, run.training, workload, catalog, explains=explains)
-    elif run.serving and isinstance(workload, InferenceWorkload):
-        _add_serving(answer, run, run.serving, workload)
-    if draw:
-        answer["power_per_device_watts"] = quantity(draw.watts)
+    elif run.serving:
+        add_serving(answer, question, run, catalog, explains=explains)
+    add_power(answer, run, catalog)
     if run.duration_seconds:
         answer["duration_seconds"] = quantity(run.duration_seconds)
     elif isinstance(workload, TrainingWorkload):
@@ -89,7 +84,7 @@ def _add_training(
     elif explains:
         advice = step_advice(run, time, workload, catalog)
         answer["operators"] = roofline_points(run, workload, catalog)
-    answer["bottleneck"] = _bottleneck(time.bound, advice)
+    answer["bottleneck"] = bottleneck(time.bound, advice)
     if not run.resolved.batch_known:
         run.notes.gap(
             "/step_seconds", "BATCH_REQUIRED", "the sequences of a step do not follow from the question"
@@ -98,45 +93,8 @@ def _add_training(
     tokens = step_tokens(run.resolved, workload)
     step = scaled(time.seconds_per_token, tokens)
     answer["step_seconds"] = quantity(step)
-    answer["breakdown"] = [_phase(phase) for phase in (run.working or time).phases(tokens)]
+    answer["breakdown"] = [phase_answer(phase) for phase in (run.working or time).phases(tokens)]
     add_data(answer, run.data)
-
-
-def _add_serving(answer: ThroughputAnswer, run: Run, time: ServingTime, workload: InferenceWorkload) -> None:
-    requests = time.requests_per_second
-    answer["requests_per_second"] = quantity(requests)
-    answer["time_to_first_token_seconds"] = quantity(time.time_to_first_token_seconds)
-    if time.time_per_output_token_seconds:
-        outputs = workload.output_tokens
-        answer["time_per_output_token_seconds"] = quantity(time.time_per_output_token_seconds)
-        answer["output_tokens_per_second"] = quantity(scaled(requests, outputs))
-    else:
-        for name in ("time_per_output_token_seconds", "output_tokens_per_second"):
-            run.notes.gap(f"/{name}", "NOT_APPLICABLE", "the model generates no tokens")
-    answer["breakdown"] = [_phase(phase) for phase in time.phases]
-    longest = max(time.phases, key=lambda phase: phase.seconds.value)
-    answer["bottleneck"] = _bottleneck(longest.bound, _SERVING_ADVICE[longest.bound])
-
-
-def _phase(phase: Phase) -> PhaseAnswer:
-    return {
-        "phase": phase.name,  # type: ignore[typeddict-item]
-        "seconds": quantity(phase.seconds),
-        "bound": phase.bound.value,
-    }
-
-
-_AXES: dict[Bound, Literal["algorithm", "machine"]] = {
-    Bound.COMPUTE: "algorithm",
-    Bound.MEMORY: "machine",
-    Bound.COMMUNICATION: "machine",
-    Bound.WAITING: "algorithm",
-    Bound.HOST: "machine",
-}
-
-
-def _bottleneck(bound: Bound, advice: list[Advice]) -> Bottleneck:
-    return {"bound": bound.value, "axis": _AXES[bound], "advice": advice}
 
 
 _LARGE_BUBBLE = 0.1
@@ -156,15 +114,3 @@ def _training_advice(time: TrainingTime, workload: TrainingWorkload) -> list[Adv
         detail = f"pipeline stages wait {time.bubble_share:.0%} of the step; more micro-batches fill it"
         advice.append({"code": "MORE_MICRO_BATCHES", "detail": detail})
     return advice
-
-
-_SERVING_ADVICE: dict[Bound, list[Advice]] = {
-    Bound.MEMORY: [
-        {"code": "MORE_CONCURRENCY", "detail": "a decode step reads the weights once for all requests"},
-        {"code": "NARROWER_WEIGHTS", "detail": "fewer bytes per decode step"},
-    ],
-    Bound.COMPUTE: [
-        {"code": "MORE_TENSOR_PARALLELISM", "detail": "each device computes a smaller share of a pass"},
-        {"code": "NARROWER_COMPUTE", "detail": "a format with a higher dense rate"},
-    ],
-}

@@ -12,6 +12,7 @@ from service.planning.calibration import (
     MachineFacts,
     OperatorCalibration,
     OperatorQuantity,
+    PassCalibration,
     PowerCalibration,
     PowerQuantity,
     ServingCalibration,
@@ -123,6 +124,7 @@ def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calib
         operators=operator_calibration(document["operators"]),
         links=link_curves(links),
         steps=step_calibration(document["steps"]),
+        passes=PassCalibration(**{name: _share(entry) for name, entry in document["passes"].items()}),
         serving=serving_calibration(document["serving"]),
         power=power_calibration(document["power"]),
     )

@@ -101,6 +101,8 @@ class ReferenceCurves:
     inference_memory: Spread
     serving_memory: Mapping[EngineName, Mapping[str, Share]]
     inference_latency: Spread
+    pass_latency: Spread
+    """Measured over modelled seconds of a forward pass over pictures or texts."""
     training_step: Spread
     """Measured over modelled seconds of a step, where no rows of the same software say."""
     calibration: Calibration

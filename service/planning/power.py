@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 from service.planning.calibration.power import PowerRates
 from service.planning.figures import larger, smaller
+from service.planning.inference import IterationTime
+from service.planning.operators import Bound
 from service.planning.training.step import StepSeconds
 from service.planning.units import HOUR_SECONDS
 
@@ -44,6 +46,10 @@ class DeviceWork(NamedTuple):
     communication_seconds: float = 0.0
     unpacking_seconds: float = 0.0
 
+    def within(self, seconds: float) -> "DeviceWork":
+        """As much of it as takes ``seconds``."""
+        return DeviceWork(*[figure * seconds / self.seconds for figure in self])
+
 
 _LEAST_SECONDS = 1e-12
 """Keeps the power of a device on which no kernel runs defined; its share of the time is 0."""
@@ -52,11 +58,12 @@ _LEAST_SECONDS = 1e-12
 def _demanded_watts(work: DeviceWork, limit_watts: float, rates: PowerRates) -> float:
     """What the device would draw while kernels run, at its full clock."""
     busy = larger(work.busy_seconds, _LEAST_SECONDS)
+    multiplying: float = (work.matrix_seconds / busy) ** rates.matrix_exponent
     shares = (
         rates.idle_share
         + rates.active_share
         + rates.unpacking_share * work.unpacking_seconds / busy
-        + rates.matrix_share * (work.matrix_seconds / busy) ** rates.matrix_exponent
+        + rates.matrix_share * multiplying
         + rates.communication_share * work.communication_seconds / busy
     )
     return shares * limit_watts + rates.byte_joules * work.moved_bytes / busy
@@ -93,22 +100,45 @@ def step_works(
 ) -> tuple[DeviceWork, ...]:
     """What a device does in one training step, by phase; ``matrix_seconds`` are those of the step.
 
-    The optimizer streams its state at ``bandwidth_bytes_per_second``, the bandwidth that kernels reach. A
-    device that waits for others, in a bubble or for stragglers, spins in the kernel of a collective; one that
-    waits for its host runs none.
+    Passes of further models work as the own ones do. The optimizer, and generation that memory bounds, stream
+    at ``bandwidth_bytes_per_second``, the bandwidth that kernels reach. A device that waits for others, in a
+    bubble or for stragglers, spins in the kernel of a collective; one that waits for its host, or for what is
+    offloaded there, runs none.
     """
     slowest, times = step.slowest, step.micro_batches
-    passes = times * (slowest.forward + slowest.backward + slowest.recomputation)
+    own = times * (slowest.forward + slowest.backward + slowest.recomputation)
+    passes, streams, others = own, step.optimizer, step.host + times * slowest.launch
+    for phase in step.further:
+        passes += phase.seconds * (phase.bound is Bound.COMPUTE)
+        streams += phase.seconds * (phase.bound is Bound.MEMORY)
+        others += phase.seconds * (phase.bound not in (Bound.COMPUTE, Bound.MEMORY))
     waits = slowest.tensor + slowest.context + slowest.expert + slowest.data + slowest.pipeline
     sending = times * waits + step.gradients
     waiting = step.bubble + step.stragglers
-    host = times * slowest.launch + step.host
+    others += step.transfers + step.host_update
     return (
-        DeviceWork(passes, passes, matrix_seconds, times * slowest.moved_bytes),
-        DeviceWork(step.optimizer, step.optimizer, 0.0, step.optimizer * bandwidth_bytes_per_second),
+        DeviceWork(passes, passes, matrix_seconds, times * slowest.moved_bytes * passes / own),
+        DeviceWork(streams, streams, 0.0, streams * bandwidth_bytes_per_second),
         DeviceWork(sending, sending, communication_seconds=sending),
         DeviceWork(waiting, waiting),
-        DeviceWork(host, 0.0),
+        DeviceWork(others, 0.0),
+    )
+
+
+def iteration_work(time: IterationTime, *, sustained_flops_per_second: float, is_narrow: bool) -> DeviceWork:
+    """What a device does in one iteration of a serving engine; ``is_narrow`` of weights below 16 bits.
+
+    Of a pipeline, every device works for as many groups of requests as there are stages while one of them
+    passes, so that it does in that time what ``time`` counts of all stages.
+    """
+    busy = time.seconds - time.host
+    return DeviceWork(
+        time.seconds,
+        busy,
+        time.flops / sustained_flops_per_second,
+        time.moved_bytes,
+        time.collectives,
+        busy * is_narrow,
     )
 
 

@@ -53,7 +53,7 @@ def money(amount: Decimal, low: Decimal, high: Decimal, currency: str, basis: Ba
 
 def parallelism(layout: Parallelism, *, chosen: bool) -> ParallelismAnswer:
     """The layout of an answer."""
-    return {
+    answer: ParallelismAnswer = {
         "tensor": layout.tensor,
         "pipeline": layout.pipeline,
         "data": layout.data,
@@ -65,6 +65,9 @@ def parallelism(layout: Parallelism, *, chosen: bool) -> ParallelismAnswer:
         "virtual_stages": layout.virtual_stages,
         "chosen": chosen,
     }
+    if layout.expert_tensor is not None:
+        answer["expert_tensor"] = layout.expert_tensor
+    return answer
 
 
 def evidence(question: Input, notes: Notes, revision: int) -> Evidence:

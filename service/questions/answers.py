@@ -32,6 +32,8 @@ class ParallelismAnswer(TypedDict):
     """Devices that share each sequence."""
     expert: Integer
     """Replicas that the experts are spread over."""
+    expert_tensor: NotRequired[Integer]
+    """Devices that each expert of a served model is cut over; absent where they are those of tensor."""
     sequence_parallel: bool
     """Whether tensor parallelism also divides the activations between layers."""
     sharding: Sharding
@@ -173,6 +175,16 @@ class MemoryAnswer(Answer):
     their cost; for serving single changes, else the smallest sets of them."""
 
 
+class PartAnswer(TypedDict):
+    """What takes a part of an iteration."""
+
+    part: Literal["matrices", "experts", "attention", "other", "collectives", "launch", "host"]
+    """Matrices and experts multiply, attention reads the cache, other streams activations; collectives are
+    waited for, launch is time of kernels beside their work, host that of the engine's own program."""
+    seconds: float
+    """Its time of the phase."""
+
+
 class PhaseAnswer(TypedDict):
     """A part of the time and the limit that sets it."""
 
@@ -199,6 +211,7 @@ class PhaseAnswer(TypedDict):
         "host",
         "stragglers",
         "data",
+        "waiting",
         "prefill",
         "decode",
     ]
@@ -207,6 +220,8 @@ class PhaseAnswer(TypedDict):
     """Time that it takes."""
     bound: Literal["compute", "memory", "communication", "waiting", "host", "data"]
     """The limit that sets the time."""
+    parts: NotRequired[list[PartAnswer]]
+    """What the iterations of a phase of a request spend its time on; they sum to it."""
 
 
 class OperatorAnswer(TypedDict):

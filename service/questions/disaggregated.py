@@ -1,8 +1,8 @@
 """Serving whose prompts and answers are computed on devices of their own."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import MISSING, Field
+from pydantic import MISSING
 
 from service.questions.base import Degree, Input, Size
 from service.questions.references import AcceleratorReference, LinkReference, ParallelismInput
@@ -35,8 +35,3 @@ class DisaggregatedInput(Input):
     inside a node where all replicas stand in one."""
     transfer: Literal["by_layer", "whole"] = "by_layer"
     """Whether the cache of a layer leaves while later layers compute, or all of it behind the last."""
-    transfer_lanes: Annotated[int, Field(ge=1, le=1024, json_schema_extra={"format": "int64"})] | MISSING = (
-        MISSING
-    )
-    """Devices of a replica that send at the same time; defaults to those that hold a share of the cache, of
-    the smaller side."""

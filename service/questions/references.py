@@ -157,6 +157,9 @@ class ParallelismInput(Input):
     """Devices that share each sequence."""
     expert: Degree = 1
     """Replicas that the experts are spread over."""
+    expert_tensor: Degree | MISSING = MISSING
+    """Devices that each expert of a served model is cut over, of the tensor x expert that hold all; as
+    many as tensor when left out."""
     sequence_parallel: bool = False
     """Whether tensor parallelism also divides the activations between layers."""
     sharding: Sharding = Sharding.NONE

@@ -8,13 +8,13 @@ from service.questions.base import QuantityAnswer
 
 
 class PercentilesAnswer(TypedDict):
-    """Percentiles over requests."""
+    """Percentiles over requests, in seconds; each is as sure as the mean, by the same share."""
 
-    p50: QuantityAnswer
+    p50: float
     """Half of the requests take no longer."""
-    p95: QuantityAnswer
+    p95: float
     """95% of the requests take no longer."""
-    p99: QuantityAnswer
+    p99: float
     """99% of the requests take no longer."""
 
 
@@ -36,7 +36,7 @@ class SaturationAnswer(TypedDict):
     """Whether more is asked for than can be served: queues grow, and latencies are those of an hour of it."""
     most_requests_per_second: QuantityAnswer
     """The rate of the whole cluster that no load passes."""
-    knee_concurrency: QuantityAnswer
+    knee_concurrency: float
     """Requests at a time at which the largest rate would be reached if none waited for another: beyond it a
     request gains latency faster than the cluster gains rate (Kleinrock 1979)."""
     limit: Literal["concurrency", "arrivals", "cache", "max_num_seqs", "rate"]

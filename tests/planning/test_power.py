@@ -6,16 +6,19 @@ import pytest
 from service.evidence.service import reference_curves
 from service.planning.calibration import PowerCalibration, PowerQuantity, PowerRates, Share
 from service.planning.errors import PlanningError
+from service.planning.inference import IterationTime
+from service.planning.operators import Bound
 from service.planning.power import (
     DeviceWork,
     device_watts,
     idle_watts,
     is_limited,
+    iteration_work,
     mean_device_watts,
     mean_watts,
     step_works,
 )
-from service.planning.training.step import MicroBatch, StepSeconds
+from service.planning.training.step import FurtherPhase, MicroBatch, StepSeconds
 
 RATES = PowerRates(
     idle_share=0.1,
@@ -112,6 +115,35 @@ def test_a_step_is_passes_optimizer_communication_waits_and_host():
     assert sending.communication_seconds == sending.seconds == pytest.approx(3.0)
     assert waiting == DeviceWork(pytest.approx(3.2), pytest.approx(3.2))
     assert (host.seconds, host.busy_seconds) == (pytest.approx(1.1), 0.0)
+
+
+def test_further_models_work_as_the_own_passes_do_and_generation_streams():
+    slowest = MicroBatch(forward=1.0, backward=2.0, moved_bytes=1e12)
+    step = StepSeconds(slowest, 1.0, 0.0, 0.0, 0.5, 0.0, 0.0, transfers=0.25, host_update=0.5)
+    further = [
+        FurtherPhase("teacher_forward", 1.5, Bound.COMPUTE),
+        FurtherPhase("generation", 4.0, Bound.MEMORY),
+        FurtherPhase("weights", 0.1, Bound.COMMUNICATION),
+    ]
+    step = step.beside(*further)
+    works = step_works(step, matrix_seconds=3.0, bandwidth_bytes_per_second=3e12)
+    passes, streams, *_, idle = works
+    assert sum(work.seconds for work in works) == pytest.approx(step.total)
+    assert passes == DeviceWork(4.5, 4.5, 3.0, pytest.approx(1.5e12))
+    assert streams == DeviceWork(4.5, 4.5, 0.0, pytest.approx(13.5e12))
+    assert (idle.seconds, idle.busy_seconds) == (pytest.approx(0.85), 0.0)
+
+
+def test_an_iteration_computes_but_for_the_host():
+    time = IterationTime(4e-3, 2e-3, 1e-3, 1e-3, 1e-3, 0.5e-3, 0.5e-3, 1e12, 2e10, 0.0)
+    work = iteration_work(time, sustained_flops_per_second=8e14, is_narrow=True)
+    assert work.seconds == pytest.approx(10e-3)
+    assert work.busy_seconds == work.unpacking_seconds == pytest.approx(9.5e-3)
+    assert work.matrix_seconds == pytest.approx(1.25e-3)
+    assert (work.moved_bytes, work.communication_seconds) == (2e10, 1e-3)
+    assert not iteration_work(time, sustained_flops_per_second=8e14, is_narrow=False).unpacking_seconds
+    assert sum(part.seconds for part in (work.within(0.3), work.within(0.7))) == pytest.approx(1.0)
+    assert device_watts(work.within(0.3), LIMIT, RATES) == pytest.approx(device_watts(work, LIMIT, RATES))
 
 
 def test_constants_of_a_generation_go_before_those_of_any():

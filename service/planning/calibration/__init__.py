@@ -9,6 +9,7 @@ from service.planning.calibration.operators import (
     OperatorQuantity,
     OperatorRates,
 )
+from service.planning.calibration.passes import PassCalibration
 from service.planning.calibration.power import PowerCalibration, PowerQuantity, PowerRates
 from service.planning.calibration.serving import ServingCalibration, ServingQuantity, ServingRates
 from service.planning.calibration.shares import Share
@@ -22,6 +23,7 @@ __all__ = [
     "OperatorCalibration",
     "OperatorQuantity",
     "OperatorRates",
+    "PassCalibration",
     "PowerCalibration",
     "PowerQuantity",
     "PowerRates",
@@ -42,5 +44,6 @@ class Calibration:
     operators: OperatorCalibration
     links: LinkCurves
     steps: StepCalibration
+    passes: PassCalibration
     serving: ServingCalibration
     power: PowerCalibration

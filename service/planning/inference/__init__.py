@@ -1,4 +1,4 @@
-"""What a served model does: seconds of an iteration of its engine, and a server over them."""
+"""What a served model does: seconds of an iteration of its engine, a server over them, and their frontier."""
 
 from service.planning.inference.frontier import (
     MOST_REQUESTS,
@@ -20,6 +20,18 @@ from service.planning.inference.iteration import (
     Tabulated,
     iteration_model,
 )
+from service.planning.inference.load import (
+    Arrivals,
+    Lengths,
+    Levels,
+    Load,
+    Percentiles,
+    Process,
+    Scheduler,
+    Served,
+    Server,
+    fixed,
+)
 from service.planning.inference.roofline import (
     Iteration,
     ServingTime,
@@ -28,9 +40,12 @@ from service.planning.inference.roofline import (
     serving_time,
     touched_expert_share,
 )
+from service.planning.inference.serving import places_of, served
+from service.planning.inference.speculation import Speculation
 
 __all__ = [
     "MOST_REQUESTS",
+    "Arrivals",
     "Batch",
     "Chosen",
     "Constraint",
@@ -39,17 +54,29 @@ __all__ = [
     "Iteration",
     "IterationModel",
     "IterationTime",
+    "Lengths",
+    "Levels",
+    "Load",
+    "Percentiles",
+    "Process",
+    "Scheduler",
+    "Served",
+    "Server",
     "ServingTime",
+    "Speculation",
     "Speed",
     "Tabulated",
     "Variant",
     "batch_sizes",
     "decode_iteration",
+    "fixed",
     "frontier",
     "iteration_model",
     "layouts",
+    "places_of",
     "prefill_iteration",
     "ruled_out",
+    "served",
     "serving_time",
     "touched_expert_share",
 ]

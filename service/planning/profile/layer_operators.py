@@ -65,7 +65,11 @@ class FusedAttention(StrEnum):
 class Choice(NamedTuple):
     """Which kernels a block is run with. ``trained`` is None where all matrices are.
 
-    ``one_norm_kernel`` says that even unfused norms are one kernel, as PyTorch's layer norm is.
+    ``one_norm_kernel`` says that even unfused norms are one kernel, as PyTorch's layer norm is. ``serves``
+    says that no gradient follows: nothing is dropped out, and a batch norm has its statistics beforehand.
+    ``built`` is what an engine that was built for one model does beside a compiler: it joins matrices that
+    read the same, computes an activation where its matrix is written, and finds the places of the tokens of
+    experts in few kernels.
     """
 
     flash: bool = True
@@ -74,6 +78,13 @@ class Choice(NamedTuple):
     rotary: bool = True
     one_norm_kernel: bool = False
     trained: Trained | None = None
+    serves: bool = False
+    built: bool = False
+
+    @property
+    def joins(self) -> bool:
+        """Whether matrices that read the same input are one."""
+        return self.fusion is Fusion.FUSED or self.built
 
 
 class Matrix(NamedTuple):
@@ -240,8 +251,11 @@ def _dropout(size: float, fusion: Fusion) -> Streamed:
     return Streamed("dropout", Traffic(whole=0.5 * size), Traffic(whole=2.5 * size, kernels=1))
 
 
-def _activation(size: float, fusion: Fusion, *, gated: bool) -> Streamed:
+def _activation(size: float, choice: Choice, *, gated: bool) -> Streamed:
     """The activation function, and the product with the gate."""
+    fusion = choice.fusion
+    if choice.built and not gated:
+        return Streamed("activation", Traffic(), Traffic())
     flops = _ACTIVATION_FLOPS * size
     if not gated:
         forward, backward = (2.0, 1.0), (3.0, 1.0)
@@ -303,10 +317,10 @@ _JOINED = (
 )
 
 
-def _joined(matrices: Iterable[Matrix], fusion: Fusion) -> Iterator[Matrix]:
+def _joined(matrices: Iterable[Matrix], choice: Choice) -> Iterator[Matrix]:
     """Matrices that read the same input as one, as frameworks with fused kernels store them."""
     rest = list(matrices)
-    if fusion is not Fusion.FUSED:
+    if not choice.joins:
         yield from rest
         return
     for name, parts in _JOINED:
@@ -347,7 +361,7 @@ def _(layer: Attention, choice: Choice) -> Iterator[Template]:
     cross = layer.cross_size is not None
     source = frozenset({"key", "value"}) if cross else frozenset()
     matrices = _matrices(tensors, choice, least=layer.head_size, source=source)
-    yield from _joined(matrices, choice.fusion)
+    yield from _joined(matrices, choice)
     if choice.trained is None:
         yield from _bias_gradients(tensors)
     if layer.query_key_norm != "none":
@@ -368,12 +382,12 @@ def _(layer: Attention, choice: Choice) -> Iterator[Template]:
         choice.flash,
         choice.fused,
         fusion=choice.fusion,
-        dropout=layer.dropout,
+        dropout=layer.dropout and not choice.serves,
         cross=cross,
     )
     if layer.gate != "none":
-        yield _activation(result, choice.fusion, gated=True)
-    if layer.dropout:
+        yield _activation(result, choice, gated=True)
+    if layer.dropout and not choice.serves:
         yield _dropout(layer.hidden_size, choice.fusion)
     yield _residual(layer.output_size or layer.hidden_size, choice.fusion)
 
@@ -381,7 +395,7 @@ def _(layer: Attention, choice: Choice) -> Iterator[Template]:
 @layer_templates.register
 def _(layer: LatentAttention, choice: Choice) -> Iterator[Template]:
     tensors = list(layer.tensors())
-    yield from _joined(_matrices(tensors, choice), choice.fusion)
+    yield from _joined(_matrices(tensors, choice), choice)
     ranks = layer.key_value_rank + (layer.query_rank or 0)
     yield Streamed("norm", *_norm(ranks, "rms", choice))
     rotated = (layer.query_heads + 1) * layer.rotary_head_size
@@ -405,7 +419,7 @@ def _(layer: LatentAttention, choice: Choice) -> Iterator[Template]:
         fusion=choice.fusion,
     )
     if layer.gate != "none":
-        yield _activation(layer.query_heads * layer.value_head_size, choice.fusion, gated=True)
+        yield _activation(layer.query_heads * layer.value_head_size, choice, gated=True)
     yield _residual(layer.hidden_size, choice.fusion)
 
 
@@ -424,7 +438,7 @@ def _(layer: LinearAttention, choice: Choice) -> Iterator[Template]:
     moved = 2.0 * convolved + 2 * key + 2 * value + 2.0 * state / CHUNK_TOKENS
     yield Scan("linear_attention", flops, moved)
     yield Streamed("norm", *_split_part(_norm(value, "rms", choice)))
-    yield _activation(value, choice.fusion, gated=True)
+    yield _activation(value, choice, gated=True)
     yield _residual(layer.hidden_size, choice.fusion)
 
 
@@ -440,20 +454,20 @@ def _(layer: StateSpace, choice: Choice) -> Iterator[Template]:
     yield Scan("state_space", flops, moved)
     if layer.heads and layer.gated_norm:
         yield Streamed("norm", *_split_part(_norm(layer.inner_size, "rms", choice)))
-    yield _activation(layer.inner_size, choice.fusion, gated=True)
+    yield _activation(layer.inner_size, choice, gated=True)
     yield _residual(layer.hidden_size, choice.fusion)
 
 
 @layer_templates.register
 def _(layer: FeedForward, choice: Choice) -> Iterator[Template]:
     tensors = list(layer.tensors())
-    yield from _joined(_matrices(tensors, choice), choice.fusion)
+    yield from _joined(_matrices(tensors, choice), choice)
     if choice.trained is None:
         yield from _bias_gradients(tensors)
-    yield _activation(layer.inner_size, choice.fusion, gated=layer.gated)
+    yield _activation(layer.inner_size, choice, gated=layer.gated)
     if layer.inner_norm:
         yield Streamed("norm", *_split_part(_norm(layer.inner_size, "layer", choice)))
-    if layer.dropout:
+    if layer.dropout and not choice.serves:
         yield _dropout(layer.hidden_size, choice.fusion)
     yield _residual(layer.hidden_size, choice.fusion)
 
@@ -464,33 +478,40 @@ _ROUTING_KERNELS = {Fusion.EAGER: 12.0, Fusion.COMPILED: 8.0, Fusion.FUSED: 6.0}
 
 @layer_templates.register
 def _(layer: MixtureOfExperts, choice: Choice) -> Iterator[Template]:
-    yield from _joined(_matrices(layer.tensors(), choice), choice.fusion)
+    yield from _joined(_matrices(layer.tensors(), choice), choice)
     width, chosen = layer.latent_size or layer.hidden_size, layer.experts_per_token
     ups = 2.0 if layer.gated else 1.0
     inner, trained = layer.expert_inner_size, choice.trained is None
     count = layer.expert_count
-    joined = choice.fusion is Fusion.FUSED
-    columns, times = (ups * inner, 1.0) if joined else (inner, ups)
+    columns, times = (ups * inner, 1.0) if choice.joins else (inner, ups)
     yield Experts("expert_up", width, columns, False, count, chosen, trained, times)  # noqa: FBT003
     yield Experts("expert_down", inner, width, True, count, chosen, trained)  # noqa: FBT003
-    kernels = _ROUTING_KERNELS[choice.fusion]
+    kernels = 2.0 if choice.built else _ROUTING_KERNELS[choice.fusion]
     routing = Traffic(whole_wide=4.0 * count, kernels=kernels, flops=_SOFTMAX_FLOPS * count)
     yield Streamed("routing", routing, routing._replace(kernels=kernels / 2.0))
     # Each token's copies are written and read; answers come back weighted.
-    copies = Traffic(whole=(1.0 + 3.0 * chosen + 1.0) * width, kernels=2, flops=2.0 * chosen * width)
+    sent = 1.0 if choice.built else 2.0
+    copies = Traffic(whole=(1.0 + 3.0 * chosen + 1.0) * width, kernels=sent, flops=2.0 * chosen * width)
     yield Streamed("dispatch", copies, copies._replace(kernels=3.0), gathers=width)
-    yield _activation(chosen * inner, choice.fusion, gated=layer.gated)
+    yield _activation(chosen * inner, choice, gated=layer.gated)
     if layer.shared_inner_size:
-        yield _activation(layer.shared_inner_size, choice.fusion, gated=layer.gated)
+        yield _activation(layer.shared_inner_size, choice, gated=layer.gated)
     yield _residual(layer.hidden_size, choice.fusion)
 
 
 @layer_templates.register
 def _(layer: Normalization, choice: Choice) -> Iterator[Template]:
+    if layer.norm == "batch" and choice.serves:
+        # A compiler folds shift and scale into the convolution in front and rectifies behind it.
+        if choice.fusion is not Fusion.COMPILED:
+            each = Traffic(whole=2.0 * layer.size, kernels=1, flops=2.0 * layer.size)
+            yield Streamed("norm", each, each)
+            yield Streamed("activation", each, each)
+        return
     yield Streamed("norm", *_norm(layer.size, layer.norm, choice))
     if layer.norm == "batch":
         # Rectified in a kernel of its own, which no layer stands for.
-        forward, backward = _activation(layer.size, choice.fusion, gated=False)[1:3]
+        forward, backward = _activation(layer.size, choice, gated=False)[1:3]
         yield Streamed("activation", _whole(forward), _whole(backward))
 
 
@@ -500,7 +521,7 @@ def _whole(traffic: Traffic) -> Traffic:
 
 @layer_templates.register
 def _(layer: Activation, choice: Choice) -> Iterator[Template]:
-    forward, backward = _activation(layer.size, choice.fusion, gated=False)[1:3]
+    forward, backward = _activation(layer.size, choice, gated=False)[1:3]
     yield Streamed("activation", _whole(forward), _whole(backward))
 
 

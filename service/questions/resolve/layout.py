@@ -28,6 +28,7 @@ def given_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallelis
         sharding_group_size=None if given.sharding_group_size is MISSING else given.sharding_group_size,
         pipeline_schedule=given.pipeline_schedule,
         virtual_stages=given.virtual_stages,
+        expert_tensor=None if given.expert_tensor is MISSING else given.expert_tensor,
     )
     check(layout, device_count=cluster.accelerator_count if cluster else layout.devices)
     return layout

@@ -1,0 +1,174 @@
+"""The parts of a throughput answer about a served model."""
+
+from typing import Literal
+
+from pydantic import MISSING
+
+from service.estimates.run import Run
+from service.estimates.serving import Serving
+from service.estimates.serving_advice import serving_advice
+from service.planning.inference import IterationTime, Levels, Percentiles, ServingTime
+from service.planning.operators import Bound, Phase
+from service.planning.quantity import Quantity, combine, scaled
+from service.planning.workload import InferenceWorkload
+from service.questions.answer import quantity
+from service.questions.answers import Bottleneck, PartAnswer, PhaseAnswer, ThroughputAnswer
+from service.questions.base import Advice
+from service.questions.catalog import Catalog
+from service.questions.estimates import ThroughputQuestion
+from service.questions.load import ServiceLevelsInput
+from service.questions.serving_answers import LevelsAnswer, PercentilesAnswer, SaturationAnswer
+from service.questions.workloads import InferenceWorkloadInput
+
+
+def add_serving(
+    answer: ThroughputAnswer, question: ThroughputQuestion, run: Run, catalog: Catalog, *, explains: bool
+) -> None:
+    """Latencies, rates and where the time of a request goes."""
+    serving, workload = run.serving, run.resolved.workload
+    assert serving is not None  # noqa: S101
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    assert isinstance(question.workload, InferenceWorkloadInput)  # noqa: S101
+    _add_rates(answer, run, serving, workload)
+    if isinstance(serving, ServingTime):
+        answer["breakdown"] = [phase_answer(phase) for phase in serving.phases]
+        longest = max(serving.phases, key=lambda phase: phase.seconds.value)
+        answer["bottleneck"] = bottleneck(longest.bound, _ROOFLINE_ADVICE[longest.bound])
+        return
+    _add_load(answer, serving, workload)
+    if explains:
+        # The knee is an estimate of its own.
+        answer["saturation"] = _saturation(serving)
+    levels = question.workload.service_levels
+    if levels is not MISSING:
+        answer["service_level_goodput"] = _goodput(serving, levels)
+    answer["breakdown"] = [_phase_with_parts(phase, serving) for phase in serving.phases]
+    busy = [phase for phase in serving.phases if phase.bound is not Bound.WAITING]
+    longest = max(busy, key=lambda phase: phase.seconds.value)
+    advice = serving_advice(question.workload, run, serving, catalog) if explains else []
+    answer["bottleneck"] = bottleneck(longest.bound, advice)
+
+
+def _add_rates(
+    answer: ThroughputAnswer, run: Run, serving: Serving | ServingTime, workload: InferenceWorkload
+) -> None:
+    requests, devices = serving.requests_per_second, float(run.cluster.accelerator_count)
+    answer["requests_per_second"] = quantity(requests)
+    answer["time_to_first_token_seconds"] = quantity(serving.time_to_first_token_seconds)
+    answer["request_seconds"] = quantity(serving.request_seconds)
+    outputs = workload.output_tokens
+    answer["total_tokens_per_second"] = quantity(scaled(requests, workload.input_tokens + outputs))
+    each = serving.time_per_output_token_seconds
+    if each is not None:
+        answer["time_per_output_token_seconds"] = quantity(each)
+    if outputs:
+        answer["output_tokens_per_second"] = quantity(scaled(requests, outputs))
+        answer["output_tokens_per_second_per_device"] = quantity(scaled(requests, outputs / devices))
+    if outputs and each is None:
+        run.notes.gap("/time_per_output_token_seconds", "NOT_APPLICABLE", "no request has a second token")
+    elif not outputs:
+        for name in ("time_per_output_token_seconds", "output_tokens_per_second"):
+            run.notes.gap(f"/{name}", "NOT_APPLICABLE", "the model generates no tokens")
+
+
+def _add_load(answer: ThroughputAnswer, serving: Serving, workload: InferenceWorkload) -> None:
+    served, basis = serving.served, serving.basis
+    answer["time_to_first_token_seconds_percentiles"] = _percentiles(served.time_to_first_token_seconds)
+    answer["request_seconds_percentiles"] = _percentiles(served.request_seconds)
+    if served.time_per_output_token_seconds is not None:
+        each = _percentiles(served.time_per_output_token_seconds)
+        answer["time_per_output_token_seconds_percentiles"] = each
+    slower = serving.request_seconds
+    around = (slower.low / slower.value, slower.high / slower.value)
+    busy, held = served.utilization, served.decoding
+    fixed = serving.load.concurrency is not None
+    low, high = (1.0, 1.0) if fixed else around
+    answer["utilization"] = quantity(Quantity(busy, busy * low, min(1.0, max(busy, busy * high)), basis))
+    if workload.output_tokens:
+        answer["mean_batch"] = quantity(Quantity(held, held * low, held * high, basis))
+    waiting = served.waiting
+    answer["mean_queue"] = quantity(Quantity(waiting, waiting * low, waiting * high, basis))
+    lost = served.preemptions_per_request
+    answer["preemptions_per_request"] = quantity(Quantity(lost, lost, lost, basis))
+
+
+def _percentiles(seconds: Percentiles) -> PercentilesAnswer:
+    return {"p50": seconds.p50, "p95": seconds.p95, "p99": seconds.p99}
+
+
+def _saturation(serving: Serving) -> SaturationAnswer:
+    knee = serving.knee_concurrency
+    return {
+        "saturated": serving.served.saturated,
+        "most_requests_per_second": quantity(serving.most_requests_per_second),
+        "knee_concurrency": knee,
+        "limit": serving.limit,  # type: ignore[typeddict-item]
+    }
+
+
+def _goodput(serving: Serving, given: ServiceLevelsInput) -> LevelsAnswer:
+    limits = (given.time_to_first_token_seconds, given.time_per_output_token_seconds, given.request_seconds)
+    levels = Levels(*(None if limit is MISSING else limit for limit in limits))
+    share = serving.goodput(levels)
+    return {
+        "share": quantity(share),
+        "requests_per_second": quantity(combine(lambda s, r: s * r, share, serving.requests_per_second)),
+        "attained": share.value >= given.percentile / 100.0,
+    }
+
+
+def phase_answer(phase: Phase) -> PhaseAnswer:
+    """A phase of a step or of a request."""
+    return {
+        "phase": phase.name,  # type: ignore[typeddict-item]
+        "seconds": quantity(phase.seconds),
+        "bound": phase.bound.value,
+    }
+
+
+_PARTS = ("matrices", "experts", "attention", "other", "collectives", "launch", "host")
+
+
+def _phase_with_parts(phase: Phase, serving: Serving) -> PhaseAnswer:
+    answer = phase_answer(phase)
+    if phase.bound is Bound.WAITING:
+        return answer
+    iteration = serving.served.iteration if phase.name == "decode" else serving.alone[0]
+    answer["parts"] = _parts(iteration, phase.seconds.value)
+    return answer
+
+
+def _parts(iteration: IterationTime, seconds: float) -> list[PartAnswer]:
+    """The time of a phase by what its iterations spend it on."""
+    whole = iteration.seconds
+    return [
+        {"part": name, "seconds": seconds * part / whole}  # type: ignore[typeddict-item]
+        for name, part in zip(_PARTS, iteration, strict=False)
+        if part
+    ]
+
+
+_AXES: dict[Bound, Literal["algorithm", "machine"]] = {
+    Bound.COMPUTE: "algorithm",
+    Bound.MEMORY: "machine",
+    Bound.COMMUNICATION: "machine",
+    Bound.WAITING: "algorithm",
+    Bound.HOST: "machine",
+}
+
+
+def bottleneck(bound: Bound, advice: list[Advice]) -> Bottleneck:
+    """What limits the speed, with changes worth trying."""
+    return {"bound": bound.value, "axis": _AXES[bound], "advice": advice}
+
+
+_ROOFLINE_ADVICE: dict[Bound, list[Advice]] = {
+    Bound.MEMORY: [
+        {"code": "MORE_CONCURRENCY", "detail": "a decode step reads the weights once for all requests"},
+        {"code": "NARROWER_WEIGHTS", "detail": "fewer bytes per decode step"},
+    ],
+    Bound.COMPUTE: [
+        {"code": "MORE_TENSOR_PARALLELISM", "detail": "each device computes a smaller share of a pass"},
+        {"code": "NARROWER_COMPUTE", "detail": "a format with a higher dense rate"},
+    ],
+}

@@ -1,0 +1,358 @@
+"""Prompts on replicas of their own, answers on others, and the cache of each prompt sent between them.
+
+A prefill replica is a server of passes (``batching``): it takes as many waiting prompts as fit an iteration.
+A decode replica runs iterations of b requests, no prompt among them, so that each token takes T(b). With
+x requests a second,
+
+    b = x N T(b) / decode replicas          Little 1961, N tokens behind the first
+    TTFT = wait and prefill at x / prefill replicas + what is left of the transfer
+    c = x (TTFT + N T(b))                   of a constant number of requests
+
+and x is no more than either side, or the links between them, can do: the least of the three is the limit
+(Zhong et al. 2024, DistServe; Patel et al. 2024, Splitwise). The transfer is
+
+    seconds = messages x alpha + bytes / beta,     exposed = max(seconds / L, seconds - (1 - 1/L) x prefill)
+
+where the cache of a layer leaves while later layers of L compute, else all of it.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from service.planning.collectives import Rail
+from service.planning.inference.batching import Batched, Floats, open_batching
+from service.planning.inference.iteration import Batch, IterationTime
+from service.planning.inference.load import Load, Outcomes, Percentiles, Served, Server, percentiles
+from service.planning.inference.speculation import Iterations
+from service.planning.memory.caches import key_value_bytes
+from service.planning.parallelism import Parallelism
+from service.planning.precision import NumberFormat
+from service.planning.profile import Profile
+from service.planning.storage import BlockFormat
+
+_ROUNDS = 24
+"""Halvings of the range in which the rate is sought."""
+_NEAR = 1e-4
+_POINTS = 48
+"""Batches of which each side's seconds are known; between them on a line."""
+_LEAST = 1e-3
+"""The smallest mean batch."""
+_LOADS = np.array([0.02, 0.2, 0.4, 0.6, 0.75, 0.85, 0.93, 0.98])
+"""Shares of the largest rate at which the line of a prefill replica is looked at."""
+_FULL = 0.999
+"""Share of its rate up to which a side is asked: beyond it the line has no end."""
+
+
+class Pool(NamedTuple):
+    """Equal replicas for one side."""
+
+    model: Iterations
+    server: Server
+    replicas: float
+
+
+class Transfer(NamedTuple):
+    """What a prompt sends: bytes over each lane, and seconds of them.
+
+    ``handoff_seconds`` pass beside it before the other side decodes.
+    """
+
+    bytes_per_request: float
+    """Over all lanes."""
+    lane_bytes: float
+    seconds: float
+    layers: float
+    by_layer: bool
+    handoff_seconds: float = 0.0
+
+    def exposed_seconds(self, prefill_seconds: float) -> float:
+        """What a request waits for behind its prefill."""
+        if not self.by_layer:
+            return self.handoff_seconds + self.seconds
+        behind = (1.0 - 1.0 / self.layers) * prefill_seconds
+        return self.handoff_seconds + max(self.seconds / self.layers, self.seconds - behind)
+
+
+def transfer_of(
+    profile: Profile,
+    input_tokens: float,
+    cache_format: NumberFormat | BlockFormat,
+    *,
+    prefill: Parallelism,
+    decode: Parallelism,
+    rail: Rail,
+    by_layer: bool,
+    handoff_seconds: float = 0.0,
+) -> Transfer:
+    """The cache of a prompt over one link of ``rail`` for each device of the smaller side.
+
+    Heads that are cut finer on the decode side leave a device in parts; what every device holds whole, such
+    as a latent, is sent to each of them.
+    """
+    finer = max(1.0, decode.tensor / prefill.tensor)
+    stages = min(prefill.pipeline, decode.pipeline)
+    held = key_value_bytes(profile, input_tokens, cache_format, tensor=decode.tensor)
+    lane = held * finer / stages
+    layers = max(1.0, float(sum(work.layers for work in profile.attention)))
+    messages = layers if by_layer else 1.0
+    seconds = messages * (rail.hop_seconds + rail.chunk_seconds) + lane / rail.bytes_per_second
+    return Transfer(held * decode.tensor, lane, seconds, layers, by_layer, handoff_seconds)
+
+
+class Sides(NamedTuple):
+    """Both sides at the rate that they reach together. Rates are of all replicas of a side."""
+
+    most_prefilled_per_second: float
+    most_decoded_per_second: float
+    most_sent_per_second: float
+    prefill_utilization: float
+    prefill_batch: float
+    decode_batch: float
+    """Requests that decode on a replica, on average."""
+    transfer_seconds: float
+    exposed_seconds: float
+
+    @property
+    def limit(self) -> str:
+        """The side with the least rate."""
+        rates = {
+            "prefill": self.most_prefilled_per_second,
+            "decode": self.most_decoded_per_second,
+            "transfer": self.most_sent_per_second,
+        }
+        return min(rates, key=lambda side: rates[side])
+
+    @property
+    def prefill_share(self) -> float:
+        """Prefill over decode replicas with equally fast sides, over the same of this system."""
+        return self.most_decoded_per_second / self.most_prefilled_per_second
+
+
+class Disaggregated(NamedTuple):
+    """What the whole system does, as one replica of a server, and its sides."""
+
+    served: Served
+    sides: Sides
+
+
+def prefill_seconds(pool: Pool, load: Load, prompts: Floats | float) -> Floats:
+    """A pass over ``prompts`` prompts: one iteration, or as many as their tokens need."""
+    tokens = np.asarray(prompts, dtype=np.float64) * load.computed_tokens
+    chunks = np.maximum(1.0, tokens / pool.server.batched_tokens)
+    batch = Batch(0.0, 0.0, tokens / chunks, load.prefill_context, prompts / chunks)  # type: ignore[arg-type]
+    return np.asarray(chunks * pool.model.time(batch).seconds)
+
+
+class _System:
+    """One system under one load: what it reaches at a mean decode batch."""
+
+    def __init__(self, prefill: Pool, decode: Pool, load: Load, transfer: Transfer) -> None:
+        self.prefill, self.decode, self.load, self.transfer = prefill, decode, load, transfer
+        fits = math.floor(prefill.server.batched_tokens / load.computed_tokens)
+        most = prefill.server.most_requests
+        self.prompts = float(max(1, fits if most is None else min(fits, most)))
+        self._prompts = np.unique(np.round(np.geomspace(1.0, self.prompts, _POINTS)))
+        self._prefills = prefill_seconds(prefill, load, self._prompts)
+        self.own_seconds = float(self._prefills[0])
+        self.exposed = transfer.exposed_seconds(self.own_seconds)
+        self.stages = float(prefill.server.pipeline)
+        rates = self._prompts / self._prefills
+        self.prompts = float(self._prompts[np.argmax(rates)])
+        self.most_prefilled = prefill.replicas * self.stages * float(np.max(rates))
+        self.most_sent = math.inf
+        if transfer.seconds:
+            self.most_sent = min(prefill.replicas, decode.replicas) / transfer.seconds
+        self.places = _places(decode.server, load)
+        groups = float(decode.server.pipeline)
+        self._batches = np.geomspace(_LEAST, self.places, _POINTS)
+        each = self._batches / groups
+        iteration = decode.model.time(Batch(each, each * load.decoding_context))  # type: ignore[arg-type]
+        self._tokens = np.asarray(iteration.seconds) * groups
+        self.most_decoded = self.rate_of(self.places)
+        self._lines = self._line_seconds()
+
+    def rate_of(self, batch: float) -> float:
+        """Requests a second of all decode replicas at ``batch`` each."""
+        decodes = self.load.decodes
+        if not decodes:
+            return math.inf
+        return self.decode.replicas * batch / (decodes * float(np.interp(batch, self._batches, self._tokens)))
+
+    def _line_seconds(self) -> Floats:
+        """Waits in line of a prefill replica times what is idle of it, at each of ``_LOADS``."""
+        most = self.most_prefilled
+        waits = [self.prefilled(load * most).mean_seconds for load in _LOADS]
+        return (np.array(waits) - self.own_seconds / self.stages) * (1.0 - _LOADS)
+
+    @property
+    def most(self) -> float:
+        """Requests a second that neither a side nor the links pass."""
+        return min(self.most_prefilled, self.most_decoded, self.most_sent)
+
+    def prefilled(self, rate: float) -> Batched:
+        """A prefill replica at its share of ``rate``; a stage of a pipeline takes the next prompts."""
+        share = rate / self.prefill.replicas
+        seconds = self._prefills / self.stages
+        return open_batching(lambda prompts: np.interp(prompts, self._prompts, seconds), share, self.prompts)
+
+    def batch_at(self, rate: float) -> float:
+        """The decode batch that ends ``rate`` requests a second."""
+        if not self.load.decodes:
+            return 0.0
+        rates = self.decode.replicas * self._batches / (self.load.decodes * self._tokens)
+        return float(np.interp(rate, np.maximum.accumulate(rates), self._batches))
+
+    def first_seconds(self, rate: float, requests: float) -> float:
+        """Time to the first token at ``rate``, where ``requests`` are in the system."""
+        load = min(rate / self.most_prefilled, _FULL)
+        waited = float(np.interp(load, _LOADS, self._lines)) / (1.0 - load)
+        # An arrival meets the others alone (Schweitzer 1979).
+        return self.own_seconds + max(0.0, waited) * (1.0 - 1.0 / max(requests, 1.0)) + self.exposed
+
+    def held(self, rate: float, requests: float) -> float:
+        """Requests in the system at ``rate`` (Little 1961)."""
+        first = self.first_seconds(rate, requests)
+        batch = self.batch_at(rate)
+        return rate * first + self.decode.replicas * batch
+
+
+def _places(server: Server, load: Load) -> float:
+    """Requests that a decode replica holds at a time."""
+    places = float(server.most_requests or math.inf)
+    if server.cache_tokens is not None:
+        each = load.inputs.mean + 0.5 * load.outputs.mean + 0.5 * server.block_tokens
+        places = min(places, server.cache_tokens / each)
+    return max(1.0, min(places, 16_384.0))
+
+
+def _closed_rate(system: _System, requests: float) -> float:
+    """The rate at which as many requests are in the system."""
+    low, high = 0.0, _FULL * system.most
+    if system.held(high, requests) <= requests:
+        return high
+    for _ in range(_ROUNDS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if system.held(middle, requests) < requests else (low, middle)
+        if high - low < _NEAR * high:
+            break
+    return 0.5 * (low + high)
+
+
+class _Found(NamedTuple):
+    """The point at which a system runs."""
+
+    rate: float
+    first_seconds: float
+    """Mean time to the first token, but for ``waiting_seconds``."""
+    waiting_seconds: float
+    """Wait of those that neither side has room for."""
+    batch: float
+    line: Batched
+    iteration: IterationTime
+    saturated: bool
+
+
+def _found(system: _System) -> _Found:
+    load, asked, saturated = system.load, system.load.rate_per_second, False
+    if load.concurrency is not None:
+        requests = load.concurrency
+        rate = _closed_rate(system, requests)
+    else:
+        requests = math.inf
+        asked = asked or 0.0
+        saturated = asked >= _FULL * system.most
+        rate = min(asked, _FULL * system.most)
+    first, line = system.first_seconds(rate, requests), system.prefilled(rate)
+    batch = system.batch_at(rate)
+    each = batch / system.decode.server.pipeline
+    iteration = system.decode.model.time(Batch(each, each * load.decoding_context))
+    waiting = 0.0
+    if load.concurrency is not None:
+        held = rate * first + system.decode.replicas * batch
+        waiting = max(0.0, load.concurrency - held) / rate
+    elif saturated and asked is not None:
+        waiting = (asked / rate - 1.0) * load.open_seconds / 2.0
+    return _Found(rate, first, waiting, batch, line, iteration, saturated)
+
+
+def disaggregated(prefill: Pool, decode: Pool, load: Load, transfer: Transfer) -> Disaggregated:
+    """What both sides do together under ``load``, that of the whole system.
+
+    Requests that find no place wait in front: of a closed loop those that Little's law leaves. A system that
+    is asked for more than ``most_requests_per_second`` is saturated.
+    """
+    system = _System(prefill, decode, load, transfer)
+    found = _found(system)
+    sides = Sides(
+        system.most_prefilled,
+        system.most_decoded,
+        system.most_sent,
+        found.line.utilization,
+        found.line.batch,
+        found.batch,
+        transfer.seconds,
+        system.exposed,
+    )
+    return Disaggregated(_served(system, found), sides)
+
+
+_STRIDE = 89
+"""Prime to the count of samples: lengths do not go with waits."""
+
+
+def _outcomes(system: _System, found: _Found) -> Outcomes:
+    """Latencies of requests: those of the line around its mean, with the burst of a loop that begins cold."""
+    load, line = system.load, found.line
+    latencies = line.latencies
+    assert latencies is not None  # noqa: S101 - the rate is below that of the side
+    scale = (found.first_seconds - system.exposed) / line.mean_seconds
+    firsts = latencies * scale + system.exposed + found.waiting_seconds
+    if load.burst_requests is not None and load.concurrency is not None:
+        firsts = _with_burst(system, firsts, load.concurrency, load.burst_requests)
+    if not load.decodes:
+        return Outcomes(firsts, None, firsts)
+    count = len(firsts)
+    shares = ((np.arange(count) * _STRIDE) % count + 0.5) / count
+    behind = np.maximum(0.0, load.outputs.of(shares) - 1.0)
+    each = np.full(count, float(found.iteration.seconds) * system.decode.server.pipeline)
+    return Outcomes(firsts, each, firsts + behind * each)
+
+
+def _with_burst(system: _System, firsts: Floats, concurrency: float, requests: float) -> Floats:
+    """The first of a cold loop arrive together: the k-th of them waits for the prompts of those before it."""
+    count = len(firsts)
+    kept = round(min(1.0, concurrency / requests) * count)
+    if not kept:
+        return firsts
+    before = (np.arange(kept) + 0.5) / kept * concurrency
+    together = before / system.most_prefilled + system.own_seconds + system.exposed
+    others = firsts[np.linspace(0, count - 1, count - kept).astype(int)]
+    return np.sort(np.concatenate([others, np.maximum(together, firsts[0])]))
+
+
+def _served(system: _System, found: _Found) -> Served:
+    load, prefill, decode = system.load, system.prefill, system.decode
+    outcomes, line = _outcomes(system, found), found.line
+    prefilling = line.utilization * prefill.replicas
+    decoding = min(1.0, found.batch) * decode.replicas
+    each: Percentiles | None = None
+    if outcomes.per_token_seconds is not None:
+        each = percentiles(outcomes.per_token_seconds)
+    return Served(
+        time_to_first_token_seconds=percentiles(outcomes.first_token_seconds),
+        time_per_output_token_seconds=each,
+        request_seconds=percentiles(outcomes.request_seconds),
+        requests_per_second=found.rate,
+        output_tokens_per_second=found.rate * load.outputs.mean,
+        decoding=decode.replicas * found.batch,
+        waiting=max(0.0, line.waiting) * prefill.replicas + found.waiting_seconds * found.rate,
+        utilization=(prefilling + decoding) / (prefill.replicas + decode.replicas),
+        saturated=found.saturated,
+        most_requests_per_second=system.most,
+        preemptions_per_request=0.0,
+        prefill_share=prefilling / (prefilling + decoding),
+        iteration=found.iteration,
+        outcomes=outcomes,
+    )

@@ -1,0 +1,413 @@
+"""Seconds of requests that are passes: encoders, towers, denoisers and autoencoders over their samples.
+
+A request walks through parts, one after the other: text encoders once, the denoiser in each step, the
+autoencoder's decoder at the end; an encoder of pictures or sound in front of a decoder; or one model alone.
+Each part is a list of blocks over the positions that a sample has there (``positions``), with the operators
+of training without what only training does. A pass over r requests takes
+
+    T(r) = sum over parts of e x max(sum over blocks of (operators + collectives), kernels x launch)
+
+seconds, e being how often a request passes the part. Classifier-free guidance is a second sample in the same
+pass (Ho and Salimans 2022); a sampler of S steps evaluates the denoiser S times, one of second order 2 S - 1
+times (Karras et al. 2022, algorithm 1). A decoded picture may be cut in tiles, each a sample of its own.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from service.planning.architecture import Architecture, Block
+from service.planning.calibration import Calibration, MachineFacts, OperatorRates
+from service.planning.cluster import Accelerator
+from service.planning.collectives import Fabric
+from service.planning.figures import larger
+from service.planning.inference.batching import Floats
+from service.planning.layers import Split
+from service.planning.operators import (
+    NO_WORK,
+    Bound,
+    Machine,
+    Operator,
+    OperatorKind,
+    SampleOperators,
+    Widths,
+    Work,
+    block_operators,
+    machine_of,
+    sample_head_operators,
+    sample_operators_of,
+    work_of,
+)
+from service.planning.parallelism import Parallelism, placement
+from service.planning.positions import BlockPositions, Sample, block_positions
+from service.planning.precision import ELEMENT_BYTES, NumberFormat
+from service.planning.profile import Choice, FusedAttention, Fusion
+from service.planning.quantity import Basis
+from service.planning.traffic import tensor_messages, total_seconds
+
+
+class Role(StrEnum):
+    """What a part of a request is for."""
+
+    FORWARD = "forward"
+    TEXT_ENCODER = "text_encoder"
+    ENCODER = "encoder"
+    DENOISER = "denoiser"
+    AUTOENCODER = "autoencoder"
+
+
+class Heads(StrEnum):
+    """Which positions pass the heads behind the blocks."""
+
+    NONE = "none"
+    LAST = "last"
+    ALL = "all"
+
+
+class Runtime(NamedTuple):
+    """How a program runs a pass: which operators it joins, and whether its host launches each kernel."""
+
+    fusion: Fusion
+    attention: FusedAttention = FusedAttention.SECOND
+    eager: bool = False
+    built: bool = False
+
+
+EAGER: Final = Runtime(Fusion.EAGER, eager=True)
+_FUSED: Final = Runtime(Fusion.FUSED)
+_COMPILED: Final = Runtime(Fusion.COMPILED)
+_BUILT: Final = Runtime(Fusion.COMPILED, FusedAttention.NATIVE, built=True)
+RUNTIMES: Final[Mapping[str, Runtime]] = {
+    "transformers": EAGER,
+    "diffusers": EAGER,
+    "pytorch": EAGER,
+    "torch_compile": _COMPILED,
+    "onnxruntime": _COMPILED,
+    "tensorrt": _BUILT,
+}
+"""Eager PyTorch launches a kernel for each step; compilers join those between matrices (torch.compile by
+Inductor); TensorRT also has attention for the generation's own instructions. Others run joined kernels."""
+
+
+def runtime_of(engine: str | None) -> Runtime:
+    """How the engine of this name, in any case, runs a pass."""
+    name = (engine or "").lower().replace("-", "_").replace(".", "_").replace(" ", "_")
+    return RUNTIMES.get(name, _FUSED)
+
+
+class _Walked(NamedTuple):
+    """One block of a part: its operators, its repetitions, what it sends and over how many positions."""
+
+    work: int
+    """Index of its stations among those of the whole architecture."""
+    repeats: int
+    sums: float
+    """Layers that end in matrices cut by rows, or in experts, and sum their output over the devices."""
+    summed_elements: float
+    """Elements of one such sum for one sample."""
+
+
+class Part(NamedTuple):
+    """A model, or a part of one, and how a request passes it.
+
+    ``passes`` follow one another, each over ``samples`` of a request.
+    """
+
+    role: Role
+    operators: SampleOperators
+    blocks: tuple[_Walked, ...]
+    heads: tuple[tuple[float, float, float], ...] = ()
+    passes: float = 1.0
+    samples: float = 1.0
+
+
+def _kinds(block: Block, architecture: Architecture) -> frozenset[str]:
+    kinds = {item.name: item.kind for item in architecture.inputs}
+    return frozenset(kinds[name] for name in block.over or (architecture.inputs[0].name,))
+
+
+def encodes(block: Block, architecture: Architecture) -> bool:
+    """Whether a block stands in front of a decoder: over pictures, sound or a text that others read."""
+    return "tokens" not in _kinds(block, architecture)
+
+
+def decodes_latents(block: Block, architecture: Architecture) -> bool:
+    """Whether a block belongs to the half of an autoencoder that makes pixels."""
+    return "latent" in _kinds(block, architecture)
+
+
+def everything(block: Block, architecture: Architecture) -> bool:
+    """All blocks."""
+    del block, architecture
+    return True
+
+
+Chosen = Callable[[Block, Architecture], bool]
+
+
+def choice_of(runtime: Runtime) -> Choice:
+    """The kernels of a pass; without gradients, and without rotation where nothing says that there is one."""
+    return Choice(
+        fused=runtime.attention, fusion=runtime.fusion, rotary=False, serves=True, built=runtime.built
+    )
+
+
+@lru_cache(maxsize=256)
+def part_of(
+    architecture: Architecture,
+    sample: Sample,
+    runtime: Runtime,
+    role: Role,
+    *,
+    chosen: Chosen = everything,
+    heads: Heads = Heads.NONE,
+) -> Part:
+    """The chosen blocks of ``architecture`` over one sample.
+
+    Raises:
+        PlanningError: as :func:`block_positions` does, for a sample that lacks a size or is too small.
+    """
+    operators = sample_operators_of(architecture, sample, choice_of(runtime))
+    positions = block_positions(architecture, sample)
+    blocks = tuple(
+        _Walked(index, block.count, *_sums(block, places))
+        for index, (block, places) in enumerate(zip(architecture.blocks(), positions, strict=True))
+        if chosen(block, architecture)
+    )
+    rows = {Heads.NONE: (), Heads.ALL: operators.heads, Heads.LAST: _last(operators.heads)}
+    return Part(role, operators, blocks, rows[heads])
+
+
+def _sums(block: Block, places: BlockPositions) -> tuple[float, float]:
+    sums = width = 0.0
+    for layer in block.layers:
+        splits = {tensor.split for tensor in layer.tensors()}
+        sums += layer.count * bool(splits & {Split.ROW, Split.EXPERT})
+        width = max(width, float(getattr(layer, "hidden_size", 0) or 0))
+    return sums, width * places.entering
+
+
+def _last(heads: Iterable[tuple[float, float, float]]) -> tuple[tuple[float, float, float], ...]:
+    return tuple((1.0, columns, depth) for _, columns, depth in heads)
+
+
+_WIDE = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
+
+
+def pass_widths(compute: NumberFormat, stored_bits: float, peaks: Mapping[NumberFormat, float]) -> Widths:
+    """Formats of a pass whose matrices multiply in ``compute`` from weights of ``stored_bits``.
+
+    Attention, norms and what stands between matrices are in 16 bit, or as wide as the matrices. Weights that
+    are narrower than what the device multiplies are unpacked first.
+    """
+    operand = ELEMENT_BYTES[compute]
+    wide = compute
+    if operand < ELEMENT_BYTES[NumberFormat.FP16]:
+        wide = next(each for each in _WIDE if each in peaks)
+    stored = stored_bits / 8.0
+    return Widths(
+        matrix=compute,
+        wide=wide,
+        element=ELEMENT_BYTES[wide],
+        operand=operand,
+        gradient=0.0,
+        packed=stored if stored < 0.9 * operand else 0.0,
+    )
+
+
+class PartTime(NamedTuple):
+    """One evaluation of a part on one device over a batch, and how many a request needs."""
+
+    role: Role
+    work: Work
+    collective_seconds: float
+    host_seconds: float
+    """Time that the host needs to launch the kernels, where it launches each."""
+    passes: float
+
+    @property
+    def evaluation_seconds(self) -> float:
+        """Of one evaluation."""
+        return larger(self.work.seconds + self.collective_seconds, self.host_seconds)
+
+    @property
+    def seconds(self) -> float:
+        """Of all evaluations of a request, one after the other."""
+        return self.passes * self.evaluation_seconds
+
+    @property
+    def bound(self) -> Bound:
+        """The limit that sets most of the time."""
+        if self.host_seconds > self.work.seconds + self.collective_seconds:
+            return Bound.HOST
+        if self.collective_seconds > self.work.seconds:
+            return Bound.COMMUNICATION
+        computed = self.work.compute_bound_seconds
+        return Bound.COMPUTE if 2.0 * computed >= self.work.seconds else Bound.MEMORY
+
+
+class PassMachine(NamedTuple):
+    """A device as the kernels of a pass see it, with what stands in ``PassCalibration``."""
+
+    machine: Machine
+    convolving: Machine
+    """The same at the rate of convolutions."""
+    launch_seconds: float
+    """What the host takes for a kernel; 0 where an engine or a graph launches all."""
+
+
+def pass_machine(accelerator: Accelerator, calibration: Calibration, runtime: Runtime) -> PassMachine | None:
+    """The device under ``runtime``; None where its bandwidth is not known."""
+    machine, constants = machine_of(accelerator, calibration.operators), calibration.passes
+    if machine is None:
+        return None
+    if runtime.built:
+        kernel = constants.built_kernel_seconds.value
+        machine = machine._replace(rates=machine.rates._replace(kernel_seconds=kernel))
+    share = constants.convolution_share.value
+    slower = {each: rate * share for each, rate in machine.peak_flops_per_second.items()}
+    launch = constants.launch_seconds.value if runtime.eager else 0.0
+    return PassMachine(machine, machine._replace(peak_flops_per_second=slower), launch)
+
+
+_ONE_UNIT = MachineFacts(1, 1, 1, "assumed: no tile is cut")
+
+
+def assumed_machine(
+    accelerator: Accelerator, utilization: float, bandwidth_utilization: float
+) -> PassMachine | None:
+    """The roofline of a device at assumed shares of its peak rate and bandwidth, without launches."""
+    if accelerator.bandwidth_bytes_per_second is None:
+        return None
+    peaks = accelerator.peak_flops_per_second
+    rates = OperatorRates(
+        matrix_peak=dict.fromkeys(peaks, utilization),
+        matrix_fill=0.0,
+        wave_tail=0.0,
+        kernel_seconds=0.0,
+        bandwidth=bandwidth_utilization,
+        gather_row=0.0,
+        attention_peak=utilization,
+        attention_first_peak=utilization,
+        attention_native_peak=utilization,
+        attention_backward=1.0,
+        attention_context=0.0,
+        attention_head=0.0,
+        scan_peak=utilization,
+        expert_variation=0.0,
+        basis=Basis.ASSUMED,
+    )
+    machine = Machine(peaks, accelerator.bandwidth_bytes_per_second, _ONE_UNIT, rates)
+    return PassMachine(machine, machine, 0.0)
+
+
+class PassModel:
+    """The parts of a request on one replica: seconds of a batch of any size."""
+
+    def __init__(
+        self,
+        parts: tuple[tuple[Part, Widths], ...],
+        layout: Parallelism,
+        *,
+        machine: PassMachine,
+        fabric: Fabric,
+    ) -> None:
+        """Each part multiplies in formats of its own."""
+        self.parts, self.layout = parts, layout
+        self._machine, self._fabric = machine, fabric
+        self._placed = placement(layout, fabric.domain)
+
+    def times(self, requests: float | Floats) -> tuple[PartTime, ...]:
+        """Each part over a batch of ``requests``, which may be an array."""
+        return tuple(self._time(part, widths, requests * part.samples) for part, widths in self.parts)
+
+    def seconds(self, requests: Floats) -> Floats:
+        """A pass over a batch from end to end."""
+        total: float | Floats = 0.0
+        for part in self.times(requests):
+            total = total + part.seconds
+        return np.asarray(total) * np.ones_like(requests)
+
+    def _time(self, part: Part, widths: Widths, samples: float | Floats) -> PartTime:
+        layout = self.layout
+        known: dict[int, Work] = {}
+        total, sent = NO_WORK, 0.0
+        for block in part.blocks:
+            stations = part.operators.blocks[block.work]
+            work = known.get(id(stations))
+            if work is None:
+                found = block_operators(stations, samples, layout, widths)  # type: ignore[arg-type]
+                work = known[id(stations)] = self._work(found)
+            total = total.plus(work, block.repeats)
+            if layout.tensor > 1 and block.sums:
+                summed = samples * block.summed_elements * widths.element
+                messages = tensor_messages(summed, block.sums, self._placed, sequence=False)  # type: ignore[arg-type]
+                sent = sent + block.repeats * total_seconds(messages.forward, self._fabric)
+        if part.heads:
+            heads = part.operators._replace(heads=part.heads)
+            found = sample_head_operators(heads, samples, layout, widths)  # type: ignore[arg-type]
+            total = total.plus(self._work(found))
+        return PartTime(part.role, total, sent, total.kernels * self._machine.launch_seconds, part.passes)
+
+    def _work(self, found: Iterable[Operator]) -> Work:
+        convolutions: list[Operator] = []
+        others: list[Operator] = []
+        for operator in found:
+            (convolutions if operator.kind is OperatorKind.CONVOLUTION else others).append(operator)
+        return work_of(others, self._machine.machine).plus(work_of(convolutions, self._machine.convolving))
+
+
+# --- diffusion --------------------------------------------------------------------------------------------
+
+
+class Sampler(StrEnum):
+    """How noise becomes a sample."""
+
+    DDPM = "ddpm"
+    DDIM = "ddim"
+    DPM_SOLVER = "dpm_solver"
+    EULER = "euler"
+    HEUN = "heun"
+
+
+USUAL_STEPS: Final[Mapping[Sampler, int]] = {
+    Sampler.DDPM: 1000,
+    Sampler.DDIM: 50,
+    Sampler.DPM_SOLVER: 20,
+    Sampler.EULER: 28,
+    Sampler.HEUN: 18,
+}
+"""Ho et al. 2020 (section 4: T = 1000), Song et al. 2020 (section 5.1), Lu et al. 2022 (about 20), the
+defaults of flow-matching pipelines (Esser et al. 2024), Karras et al. 2022 (table 2: 35 evaluations)."""
+
+
+def evaluations(sampler: Sampler, steps: float) -> float:
+    """How often ``steps`` steps evaluate the denoiser, before guidance: 2 S - 1 of second order, else S."""
+    return 2.0 * steps - 1.0 if sampler is Sampler.HEUN else float(steps)
+
+
+def tiles(height: int, width: int, side: int | None) -> tuple[int, int, int]:
+    """Tiles of a decoded picture, and their height and width in pixels; they overlap by a quarter.
+
+    Those of diffusers: tiles of a side, each a quarter of it over its neighbour.
+    """
+    if side is None or side >= max(height, width):
+        return 1, height, width
+    stride = 0.75 * side
+    return math.ceil(height / stride) * math.ceil(width / stride), min(side, height), min(side, width)
+
+
+def denoised(
+    denoiser: Part, sampler: Sampler, steps: float, *, samples: float = 1.0, guided_share: float = 0.0
+) -> tuple[Part, ...]:
+    """The denoiser over all steps: guided steps have two samples in a pass, the others one."""
+    each = evaluations(sampler, steps)
+    found = (
+        denoiser._replace(passes=each * guided_share, samples=2.0 * samples),
+        denoiser._replace(passes=each * (1.0 - guided_share), samples=samples),
+    )
+    return tuple(part for part in found if part.passes)
