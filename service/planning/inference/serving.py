@@ -65,52 +65,55 @@ def served(model: Iterations, server: Server, load: Load) -> Served:
         raise ValueError("give either a concurrency or a rate")
     if server.speculation:
         model = Speculating(model, server.speculation)
-    groups = groups_of(server, load)
+    groups, stages = groups_of(server, load), float(server.pipeline)
     if server.pipeline > 1:
         server, load = group_of(server, load)
     if server.scheduler is Scheduler.STATIC:
-        return together(served_in_batches(model, server, load), groups)
-    return together(_served_continuously(model, server, load), groups)
+        return together(served_in_batches(model, server, load), groups, stages)
+    return together(_served_continuously(model, server, load), groups, stages)
 
 
 def groups_of(server: Server, load: Load) -> float:
-    """Groups of a pipeline that have requests: with fewer requests than stages some of these wait."""
+    """Groups of a pipeline that have requests: with fewer of these than stages some stages wait."""
     groups = float(server.pipeline)
     return groups if load.concurrency is None else min(groups, max(1.0, load.concurrency))
 
 
 def group_of(server: Server, load: Load) -> tuple[Server, Load]:
     """One of the groups of a pipeline, and what it is asked."""
-    groups = groups_of(server, load)
+    groups, stages = groups_of(server, load), float(server.pipeline)
 
-    def share(figure: float | None) -> float | None:
-        return None if figure is None else figure / groups
+    def share(figure: float | None, parts: float) -> float | None:
+        return None if figure is None else figure / parts
 
     most = server.most_requests
     return (
         server._replace(
-            most_requests=None if most is None else max(1, round(most / groups)),
-            cache_tokens=share(server.cache_tokens),
+            most_requests=None if most is None else max(1, round(most / stages)),
+            cache_tokens=share(server.cache_tokens, stages),
             pipeline=1,
         ),
         load._replace(
             concurrency=None if load.concurrency is None else max(1.0, load.concurrency / groups),
-            rate_per_second=share(load.rate_per_second),
-            burst_requests=share(load.burst_requests),
+            rate_per_second=share(load.rate_per_second, groups),
+            burst_requests=share(load.burst_requests, groups),
         ),
     )
 
 
-def together(one: Served, groups: float) -> Served:
-    """All groups of a pipeline, of which each does as ``one``."""
+def together(one: Served, groups: float, stages: float) -> Served:
+    """All groups of a pipeline, of which each does as ``one``, and all that its stages could do."""
     return one._replace(
         requests_per_second=one.requests_per_second * groups,
         output_tokens_per_second=one.output_tokens_per_second * groups,
         decoding=one.decoding * groups,
         waiting=one.waiting * groups,
-        most_requests_per_second=one.most_requests_per_second * groups,
-        knee_requests=None if one.knee_requests is None else one.knee_requests * groups,
+        most_requests_per_second=one.most_requests_per_second * stages,
+        knee_requests=None if one.knee_requests is None else one.knee_requests * stages,
     )
+
+
+_MANY = 50.0
 
 
 class _Point(NamedTuple):
@@ -303,6 +306,15 @@ def _place_samples(load: Load, at: _Point) -> Array:
     return waits(PLACE, at.place_seconds, at.queued_share)
 
 
+def _chance_many(mean: float) -> Array:
+    """Samples of a Poisson number; of a large one by its normal limit."""
+    if mean > _MANY:
+        return np.asarray(np.maximum(0.0, mean + math.sqrt(mean) * INDEPENDENT))
+    terms = np.arange(1.0, 9.0 + 3.0 * mean)
+    chances = np.cumsum(np.append(1.0, np.cumprod(mean / terms))) * math.exp(-mean)
+    return np.searchsorted(chances, INDEPENDENT_SHARE).astype(np.float64)
+
+
 def _own_samples(setting: Setting, there: Curve[float]) -> Array:
     """The own prefill: what it adds to an iteration grows with the prompt and a Poisson number of others."""
     load = setting.load
@@ -312,12 +324,8 @@ def _own_samples(setting: Setting, there: Curve[float]) -> Array:
         adds = adds * load.inputs.of(INPUT) / load.inputs.mean
     others = max(there.shared - 1.0, 0.0)
     if others:
-        more = others + math.sqrt(others) * INDEPENDENT
-        if others < _FEW:
-            terms = np.arange(1.0, 9.0 + 3.0 * others)
-            chances = np.cumsum(np.append(1.0, np.cumprod(others / terms))) * math.exp(-others)
-            more = np.searchsorted(chances, INDEPENDENT_SHARE).astype(np.float64)
-        adds = adds * ((1.0 + np.clip(more, 0.0, there.budget / setting.asked.prompt)) / there.shared)
+        more = _chance_many(others)
+        adds = adds * ((1.0 + np.minimum(more, there.budget / setting.asked.prompt)) / there.shared)
     return np.asarray(beside + adds)
 
 
