@@ -111,6 +111,10 @@ class Serving:
         count = self.subject.profile.parameter_count
         return Spreads(*serving_spreads(self.curves, _FAMILIES, self.subject.system, count))
 
+    def computing(self, replicas: float) -> tuple[tuple[float, IterationTime], ...]:
+        """Shares of the time of all devices, those of ``replicas``, and the iteration that fills each."""
+        return ((self.served.utilization * self.replicas / replicas, self.served.iteration),)
+
     @property
     def time_to_first_token_seconds(self) -> Quantity:
         """Mean over requests."""
@@ -248,7 +252,9 @@ def serve(
     if asked.concurrency is not None:
         replicas = min(replicas, asked.concurrency)
     held = None if limit_bytes is None else _held(subject, limit_bytes)
-    server = server_of(subject, held)
+    rules = workload.rules
+    rates = curves.calibration.serving.rates(rules.name, rules.generation)
+    server = server_of(subject, held)._replace(frontend_seconds=rates.frontend_seconds)
     if asked.proposals is not None:
         proposer = _speculation(subject, asked.proposals, cluster, curves)
         server = server._replace(speculation=proposer)

@@ -176,7 +176,7 @@ class Server(NamedTuple):
     is admitted when its prompt and ``reserved_output`` of its output find room: 0 for engines that admit
     greedily and preempt (vLLM), 1 for those that never evict (TensorRT-LLM). ``frontend_seconds`` pass
     between a request's sending and the scheduler, and back with its first token. Of ``ranks`` with attention
-    of their own, each takes whole prompts and ``batched_tokens`` of its own; all wait for the last.
+    of their own, which share the replica's batch, each takes whole prompts; all wait for the last.
     """
 
     most_requests: int | None
@@ -243,7 +243,7 @@ class Served(NamedTuple):
     iteration: IterationTime
     outcomes: Outcomes
     knee_requests: float | None = None
-    """Requests in all at which rate over latency is largest."""
+    """Requests in all at which rate over latency is largest (Kleinrock 1979), where it was looked for."""
 
     def goodput(self, levels: Levels) -> float:
         """Share of requests within all service levels."""

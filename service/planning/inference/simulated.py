@@ -294,7 +294,7 @@ class _Engine:
     def _taken(self) -> tuple[float, float, list[int]]:
         """Prompt tokens of an iteration, the tokens that they attend to in sum, and the prompts that end."""
         server = self.server
-        budget = float(server.batched_tokens * server.ranks)
+        budget = float(server.batched_tokens)
         if server.mixed_prefill and server.chunked_prefill:
             budget = max(budget - self.decoding * self.positions, float(server.block_tokens * server.ranks))
         tokens = attended = 0.0
