@@ -74,7 +74,7 @@ def served(model: Iterations, server: Server, load: Load) -> Served:
 
 
 def groups_of(server: Server, load: Load) -> float:
-    """Groups of a pipeline that have requests: with fewer of these than stages some stages wait."""
+    """Groups of a pipeline that have requests: with fewer requests than stages some of these wait."""
     groups = float(server.pipeline)
     return groups if load.concurrency is None else min(groups, max(1.0, load.concurrency))
 
@@ -111,9 +111,6 @@ def together(one: Served, groups: float, stages: float) -> Served:
         most_requests_per_second=one.most_requests_per_second * stages,
         knee_requests=None if one.knee_requests is None else one.knee_requests * stages,
     )
-
-
-_MANY = 50.0
 
 
 class _Point(NamedTuple):
@@ -306,15 +303,6 @@ def _place_samples(load: Load, at: _Point) -> Array:
     return waits(PLACE, at.place_seconds, at.queued_share)
 
 
-def _chance_many(mean: float) -> Array:
-    """Samples of a Poisson number; of a large one by its normal limit."""
-    if mean > _MANY:
-        return np.asarray(np.maximum(0.0, mean + math.sqrt(mean) * INDEPENDENT))
-    terms = np.arange(1.0, 9.0 + 3.0 * mean)
-    chances = np.cumsum(np.append(1.0, np.cumprod(mean / terms))) * math.exp(-mean)
-    return np.searchsorted(chances, INDEPENDENT_SHARE).astype(np.float64)
-
-
 def _own_samples(setting: Setting, there: Curve[float]) -> Array:
     """The own prefill: what it adds to an iteration grows with the prompt and a Poisson number of others."""
     load = setting.load
@@ -324,8 +312,12 @@ def _own_samples(setting: Setting, there: Curve[float]) -> Array:
         adds = adds * load.inputs.of(INPUT) / load.inputs.mean
     others = max(there.shared - 1.0, 0.0)
     if others:
-        more = _chance_many(others)
-        adds = adds * ((1.0 + np.minimum(more, there.budget / setting.asked.prompt)) / there.shared)
+        more = others + math.sqrt(others) * INDEPENDENT
+        if others < _FEW:
+            terms = np.arange(1.0, 9.0 + 3.0 * others)
+            chances = np.cumsum(np.append(1.0, np.cumprod(others / terms))) * math.exp(-others)
+            more = np.searchsorted(chances, INDEPENDENT_SHARE).astype(np.float64)
+        adds = adds * ((1.0 + np.clip(more, 0.0, there.budget / setting.asked.prompt)) / there.shared)
     return np.asarray(beside + adds)
 
 
