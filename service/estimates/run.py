@@ -14,6 +14,7 @@ from service.planning.inference import ServingTime, places_of, serving_time
 from service.planning.memory.capacity import requests_that_fit, usable_bytes_of
 from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
+from service.planning.operators import Bound
 from service.planning.positions import forward_flops_of_sample
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.rollout import Generation, generated_step, generation, synchronization_seconds
@@ -162,7 +163,8 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
         )
         step = generated_step(step, workload.rollout, generated, sent)
     basis = machine.rates.basis
-    spread = step_spread(curves, workload.framework, cluster, compute_format)
+    waiting = sum(seconds for _, seconds, bound in step.phases() if bound is Bound.COMMUNICATION)
+    spread = step_spread(curves, workload.framework, cluster, compute_format, waiting / step.total)
     time = modelled_time(
         flops_per_token(profile, workload),
         step,
