@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from service.estimates.data_pipeline import DataTime, data_time
 from service.estimates.reliability import Interruptions, interruptions
-from service.estimates.residuals import serving_spread, step_spread
+from service.estimates.residuals import serving_spreads, step_spread
 from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
@@ -195,13 +195,14 @@ def _generated(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Genera
     profile, accelerator = resolved.model.profile, run.cluster.accelerator
     system = System(None, None, accelerator.id, accelerator.generation)
     sequences = workload.sequences * workload.micro_batches * resolved.layout.data * rollout.steps
+    [spread] = serving_spreads(curves, ["serving_throughput"], system, profile.parameter_count)
     found = generation(
         profile,
         workload,
         sequences,
         cluster=run.cluster,
         calibration=curves.calibration,
-        spread=serving_spread(curves, "serving_throughput", system, profile.parameter_count),
+        spread=spread,
     )
     if found is not None and not found.held:
         detail = "a replica of the engine does not hold the model and a sequence; the time is that of one"

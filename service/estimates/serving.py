@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.estimates.residuals import serving_spread
+from service.estimates.residuals import serving_spreads
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
 from service.planning.distance import System
@@ -82,6 +82,9 @@ class Spreads(NamedTuple):
     energy: Spread
 
 
+_FAMILIES = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_power", "serving_energy")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Serving:
     """What a cluster does: ``served`` is one of ``replicas`` equal ones that have requests."""
@@ -95,8 +98,23 @@ class Serving:
     """Groups of devices of a replica, each with a batch of its own."""
     held: float | None
     """Requests that a replica holds, parts of one included; None where the capacity is unknown."""
-    spreads: Spreads
-    basis: Basis
+    subject: Subject
+    curves: ReferenceCurves
+
+    @property
+    def basis(self) -> Basis:
+        """The evidence behind the rates of operators."""
+        return self.model.machine.rates.basis
+
+    @cached_property
+    def spreads(self) -> Spreads:
+        """Of the nearest system that was measured."""
+        count = self.subject.profile.parameter_count
+        return Spreads(*serving_spreads(self.curves, _FAMILIES, self.subject.system, count))
+
+    def computing(self, replicas: float) -> tuple[tuple[float, IterationTime], ...]:
+        """Shares of the time of all devices, those of ``replicas``, and the iteration that fills each."""
+        return ((self.served.utilization * self.replicas / replicas, self.served.iteration),)
 
     @property
     def time_to_first_token_seconds(self) -> Quantity:
@@ -264,7 +282,9 @@ def serve(
     if asked.concurrency is not None:
         replicas = min(replicas, asked.concurrency)
     held = None if limit_bytes is None else _held(subject, limit_bytes)
-    server = server_of(subject, held)
+    rules = workload.rules
+    rates = curves.calibration.serving.rates(rules.name, rules.generation)
+    server = server_of(subject, held)._replace(frontend_seconds=rates.frontend_seconds)
     if asked.proposals is not None:
         proposer = _speculation(subject, asked.proposals, cluster, curves)
         server = server._replace(speculation=proposer)
@@ -280,16 +300,9 @@ def serve(
         replicas=float(replicas),
         ranks=layout.expert,
         held=held,
-        spreads=spreads_of(subject, curves),
-        basis=model.machine.rates.basis,
+        subject=subject,
+        curves=curves,
     )
-
-
-def spreads_of(subject: Subject, curves: ReferenceCurves) -> Spreads:
-    """Of the nearest system that was measured."""
-    count = subject.profile.parameter_count
-    families = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_power", "serving_energy")
-    return Spreads(*(serving_spread(curves, family, subject.system, count) for family in families))
 
 
 def server_of(subject: Subject, held: float | None) -> Server:

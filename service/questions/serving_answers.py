@@ -80,6 +80,6 @@ class ServingParts(TypedDict):
     saturation: NotRequired[SaturationAnswer]
     """How the load stands to what the cluster can serve."""
     power_per_device_watts: NotRequired[QuantityAnswer]
-    """What one device draws on average; of training too."""
+    """What one device draws on average."""
     energy_per_output_token_joules: NotRequired[QuantityAnswer]
     """Energy of all devices over the tokens that they generate."""

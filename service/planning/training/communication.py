@@ -23,6 +23,7 @@ from service.planning.traffic import (
     Message,
     Passes,
     context_messages,
+    copies_sent,
     expert_messages,
     replica_messages,
     tensor_messages,
@@ -108,12 +109,6 @@ class Links(NamedTuple):
             if is_number:
                 self.known[key] = found
         return found
-
-
-def copies_sent(chosen: float, places: float) -> float:
-    """Places that a token is sent to, on average: ``chosen`` experts fall on ``places`` at random."""
-    missed: float = (1.0 - 1.0 / places) ** chosen
-    return places * (1.0 - missed)
 
 
 class Both(NamedTuple):
