@@ -1,5 +1,6 @@
 """What a served model does: seconds of an iteration of its engine, a server over them, and their frontier."""
 
+from service.planning.inference.curve import places_of
 from service.planning.inference.frontier import (
     MOST_REQUESTS,
     Chosen,
@@ -40,7 +41,7 @@ from service.planning.inference.roofline import (
     serving_time,
     touched_expert_share,
 )
-from service.planning.inference.serving import places_of, served
+from service.planning.inference.serving import served, served_closed
 from service.planning.inference.speculation import Speculation
 
 __all__ = [
@@ -77,6 +78,7 @@ __all__ = [
     "prefill_iteration",
     "ruled_out",
     "served",
+    "served_closed",
     "serving_time",
     "touched_expert_share",
 ]
