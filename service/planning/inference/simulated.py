@@ -666,8 +666,9 @@ def run(model: Iterations, server: Server, load: Load, *, seed: int, requests: i
         if load.burst_requests is None and not static:
             engine.begin_in_midst(at_once, random)
         else:
+            cold = server.cold_seconds if load.burst_requests is not None else 0.0
             for _ in range(min(at_once, asked.counted)):
-                engine.coming.append((server.frontend_seconds, engine.send(0.0)))
+                engine.coming.append((server.frontend_seconds + cold, engine.send(0.0)))
     engine.run()
     return _run_of(engine, asked)
 
