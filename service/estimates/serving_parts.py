@@ -36,12 +36,12 @@ def add_serving(
         answer["bottleneck"] = bottleneck(longest.bound, _ROOFLINE_ADVICE[longest.bound])
         return
     _add_load(answer, serving, workload)
+    answer["saturation"] = _saturation(serving)
     levels = question.workload.service_levels
     if levels is not MISSING:
         answer["service_level_goodput"] = _goodput(serving, levels)
     if not explains:
         return
-    answer["saturation"] = _saturation(serving)
     answer["breakdown"] = [_phase_with_parts(phase, serving) for phase in serving.phases]
     busy = [phase for phase in serving.phases if phase.bound is not Bound.WAITING]
     longest = max(busy, key=lambda phase: phase.seconds.value)
