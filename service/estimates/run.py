@@ -2,7 +2,10 @@
 
 from typing import NamedTuple
 
+from pydantic import MISSING
+
 from service.estimates.data_pipeline import DataTime, data_time
+from service.estimates.disaggregated import serve_apart
 from service.estimates.reliability import Interruptions, interruptions
 from service.estimates.residuals import step_spread
 from service.estimates.serving import Serving, Subject, serve, subject_of
@@ -38,6 +41,7 @@ from service.questions.catalog import Catalog
 from service.questions.estimates import RunQuestion, ThroughputQuestion
 from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
 from service.questions.host import note_host
+from service.questions.load import SimulatedSolver
 from service.questions.notes import Notes
 from service.questions.references import AssumedEfficiency, ParameterCountModel
 from service.questions.resolve import Resolved, resolve
@@ -395,7 +399,14 @@ def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     limit = usable_bytes(run.cluster, subject.workload)
     _warn_of_requests(run, subject, limit)
     solver = question.solver if isinstance(question, ThroughputQuestion) else None
-    serving = serve(subject, run.cluster, catalog.curves, limit_bytes=limit, solver=solver)
+    apart = question.workload.disaggregated
+    serving: Serving | None
+    if apart is not MISSING:
+        if isinstance(solver, SimulatedSolver):
+            raise PlanningError("NOT_MODELLED", "/solver/kind", "disaggregated serving is not simulated")
+        serving = serve_apart(subject, question, apart, catalog, run.notes)
+    else:
+        serving = serve(subject, run.cluster, catalog.curves, limit_bytes=limit, solver=solver)
     if serving is None:
         run.notes.gap("/requests_per_second", "PEAK_RATE_UNKNOWN", "no rate of the accelerator is known")
         return run

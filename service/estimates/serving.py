@@ -1,5 +1,6 @@
 """A served model: what each replica is asked, what it then does, and how sure that is."""
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -139,9 +140,13 @@ class Serving:
     @property
     def prefill_iteration(self) -> IterationTime:
         """An iteration with prompt tokens alone: of one request, as many as the engine takes at a time."""
+        most = float(self.server.batched_tokens) if self.server.chunked_prefill else math.inf
+        return self._prompt_iteration(self.model, most)
+
+    def _prompt_iteration(self, model: IterationModel, most_tokens: float) -> IterationTime:
         load, prompt = self.load, self.load.computed_tokens
-        tokens = min(prompt, float(self.server.batched_tokens)) if self.server.chunked_prefill else prompt
-        return self.model.time(Batch(0.0, 0.0, max(tokens, 1.0), load.prefill_context, tokens / prompt))
+        tokens = min(prompt, most_tokens)
+        return model.time(Batch(0.0, 0.0, max(tokens, 1.0), load.prefill_context, tokens / prompt))
 
     def first_token(self, seconds: float) -> Quantity:
         """A time before the first token, with its interval."""
@@ -229,7 +234,7 @@ def serve(
         replicas = min(replicas, asked.concurrency)
     server = server_of(subject, limit_bytes)
     if asked.proposals is not None:
-        proposer = _speculation(subject, asked.proposals, cluster, curves)
+        proposer = speculation_of(subject, asked.proposals, cluster, curves)
         server = server._replace(speculation=proposer)
     load = load_of(subject, replicas)
     if isinstance(solver, SimulatedSolver):
@@ -313,7 +318,7 @@ def _arrivals(asked: Asked, replicas: int) -> Arrivals:
     return Arrivals(Process.UNIFORM if asked.uniform else Process.POISSON)
 
 
-def _speculation(
+def speculation_of(
     subject: Subject, proposals: Proposals, cluster: Cluster, curves: ReferenceCurves
 ) -> Speculation:
     """How tokens are proposed: by a draft on the same devices, by a layer of the model, or from the text."""

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import MISSING
 
+from service.estimates.disaggregated import Apart
 from service.estimates.run import Run
 from service.estimates.serving import Serving
 from service.estimates.serving_advice import serving_advice
@@ -36,6 +37,8 @@ def add_serving(
         answer["bottleneck"] = bottleneck(longest.bound, _ROOFLINE_ADVICE[longest.bound])
         return
     _add_load(answer, serving, workload)
+    if isinstance(serving, Apart):
+        answer["disaggregation"] = serving.answer()
     answer["saturation"] = _saturation(serving)
     levels = question.workload.service_levels
     if levels is not MISSING:

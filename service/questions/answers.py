@@ -15,6 +15,7 @@ from service.questions.base import (
     MoneyQuantity,
     QuantityAnswer,
 )
+from service.questions.disaggregated import DisaggregationAnswer
 from service.questions.run_answers import TrainingParts
 from service.questions.serving_answers import ServingParts
 
@@ -213,6 +214,7 @@ class PhaseAnswer(TypedDict):
         "data",
         "waiting",
         "prefill",
+        "transfer",
         "decode",
     ]
     """Part of a step or of a request."""
@@ -292,6 +294,8 @@ class ThroughputAnswer(Answer, Rates, TrainingParts, ServingParts):
 
     breakdown: list[PhaseAnswer]
     """Where the time of a step or of a request goes."""
+    disaggregation: NotRequired[DisaggregationAnswer]
+    """Where prefill and decode have replicas of their own."""
     bottleneck: NotRequired[Bottleneck]
     """What limits the speed."""
     operators: NotRequired[list[OperatorAnswer]]

@@ -39,9 +39,11 @@ class SaturationAnswer(TypedDict):
     knee_concurrency: float
     """Requests at a time at which the largest rate would be reached if none waited for another: beyond it a
     request gains latency faster than the cluster gains rate (Kleinrock 1979)."""
-    limit: Literal["concurrency", "arrivals", "cache", "max_num_seqs", "rate"]
+    limit: Literal[
+        "concurrency", "arrivals", "cache", "max_num_seqs", "rate", "prefill", "decode", "transfer"
+    ]
     """What keeps the rate where it is: the requests that there are, the arrivals, the KV cache, the engine's
-    setting, or the speed of the devices."""
+    setting, or the speed of the devices; of disaggregated serving of one side, or of the links between."""
 
 
 class ServingParts(TypedDict):

@@ -19,6 +19,7 @@ from service.planning.workload import (
     Recomputation,
 )
 from service.questions.base import Count, Degree, Input, NotNegative, Positive, Share, Size, Text
+from service.questions.disaggregated import DisaggregatedInput
 from service.questions.load import ArrivalsInput, LengthInput, ServiceLevelsInput, SpeculativeInput
 from service.questions.rollouts import RolloutInput
 
@@ -379,6 +380,8 @@ class InferenceWorkloadInput(Input):
     what sglang reckons by version, device and group, to 1 for llama.cpp and transformers."""
     speculative: SpeculativeInput | MISSING = MISSING
     """Speculative decoding; without it a pass makes one token."""
+    disaggregated: DisaggregatedInput | MISSING = MISSING
+    """Prefill and decode on replicas of their own, which take the place of parallelism."""
     adapters: AdaptersInput | MISSING = MISSING
     """Low-rank adapters served beside the model."""
     horizon: HorizonInput | MISSING = MISSING
