@@ -103,12 +103,39 @@ def _scored(rows: "Sequence[Row]", catalogs: "Sequence[Snapshot]") -> "list[Scor
 def _tables_beside(
     rows: "Sequence[Row]", scored: "Sequence[Scored]", catalogs: "Sequence[Snapshot]"
 ) -> "list[Table]":
-    """Training runs without the constants of frameworks and by the Iron Law."""
+    """Training runs without the constants of frameworks and by the Iron Law; serving beside a roofline."""
     from service.evidence.report import step_table  # noqa: PLC0415
 
     training = [row for row in rows if row.kind == "training"]
     table = step_table(scored, _scored(training, [_without_software(one) for one in catalogs]))
-    return [table] if table else []
+    return ([table] if table else []) + _serving_tables(rows, scored, held_out=len(catalogs) > 1)
+
+
+def _serving_tables(rows: "Sequence[Row]", scored: "Sequence[Scored]", *, held_out: bool) -> "list[Table]":
+    """Serving beside its aims and a plain roofline, and what was held out whole."""
+    from service.evidence.holdouts import again, is_serving, serving_problem  # noqa: PLC0415
+    from service.evidence.scoring import ask, score_row  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.serving_report import (  # noqa: PLC0415
+        as_roofline,
+        hold_out_table,
+        roofline_table,
+        target_table,
+    )
+
+    catalog = _catalog()
+    asked = [one for one in ask([row for row in rows if row.kind == "inference"], catalog) if is_serving(one)]
+    if not asked:
+        return []
+    roofline = [score_row(one, catalog, _estimators()) for one in as_roofline(asked)]
+    tables = [target_table(scored), roofline_table(scored, roofline)]
+    if held_out:
+        problem = serving_problem(
+            shipped_document(), asked, _estimators(), lambda curves: replace(catalog, curves=curves)
+        )
+        tried = again(problem, committed_split())
+        tables += [hold_out_table(tried), hold_out_table(tried, "serving_throughput")] if tried else []
+    return tables
 
 
 def _provenance(read: "list[RowsFile]", *, held_out: bool) -> "Provenance":
@@ -252,6 +279,7 @@ def _fit_serving(
         validate,
     )
     from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.serving_report import hold_out_table, target_table  # noqa: PLC0415
 
     catalog = _catalog()
     problem = serving_problem(
@@ -263,7 +291,7 @@ def _fit_serving(
     folds = [one.fitted for one in found.folds]
     typer.echo(report.fit_table(problem, found.fitted, folds).text())
     typer.echo(report.residual_table(spreads(found.tried)).text())
-    for table in (*report.tables(found.scored()), report.hold_out_table(found.tried)):
+    for table in (*report.tables(found.scored()), target_table(found.scored()), hold_out_table(found.tried)):
         typer.echo(table.text())
     out.write_text(served_document(problem, found, provenance))
     return True
@@ -299,6 +327,32 @@ def devices(
         )
     if out:
         document["calibration"]["operators"] = fitted.document
+        out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@app.command()
+def power(
+    files: Annotated[list[Path], typer.Argument(help="CSV files of measured runs.")],
+    *,
+    out: Annotated[Path | None, typer.Option(help="Where the reference set is written.")] = None,
+) -> None:
+    """Fit the constants of power to the mean draw of served models, and say how far off each is held out."""
+    from service.evidence.power import drawn, fit_power, lines, spreads  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    read, document = _read(files), shipped_document()
+    found = list(drawn([row for one in read for row in one.rows], _catalog()))
+    fitted = fit_power(document["calibration"]["power"], found)
+    for line in lines(found, fitted):
+        typer.echo(line.text())
+    if out:
+        provenance = {
+            "command": f"ironlaw evidence power {' '.join(one.path.name for one in read)}",
+            "rows_sha256": {one.path.name: one.sha256 for one in read},
+            "rows": len(found),
+        }
+        document["calibration"]["power"] = {**fitted.document, "fitted": provenance}
+        document |= spreads(document, fitted)
         out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 

@@ -1,6 +1,7 @@
 """Prefill and decode on replicas of their own, and what the cache takes from one to the other."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from pydantic import MISSING
 
@@ -8,6 +9,7 @@ from service.estimates.serving import (
     Serving,
     Subject,
     bound_of,
+    held_by,
     load_of,
     server_of,
     speculation_of,
@@ -16,7 +18,7 @@ from service.estimates.serving import (
 from service.planning.cluster import Cluster
 from service.planning.collectives import Rail, rail_of
 from service.planning.errors import PlanningError
-from service.planning.inference import IterationModel, IterationTime, iteration_model
+from service.planning.inference import Batch, IterationModel, IterationTime, iteration_model
 from service.planning.inference.disaggregated import (
     Pool,
     Sides,
@@ -41,7 +43,7 @@ from service.questions.notes import Notes
 from service.questions.resolve.disaggregated import POINTER, pool_layout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Apart(Serving):
     """A disaggregated system as one server, with its two sides."""
 
@@ -53,10 +55,18 @@ class Apart(Serving):
     devices: tuple[int, int]
     """Of all replicas of each side."""
 
+    @cached_property
+    def alone(self) -> tuple[IterationTime, IterationTime]:
+        """An iteration of each side for a request that is alone: with its prompt, and behind it."""
+        load, prompt = self.load, self.load.computed_tokens
+        tokens = min(prompt, self.prefill_tokens)
+        first = self.prefill_model.time(Batch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt))
+        return first, self.model.time(Batch(1.0, load.decoding_context))
+
     @property
-    def prefill_iteration(self) -> IterationTime:
-        """An iteration of a prefill replica with one prompt, or as much of it as it takes."""
-        return self._prompt_iteration(self.prefill_model, self.prefill_tokens)
+    def requests_inside(self) -> float:
+        """Requests that decode on one rank of a replica, on average."""
+        return self.sides.decode_batch / self.ranks
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -67,7 +77,7 @@ class Apart(Serving):
         sent = self.sides.exposed_seconds
         waiting = min(self.served.waiting / rate, max(0.0, seconds - sent)) if rate else 0.0
         phases = [
-            Phase("prefill", self.first_token(seconds - sent - waiting), bound_of(self.prefill_iteration)),
+            Phase("prefill", self.first_token(seconds - sent - waiting), bound_of(self.alone[0])),
             Phase("transfer", self.first_token(sent), Bound.COMMUNICATION),
         ]
         if waiting:
@@ -129,6 +139,7 @@ class _Side:
     layout: Parallelism
     cluster: Cluster
     model: IterationModel
+    held: float | None
 
 
 def serve_apart(
@@ -162,6 +173,8 @@ def serve_apart(
         server=decode.pool.server,
         load=load,
         replicas=1.0,
+        ranks=decode.layout.expert,
+        held=decode.held,
         spreads=spreads_of(subject, catalog.curves),
         basis=decode.model.machine.rates.basis,
         sides=found.sides,
@@ -194,11 +207,13 @@ def _side(
     )
     if model is None:
         return None
-    server = server_of(alone, usable_bytes(cluster, workload))
+    limit = usable_bytes(cluster, workload)
+    held = None if limit is None else held_by(alone, limit)
+    server = server_of(alone, held)
     proposals = subject.asked.proposals
     if proposals is not None and name == "decode":
         server = server._replace(speculation=speculation_of(alone, proposals, cluster, catalog.curves))
-    return _Side(Pool(model, server, float(given.replicas)), layout, cluster, model)
+    return _Side(Pool(model, server, float(given.replicas)), layout, cluster, model, held)
 
 
 def _rail(

@@ -9,7 +9,7 @@ from fastapi import Request
 from pydantic import TypeAdapter
 
 from service.estimates import cost, frontier, memory, throughput, utility_bill
-from service.estimates.service import ESTIMATES, answer
+from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
 from service.kit.problems import BadRequest, FieldError
 from service.kit.web import AskingRoute, Written, api_router
 from service.questions.answers import (
@@ -106,12 +106,22 @@ async def estimate_memory_batch(batch: MemoryBatch, request: Request) -> MemoryA
 @router.post("/throughput")
 async def estimate_throughput(question: ThroughputQuestion, request: Request) -> ThroughputAnswer:
     """How fast will it go? Rates, where the time goes, and what limits the speed."""
-    return answer(throughput.estimate_throughput, question, await _snapshot(request))
+    snapshot = await _snapshot(request)
+    if question.solver.kind == "analytic":
+        return answer(throughput.estimate_throughput, question, snapshot)
+    # A simulation takes up to seconds: as a search, in a thread and one after the other.
+    async with request.app.state.search_turn:
+        return await asyncio.to_thread(answer, throughput.estimate_throughput, question, snapshot)
 
 
 @router.post("/throughput:batch")
 async def estimate_throughput_batch(batch: ThroughputBatch, request: Request) -> ThroughputAnswers:
     """Throughput for several questions, in order and from one catalog revision."""
+    for position, question in enumerate(batch.requests):
+        if question.solver.kind == "simulated":
+            detail = "a simulation is asked for by itself"
+            field = FieldError(f"/requests/{position}/solver/kind", "SIMULATION_IN_BATCH", detail)
+            raise NoSoundAnswer("", field)
     answers: ThroughputAnswers = await _answers("throughput", batch.requests, request)
     return answers
 

@@ -1,5 +1,6 @@
 """Does it fit?"""
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -7,6 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import MISSING
 
 from service.estimates.residuals import as_measured
+from service.estimates.serving import serve, subject_of
 from service.planning.advice import Step, cheapest_techniques
 from service.planning.cluster import Cluster
 from service.planning.frameworks import Framework
@@ -61,7 +63,8 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     cluster = None
     if question.cluster is not MISSING:
         cluster = resolve_cluster(question.cluster, catalog, notes)
-    resolved = as_held(resolve(question, cluster, catalog, notes))
+    resolved = _arriving(resolve(question, cluster, catalog, notes), question, cluster, catalog, notes)
+    resolved = as_held(resolved)
     profile, layout, workload = resolved.model.profile, resolved.layout, resolved.workload
     unknown = _unknown_components(resolved, notes)
     curves = catalog.curves.training_memory
@@ -104,6 +107,35 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     if cluster is not None and answer.get("fits") is False and not unknown:
         answer["advice"] = list(_advice(resolved, cluster, question.workload, curves.overhead))
     return answer
+
+
+def _arriving(
+    resolved: Resolved, question: MemoryQuestion, cluster: Cluster | None, catalog: Catalog, notes: Notes
+) -> Resolved:
+    """The question with as many requests at a time as there are on average where they arrive at a rate."""
+    if resolved.asked is None or resolved.asked.concurrency is not None:
+        return resolved
+    serving, profile = None, resolved.model.profile
+    assert isinstance(question.workload, InferenceWorkloadInput)  # noqa: S101
+    if cluster is not None and profile.shapes_known and not profile.unmodelled_kinds:
+        subject = subject_of(resolved, question.workload, cluster)
+        limit = usable_bytes(cluster, subject.workload)
+        serving = serve(subject, cluster, catalog.curves, limit_bytes=limit)
+    if serving is None:
+        detail = "how many requests there are at a time is not known: one of each replica is counted"
+        notes.warn("CONCURRENCY_UNKNOWN", "/workload/request_rate_per_second", detail)
+        requests = resolved.layout.data
+    else:
+        requests = math.ceil(serving.requests_inside) * resolved.layout.data
+        detail = f"{requests} requests at a time are counted: as many as there are on average"
+        notes.warn("CONCURRENCY_ESTIMATED", "/workload/request_rate_per_second", detail)
+    workload, held = resolved.workload, resolved.held
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    assert isinstance(held.workload, InferenceWorkload)  # noqa: S101
+    return resolved._replace(
+        workload=workload._replace(concurrency=requests),
+        held=held._replace(workload=held.workload._replace(concurrency=requests)),
+    )
 
 
 def as_held(resolved: Resolved) -> Resolved:

@@ -3,18 +3,22 @@
 from typing import NamedTuple
 
 from service.estimates.run import Run, step_tokens
-from service.planning.curves import ReferenceCurves
+from service.estimates.serving import Serving
 from service.planning.operators import machine_of
 from service.planning.power import (
     DeviceWork,
+    energy_per_token_joules,
     idle_watts,
     is_limited,
+    iteration_work,
     mean_device_watts,
     step_works,
 )
-from service.planning.quantity import Basis, Quantity
+from service.planning.quantity import Basis, Quantity, Spread
 from service.planning.training import ModelledTime
-from service.planning.workload import TrainingWorkload
+from service.planning.workload import InferenceWorkload, TrainingWorkload
+from service.questions.answer import quantity
+from service.questions.answers import ThroughputAnswer
 from service.questions.catalog import Catalog
 from service.questions.hardware import compute_peak
 
@@ -39,9 +43,12 @@ def device_draw(run: Run, catalog: Catalog) -> Draw | None:
     if limit is None:
         return None
     if isinstance(workload, TrainingWorkload):
-        works = _trained(run, workload, catalog)
-        return None if works is None else _drawn(works, run, limit, catalog)
-    return None
+        works, error = _trained(run, workload, catalog), catalog.curves.device_power
+    elif isinstance(run.serving, Serving):
+        works, error = _served(run, run.serving, workload, catalog), run.serving.spreads.power
+    else:
+        return None
+    return _drawn(works, run, limit, catalog, error) if works else None
 
 
 def _trained(run: Run, workload: TrainingWorkload, catalog: Catalog) -> tuple[DeviceWork, ...] | None:
@@ -62,12 +69,37 @@ def _trained(run: Run, workload: TrainingWorkload, catalog: Catalog) -> tuple[De
     return (*works, DeviceWork(stalled, 0.0))
 
 
-def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catalog) -> Draw:
+def _served(
+    run: Run, serving: Serving, workload: InferenceWorkload, catalog: Catalog
+) -> tuple[DeviceWork, ...] | None:
+    """A second: iterations as far as replicas have requests, and none."""
+    layout, accelerator = run.resolved.layout, run.cluster.accelerator
+    machine = machine_of(accelerator, catalog.curves.calibration.operators)
+    if machine is None:
+        return None
+    number_format, peak = compute_peak(run.cluster, workload)
+    work = iteration_work(
+        serving.served.iteration,
+        sustained_flops_per_second=peak * machine.rates.matrix_peak[number_format],
+        is_narrow=workload.is_narrow,
+    )
+    share = serving.served.utilization * serving.replicas / (layout.data // layout.expert)
+    return work.within(share), DeviceWork(1.0 - share, 0.0)
+
+
+def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catalog, error: Spread) -> Draw:
     """The mean over works that follow each other, with its interval."""
-    generation = run.cluster.accelerator.generation
-    rates = catalog.curves.calibration.power.rates(generation)
-    value = mean_device_watts(works, limit, rates)
-    watts = _around(value, idle_watts(limit, rates), limit, generation, catalog.curves)
+    curves, generation = catalog.curves, run.cluster.accelerator.generation
+    rates = curves.calibration.power.rates(generation)
+    is_measured = generation in curves.calibration.power.measured
+    spread, elsewhere = error, curves.device_power_elsewhere
+    if not is_measured:
+        spread = Spread(min(error.low, elsewhere.low), max(error.high, elsewhere.high), elsewhere.source)
+    drawn = spread.around(
+        mean_device_watts(works, limit, rates), Basis.REFERENCE if is_measured else Basis.DATASHEET
+    )
+    # No device draws less than its idle power or more than its limit.
+    watts = drawn._replace(low=max(idle_watts(limit, rates), drawn.low), high=min(limit, drawn.high))
     limited = any(is_limited(work, limit, rates) for work in works if work.busy_seconds > 0.0)
     run.notes.sources.append(
         {
@@ -82,9 +114,16 @@ def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catal
     return Draw(watts, limited)
 
 
-def _around(value: float, idle: float, limit: float, generation: str, curves: ReferenceCurves) -> Quantity:
-    """The interval that rows outside of the fit leave, within what a device can draw."""
-    measured = generation in curves.calibration.power.measured
-    spread = curves.device_power if measured else curves.device_power_elsewhere
-    drawn = spread.around(value, Basis.REFERENCE if measured else Basis.DATASHEET)
-    return drawn._replace(low=max(idle, drawn.low), high=min(limit, drawn.high))
+def add_power(answer: ThroughputAnswer, run: Run, catalog: Catalog) -> None:
+    """What a device draws, and the energy of a generated token where the answer has their rate."""
+    draw = device_draw(run, catalog)
+    if draw is None:
+        return
+    answer["power_per_device_watts"] = quantity(draw.watts)
+    if "output_tokens_per_second" not in answer or not isinstance(run.serving, Serving):
+        return
+    tokens, devices = answer["output_tokens_per_second"]["value"], float(run.cluster.accelerator_count)
+    joules = energy_per_token_joules(draw.watts.value, devices, tokens)
+    answer["energy_per_output_token_joules"] = quantity(
+        run.serving.spreads.energy.around(joules, draw.watts.basis)
+    )

@@ -67,4 +67,5 @@ def serving_spread(
     ``family`` is serving_tpot, serving_ttft, serving_throughput, serving_power or serving_energy.
     """
     level = curves.serving_evidence.level(system, parameter_count)
-    return widened(curves.residuals, family, level) or curves.inference_latency
+    shipped = curves.served_power if family == "serving_power" else curves.inference_latency
+    return widened(curves.residuals, family, level) or shipped

@@ -397,7 +397,6 @@ def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     assert isinstance(question.workload, InferenceWorkloadInput)  # noqa: S101
     subject = subject_of(run.resolved, question.workload, run.cluster)
     limit = usable_bytes(run.cluster, subject.workload)
-    _warn_of_requests(run, subject, limit)
     solver = question.solver if isinstance(question, ThroughputQuestion) else None
     apart = question.workload.disaggregated
     serving: Serving | None
@@ -410,6 +409,7 @@ def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     if serving is None:
         run.notes.gap("/requests_per_second", "PEAK_RATE_UNKNOWN", "no rate of the accelerator is known")
         return run
+    _warn_of_room(run, subject, serving, limit)
     _warn_of_load(run, serving)
     run.notes.sources.append(
         {
@@ -425,7 +425,7 @@ def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     return _until_horizon(run._replace(serving=serving), subject.workload, serving.requests_per_second)
 
 
-def _warn_of_requests(run: Run, subject: Subject, limit: float | None) -> None:
+def _warn_of_room(run: Run, subject: Subject, serving: Serving, limit: float | None) -> None:
     """Requests that find no replica or no room."""
     workload, layout, asked = subject.workload, subject.layout, subject.asked
     replicas = layout.data // layout.expert
@@ -435,13 +435,12 @@ def _warn_of_requests(run: Run, subject: Subject, limit: float | None) -> None:
             "/workload/concurrency",
             f"{replicas - asked.concurrency} of {replicas} replicas have no request",
         )
-    if limit is None:
-        return
-    one = workload._replace(concurrency=layout.data)
-    memory = inference_memory(subject.profile, one, layout)
-    usable = usable_bytes_of(memory, one, limit)
-    if memory.total_bytes > usable:
-        _warn_too_large(run.notes, memory.total_bytes, usable)
+    if limit is not None and serving.held is not None and serving.held < 1.0:
+        one = workload._replace(concurrency=layout.data)
+        memory = inference_memory(subject.profile, one, layout)
+        usable = usable_bytes_of(memory, one, limit)
+        if memory.total_bytes > usable:
+            _warn_too_large(run.notes, memory.total_bytes, usable)
 
 
 def _warn_of_load(run: Run, serving: Serving) -> None:

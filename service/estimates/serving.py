@@ -2,7 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
+
+import numpy as np
 
 from service.estimates.residuals import serving_spread
 from service.planning.cluster import Cluster
@@ -75,9 +78,11 @@ class Spreads(NamedTuple):
     first_token: Spread
     output_token: Spread
     rate: Spread
+    power: Spread
+    energy: Spread
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Serving:
     """What a cluster does: ``served`` is one of ``replicas`` equal ones that have requests."""
 
@@ -86,6 +91,10 @@ class Serving:
     server: Server
     load: Load
     replicas: float
+    ranks: int
+    """Groups of devices of a replica, each with a batch of its own."""
+    held: float | None
+    """Requests that a replica holds, parts of one included; None where the capacity is unknown."""
     spreads: Spreads
     basis: Basis
 
@@ -125,28 +134,47 @@ class Serving:
         return Quantity(rate, min(most.low, rate), max(rate, min(most.high, whole)), self.basis)
 
     @property
+    def requests_inside(self) -> float:
+        """Requests that hold a place on one rank of a replica, on average (Little 1961)."""
+        served = self.served
+        inside = served.requests_per_second * served.request_seconds.mean - served.waiting
+        most = places_of(self.server, self.load)
+        return max(1.0, min(inside, most)) / self.ranks
+
+    @property
     def phases(self) -> tuple[Phase, ...]:
         """Where the time of a request goes: its wait, its prompt, its further tokens."""
         first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
         rate = self.served.requests_per_second
         waiting = min(self.served.waiting / rate, first) if rate else 0.0
-        phases = [Phase("prefill", self.first_token(first - waiting), bound_of(self.prefill_iteration))]
+        phases = [Phase("prefill", self.first_token(first - waiting), bound_of(self.alone[0]))]
         if waiting:
             phases.insert(0, Phase("waiting", self.first_token(waiting), Bound.WAITING))
         if whole > first:
             phases.append(Phase("decode", self.output_token(whole - first), bound_of(self.served.iteration)))
         return tuple(phases)
 
-    @property
-    def prefill_iteration(self) -> IterationTime:
-        """An iteration with prompt tokens alone: of one request, as many as the engine takes at a time."""
-        most = float(self.server.batched_tokens) if self.server.chunked_prefill else math.inf
-        return self._prompt_iteration(self.model, most)
-
-    def _prompt_iteration(self, model: IterationModel, most_tokens: float) -> IterationTime:
-        load, prompt = self.load, self.load.computed_tokens
-        tokens = min(prompt, most_tokens)
-        return model.time(Batch(0.0, 0.0, max(tokens, 1.0), load.prefill_context, tokens / prompt))
+    @cached_property
+    def alone(self) -> tuple[IterationTime, IterationTime]:
+        """Iterations of a request that is alone: one of its prompt, and one behind it."""
+        load, server = self.load, self.server
+        prompt, context = load.computed_tokens, load.decoding_context
+        tokens = min(prompt, float(server.batched_tokens)) if server.chunked_prefill else prompt
+        positions = server.speculation.positions if server.speculation else 1.0
+        both = self.model.time(
+            Batch(
+                decoding=np.array((0.0, 1.0)),  # type: ignore[arg-type]
+                cached_tokens=np.array((0.0, context)),  # type: ignore[arg-type]
+                prefilled=np.array((tokens, 0.0)),  # type: ignore[arg-type]
+                prefill_context=np.array((load.prefill_context, 0.0)),  # type: ignore[arg-type]
+                prompts=np.array((tokens / prompt, 0.0)),  # type: ignore[arg-type]
+                positions=np.array((1.0, positions)),  # type: ignore[arg-type]
+            )
+        )
+        rows = np.broadcast_arrays(*both)
+        return IterationTime(*(float(row[0]) for row in rows)), IterationTime(
+            *(float(row[1]) for row in rows)
+        )
 
     def first_token(self, seconds: float) -> Quantity:
         """A time before the first token, with its interval."""
@@ -158,7 +186,7 @@ class Serving:
 
     def goodput(self, levels: Levels) -> Quantity:
         """Share of the requests within ``levels``, by latencies at the ends of their intervals."""
-        first, each, _ = self.spreads
+        first, each, *_ = self.spreads
         value, low, high = (
             self.served.goodput(_shrunk(levels, factors))
             for factors in ((1.0, 1.0), (first.high, each.high), (first.low, each.low))
@@ -172,8 +200,11 @@ class Serving:
         X W, of the largest rate and of the time of a request that is alone: where the asymptotes of the rate
         by requests at a time cross (Kleinrock 1979).
         """
-        alone = self.load._replace(concurrency=1.0, rate_per_second=None, burst_requests=None)
-        seconds = served(self.model, self.server, alone).request_seconds.mean
+        prompt, one = self.alone
+        load, speculation = self.load, self.server.speculation
+        pieces = math.ceil(load.computed_tokens / self.server.batched_tokens)
+        passes = load.decodes / (speculation.tokens_per_pass if speculation else 1.0)
+        seconds = max(1, pieces) * prompt.seconds + passes * one.seconds
         return max(1.0, self.served.most_requests_per_second * seconds) * self.replicas
 
     @property
@@ -232,7 +263,8 @@ def serve(
     replicas = layout.data // layout.expert
     if asked.concurrency is not None:
         replicas = min(replicas, asked.concurrency)
-    server = server_of(subject, limit_bytes)
+    held = None if limit_bytes is None else held_by(subject, limit_bytes)
+    server = server_of(subject, held)
     if asked.proposals is not None:
         proposer = speculation_of(subject, asked.proposals, cluster, curves)
         server = server._replace(speculation=proposer)
@@ -246,6 +278,8 @@ def serve(
         server=server,
         load=load,
         replicas=float(replicas),
+        ranks=layout.expert,
+        held=held,
         spreads=spreads_of(subject, curves),
         basis=model.machine.rates.basis,
     )
@@ -254,20 +288,21 @@ def serve(
 def spreads_of(subject: Subject, curves: ReferenceCurves) -> Spreads:
     """Of the nearest system that was measured."""
     count = subject.profile.parameter_count
-    families = ("serving_ttft", "serving_tpot", "serving_throughput")
+    families = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_power", "serving_energy")
     return Spreads(*(serving_spread(curves, family, subject.system, count) for family in families))
 
 
-def server_of(subject: Subject, limit_bytes: float | None) -> Server:
+def server_of(subject: Subject, held: float | None) -> Server:
     """One replica of the engine: ``expert`` ranks, each with a batch and a cache of its own."""
     _, workload, layout, asked, _ = subject
     rules, ranks = workload.rules, layout.expert
     most = workload.most_requests
+    each = asked.inputs.mean + asked.outputs.mean + workload.block_tokens / 2.0
     static = workload.is_static
     return Server(
         most_requests=None if most is None else most * ranks,
         batched_tokens=max(1, (workload.batched_tokens or int(asked.inputs.values[-1])) * ranks),
-        cache_tokens=_cache_tokens(subject, limit_bytes),
+        cache_tokens=None if held is None or held < 1.0 else held * each,
         block_tokens=workload.block_tokens,
         chunked_prefill=workload.chunks_prefill,
         scheduler=Scheduler.STATIC if static else Scheduler.CONTINUOUS,
@@ -277,17 +312,11 @@ def server_of(subject: Subject, limit_bytes: float | None) -> Server:
     )
 
 
-def _cache_tokens(subject: Subject, limit_bytes: float | None) -> float | None:
-    """Tokens of requests of the asked lengths that a replica holds, what they keep beside tokens included."""
-    profile, workload, layout, asked, _ = subject
-    if limit_bytes is None:
-        return None
-    memory = inference_memory(profile, workload._replace(concurrency=layout.data), layout)
-    most = requests_held(memory, workload, limit_bytes)
-    if most < 1.0:
-        return None
-    each = asked.inputs.mean + asked.outputs.mean + workload.block_tokens / 2.0
-    return most * each * layout.expert
+def held_by(subject: Subject, limit_bytes: float) -> float:
+    """Requests of the mean length that a replica holds, each with what it keeps beside tokens."""
+    workload, layout = subject.workload._replace(concurrency=subject.layout.data), subject.layout
+    memory = inference_memory(subject.profile, workload, layout)
+    return requests_held(memory, workload, limit_bytes) * layout.expert
 
 
 def load_of(subject: Subject, replicas: int) -> Load:

@@ -39,7 +39,9 @@ def add_serving(
     _add_load(answer, serving, workload)
     if isinstance(serving, Apart):
         answer["disaggregation"] = serving.answer()
-    answer["saturation"] = _saturation(serving)
+    if explains:
+        # The knee is an estimate of its own.
+        answer["saturation"] = _saturation(serving)
     levels = question.workload.service_levels
     if levels is not MISSING:
         answer["service_level_goodput"] = _goodput(serving, levels)
@@ -134,7 +136,7 @@ def _phase_with_parts(phase: Phase, serving: Serving) -> PhaseAnswer:
     answer = phase_answer(phase)
     if phase.bound is Bound.WAITING:
         return answer
-    iteration = serving.served.iteration if phase.name == "decode" else serving.prefill_iteration
+    iteration = serving.served.iteration if phase.name == "decode" else serving.alone[0]
     answer["parts"] = _parts(iteration, phase.seconds.value)
     return answer
 

@@ -1,7 +1,7 @@
 """How fast will it go?"""
 
 from service.estimates.diagnosis import roofline_points, step_advice, technique_terms
-from service.estimates.power import device_draw
+from service.estimates.power import add_power
 from service.estimates.run import Run, plan_run, step_tokens, tokens_of_sample
 from service.estimates.serving_parts import add_serving, bottleneck, phase_answer
 from service.estimates.training_parts import add_data, add_training_parts
@@ -29,7 +29,6 @@ def estimate_throughput(
     Without ``explains`` there is no advice and no roofline: each advice is an estimate of its own.
     """
     run = plan_run(question, catalog)
-    draw = device_draw(run, catalog)
     answer: ThroughputAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,
         "breakdown": [],
@@ -46,8 +45,7 @@ def estimate_throughput(
         _add_training(answer, run, run.training, workload, catalog, explains=explains)
     elif run.serving:
         add_serving(answer, question, run, catalog, explains=explains)
-    if draw:
-        answer["power_per_device_watts"] = quantity(draw.watts)
+    add_power(answer, run, catalog)
     if run.duration_seconds:
         answer["duration_seconds"] = quantity(run.duration_seconds)
     elif isinstance(workload, TrainingWorkload):

@@ -1,5 +1,6 @@
 """Facts that stand in the free text of a row: engine settings, software, how a program counts a batch."""
 
+import math
 import re
 from collections.abc import Mapping
 from enum import StrEnum
@@ -302,6 +303,58 @@ _RECIPES: Final = re.compile(r"#(20\d\d_\d\d_\d\d_|\w+_cfg\d+$|\w+_gap_analysis_
 def is_sweep_of_recipes(row: Row) -> bool:
     """Whether a row of the silicon sample is one of InferenceX: its keys have a date or a configuration."""
     return bool(_RECIPES.search(row.text.get("source_ref", "")))
+
+
+_WITHOUT_HEADS, _WITH_HEADS = "1.2.0rc6.post2", "1.2.0rc6.post3"
+_MEASURED: Final = re.compile(r"measured (20\d\d-\d\d)")
+_FIRST_WITH_HEADS: Final = "2026-01"
+
+
+def recipe_speculates(row: Row) -> bool | None:
+    """Whether a recipe of InferenceX uses the model's own heads; None where release and month leave it open.
+
+    Its perf-changelog.yaml: recipes of TensorRT-LLM without them moved to 1.2.0rc6.post2, those with them to
+    the next container; both came with 1.1.0rc2.post2 in January 2026, before which there were none.
+    """
+    if engine(row) != "tensorrt-llm" or "decode" in row.layout:
+        return None
+    month = _MEASURED.search(row.text.get("notes", ""))
+    version = row.text.get("engine_version", "")
+    if version in (_WITHOUT_HEADS, _WITH_HEADS):
+        return version == _WITH_HEADS
+    if month is None or month[1] > _FIRST_WITH_HEADS:
+        return None
+    if month[1] == _FIRST_WITH_HEADS:
+        return True if version.startswith("1.1") else None
+    return False
+
+
+def recipe_tokens_ahead(row: Row) -> int:
+    """Tokens that recipes have the model's own heads propose.
+
+    TensorRT-LLM 3, with data-parallel attention 1; SGLang 2 (num-steps).
+    """
+    if engine(row) == "sglang":
+        return 2
+    return 1 if int(row.layout.get("attention_data") or 1) > 1 else 3
+
+
+_ALIGNED: Final = 64
+
+
+def recipe_limits(row: Row) -> dict[str, int]:
+    """Most requests and tokens of an iteration in recipes of TensorRT-LLM: one prompt beside all of them."""
+    concurrency = row.batch.get("concurrency")
+    prompt = row.length.get("input_tokens")
+    if not is_sweep_of_recipes(row) or engine(row) != "tensorrt-llm" or "decode" in row.layout:
+        return {}
+    if not concurrency or not prompt:
+        return {}
+    tokens = concurrency + prompt + _ALIGNED
+    return {
+        "max_num_seqs": math.ceil(concurrency),
+        "max_batched_tokens": math.ceil(tokens / _ALIGNED) * _ALIGNED,
+    }
 
 
 _LEAST_LENGTH: Final = 0.8

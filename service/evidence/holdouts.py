@@ -6,6 +6,8 @@ rows inside of it, as linear around the constants of all rows, and tried with th
 outside of it. What a hold-out sees of them is where its derivatives were taken.
 """
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -27,7 +29,6 @@ from service.evidence.fitting import (
     solve,
     tail,
     text_of,
-    weights_of,
     with_values,
 )
 from service.evidence.folds import fold_of, group_of
@@ -38,8 +39,8 @@ from service.planning.distance import ServingEvidence, System, evidence_of
 from service.questions.catalog import Catalog
 
 FOLD: Final = "fold"
-LINEARISATIONS: Final = 3
-MOST_OF_GROUP: Final = 24
+LINEARISATIONS: Final = 2
+MOST_OF_GROUP: Final = 12
 """Rows of one group and metric that derivatives are taken of; a group weighs as the root of its rows."""
 FEWEST_HELD_OUT: Final = 10
 """Rows below which a device, a model or a release is not held out alone."""
@@ -152,10 +153,19 @@ def _linear(problem: Problem, values: Floats, rows: Sequence[int]) -> _Linear:
     usable = np.isfinite(errors)
     rows = tuple(row for row, finite in zip(rows, usable, strict=True) if finite)
     errors = errors[usable]
-    asked = [problem.asked[row] for row in rows]
-    # An error counts as a share of what is aimed at.
-    weights = weights_of(asked) * np.array([1.0 / _aim(one) for one in asked])
-    return _Linear(rows, values, errors, problem.slopes(values, rows, errors), weights)
+    return _Linear(rows, values, errors, problem.slopes(values, rows, errors), _weights(problem, rows))
+
+
+def _weights(problem: Problem, rows: Sequence[int]) -> Floats:
+    """How much each row weighs: a group as the root of all of its rows, an error as a share of its aim."""
+    sizes = Counter(group_of(one.row) for one in problem.asked)
+    taken = Counter(group_of(problem.asked[row].row) for row in rows)
+    weights = []
+    for row in rows:
+        one = problem.asked[row]
+        group = group_of(one.row)
+        weights.append(math.sqrt(sizes[group]) / taken[group] / _aim(one))
+    return np.array(weights)
 
 
 class Validation(NamedTuple):

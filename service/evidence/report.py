@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from service.evidence import facts
 from service.evidence.fitting import Fitted, Problem, Residual
-from service.evidence.holdouts import Tried, by_kind
 from service.evidence.metrics import METRICS, Family
 from service.evidence.scoring import (
     LEAST_ESTIMATED,
@@ -21,7 +20,8 @@ from service.evidence.scoring import (
 )
 
 
-def _grouped(scored: Iterable[Scored], key: Callable[[Scored], str]) -> dict[str, list[Scored]]:
+def grouped(scored: Iterable[Scored], key: Callable[[Scored], str]) -> dict[str, list[Scored]]:
+    """Rows by a key, in its order."""
     groups: dict[str, list[Scored]] = {}
     for one in scored:
         groups.setdefault(key(one), []).append(one)
@@ -30,9 +30,9 @@ def _grouped(scored: Iterable[Scored], key: Callable[[Scored], str]) -> dict[str
 
 def document(scored: Sequence[Scored]) -> dict[str, Any]:
     """The scores as JSON: by metric, by source over its targeted metrics, and row by row."""
-    metrics = _grouped((one for one in scored if one.row.metric in METRICS), lambda one: one.row.metric)
+    metrics = grouped((one for one in scored if one.row.metric in METRICS), lambda one: one.row.metric)
     targeted = [one for one in scored if is_targeted(one.row)]
-    sources = _grouped(targeted, lambda one: one.row.source)
+    sources = grouped(targeted, lambda one: one.row.source)
     return {
         "metrics": {name: statistics_of(group)._asdict() for name, group in metrics.items()},
         "sources": {name: statistics_of(group)._asdict() for name, group in sources.items()},
@@ -117,7 +117,7 @@ def constant_width(scored: Iterable[Scored]) -> float | None:
     return percentile(ratios, covered / len(ratios)) ** 2
 
 
-_HEAD = ("rows", "skipped", "median", "p90", "bias", "coverage", "width")
+HEAD = ("rows", "skipped", "median", "p90", "bias", "coverage", "width")
 
 
 def _share(value: float | None, *, signed: bool = False) -> str:
@@ -270,13 +270,13 @@ def _trained(scored: Iterable[Scored], *, stated: bool) -> list[Scored]:
 
 
 def _by(what: str, family: str, own: Sequence[Scored], key: Callable[[Scored], str]) -> Table:
-    lines = [[name, *cells(statistics_of(group))] for name, group in _grouped(own, key).items()]
+    lines = [[name, *cells(statistics_of(group))] for name, group in grouped(own, key).items()]
     lines.append(["overall", *cells(statistics_of(own))])
-    return Table(f"{family} by {what}", (what, *_HEAD), lines)
+    return Table(f"{family} by {what}", (what, *HEAD), lines)
 
 
 def _reasons(scored: Sequence[Scored]) -> Table:
-    metrics = _grouped((one for one in scored if one.skipped is not None), lambda one: one.row.metric)
+    metrics = grouped((one for one in scored if one.skipped is not None), lambda one: one.row.metric)
     lines = [
         [reason, metric, str(count)]
         for metric, group in metrics.items()
@@ -343,20 +343,6 @@ def residual_table(spread: Sequence[Residual]) -> Table:
     )
 
 
-def hold_out_table(tried: Sequence[Tried]) -> Table:
-    """Time per output token of whole groups, devices, models, releases and engines outside of the fit."""
-    lines = []
-    for kind, group in by_kind(tried):
-        pooled: list[Scored] = []
-        for one in group:
-            own = [scored for scored in one.scored if METRICS[scored.row.metric].spread == "serving_tpot"]
-            pooled += own
-            if any(scored.figure for scored in own):
-                lines.append([f"{kind} {one.held.name}", *cells(statistics_of(own))])
-        lines.append([f"every {kind}", *cells(statistics_of(pooled))])
-    return Table("time per output token, held out whole", ("held out", *_HEAD), lines)
-
-
 class Provenance(NamedTuple):
     """What a page was made from: the command, and each file of rows with its digest and its rows."""
 
@@ -387,6 +373,8 @@ def page(scored: Sequence[Scored], made: Provenance, beside: Sequence[Table] = (
             parts.append(_prose("reasons"))
     for table in beside:
         parts += [f"## {table.title[0].upper()}{table.title[1:]}\n", table.markdown()]
+    if any(METRICS[one.row.metric].family is Family.SERVING for one in scored if one.row.metric in METRICS):
+        parts.append(_prose("serving"))
     parts.append(_prose("columns"))
     return "\n".join(parts)
 
@@ -395,7 +383,7 @@ def _widths(scored: Sequence[Scored]) -> Table:
     """Whether the intervals tell more than one width for all would."""
     own = [one for one in scored if is_targeted(one.row)]
     lines = []
-    for name, group in {**_grouped(own, lambda one: one.row.source), "overall": own}.items():
+    for name, group in {**grouped(own, lambda one: one.row.source), "overall": own}.items():
         constant, median = constant_width(group), statistics_of(group).median_width
         if constant is not None and median is not None:
             lines.append([name, f"{median:.2f}", f"{constant:.2f}"])

@@ -32,6 +32,17 @@ _PUBLISHED_VOCABULARIES = {"internlm-20b": 103168}
 """Where rows of models outside the catalog leave it out: InternEvo, configs/_base_/models/internlm_20B.py."""
 
 
+BACKBONES: Mapping[str, str] = {
+    "qwen3-vl-235b-a22b": "qwen3-235b-a22b",
+    "qwen3-vl-30b-a3b": "qwen3-30b-a3b",
+    "qwen3-vl-32b": "qwen3-32b",
+    "qwen3-omni-30b-a3b": "qwen3-30b-a3b",
+    "nemotron-nano-12b-v2-vl": "nemotron-nano-12b-v2",
+}
+"""Models with towers for pictures or sound before a decoder of the catalog (text_config of their
+configurations): towers of 0.5 to 0.7 billion parameters run once for a prompt and are left out."""
+
+
 class _Shape(NamedTuple):
     """A decoder with equal blocks."""
 
@@ -168,8 +179,9 @@ def _alternatives(row: Row) -> list[_Shape]:
 
 def model_references(row: Row, known: Mapping[str, Any]) -> list[Reference]:
     """References of the row's model, the likeliest first; none where its shape is not known."""
-    if row.model_id in known and not SWEPT.match(row.model_id):
-        return [{"source": "catalog", "id": row.model_id}]
+    name = row.model_id if row.model_id in known else BACKBONES.get(row.model_id, row.model_id)
+    if name in known and not SWEPT.match(name):
+        return [{"source": "catalog", "id": name}]
     try:
         shapes = _alternatives(row)
     except (PlanningError, ValueError):

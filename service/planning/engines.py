@@ -162,6 +162,29 @@ def is_vllm_v0(version: str | None) -> bool:
     return _version(version) < (0, 8, 0)
 
 
+_VLLM_ASYNCHRONOUS: _Version = (0, 13, 0)
+_SGLANG_LATER: _Version = (0, 5, 0)
+_TENSORRT_LLM_LATER: _Version = (1, 1, 0)
+
+
+def generation_of(name: EngineName | None, version: str | None) -> str | None:
+    """The generation of an engine's versions, alike in how fast they serve; None where none is told apart."""
+    number = _version(version)
+    if version is None or number == _NEWEST:
+        return None
+    match name:
+        case EngineName.VLLM:
+            if is_vllm_v0(version):
+                return "v0"
+            return "v1" if number < _VLLM_ASYNCHRONOUS else "asynchronous"
+        case EngineName.SGLANG:
+            return "early" if number < _SGLANG_LATER else "later"
+        case EngineName.TENSORRT_LLM:
+            return "early" if number < _TENSORRT_LLM_LATER else "later"
+        case _:
+            return None
+
+
 _VLLM_HYBRID_CACHE: _Version = (0, 10, 0)
 _VLLM_GRAPHS_CHARGED: _Version = (0, 21, 0)
 _VLLM_FREE_MEMORY: _Version = (0, 2, 5)
@@ -201,6 +224,10 @@ def _keeps_scores(version: str | None) -> bool:
 @lru_cache(maxsize=_MOST_TEXTS)
 def rules_of(name: EngineName | None, version: str | None) -> EngineRules:
     """The rules of an engine; without a version those of the newest known one."""
+    return _rules_of(name, version)._replace(generation=generation_of(name, version))
+
+
+def _rules_of(name: EngineName | None, version: str | None) -> EngineRules:
     number = _version(version)
     match name:
         case EngineName.VLLM:

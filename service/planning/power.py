@@ -58,11 +58,12 @@ _LEAST_SECONDS = 1e-12
 def _demanded_watts(work: DeviceWork, limit_watts: float, rates: PowerRates) -> float:
     """What the device would draw while kernels run, at its full clock."""
     busy = larger(work.busy_seconds, _LEAST_SECONDS)
+    multiplying: float = (work.matrix_seconds / busy) ** rates.matrix_exponent
     shares = (
         rates.idle_share
         + rates.active_share
         + rates.unpacking_share * work.unpacking_seconds / busy
-        + rates.matrix_share * (work.matrix_seconds / busy) ** rates.matrix_exponent
+        + rates.matrix_share * multiplying
         + rates.communication_share * work.communication_seconds / busy
     )
     return shares * limit_watts + rates.byte_joules * work.moved_bytes / busy

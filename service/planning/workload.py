@@ -250,6 +250,9 @@ class Adapters(NamedTuple):
     rank: int
 
 
+_PLAIN_BITS = 16.0
+
+
 class InferenceWorkload(NamedTuple):
     """A served model with so many requests at a time over the whole cluster; lengths are means.
 
@@ -300,6 +303,11 @@ class InferenceWorkload(NamedTuple):
     def storage(self) -> WeightFormat:
         """How the weights are stored."""
         return self.stored or PLAIN_FORMATS[self.weight_format]
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether weights are stored below 16 bits: they are scaled or unpacked when they multiply."""
+        return self.storage.mean_bits < _PLAIN_BITS
 
     @property
     def context_tokens(self) -> float:

@@ -35,7 +35,7 @@ CONFIG = {
             "include-operation-id-regex": f"^({WITH_AN_ARCHITECTURE})$",
             "phases": {"coverage": {"enabled": False}},
         },
-        {"include-operation-id": "estimate_utility_bill", "generation": {"max-examples": 200}},
+        {"include-operation-id": "estimate_utility_bill", "generation": {"max-examples": 80}},
     ],
     "checks": {
         # 503 is the answer to a catalog revision that has not come yet.

@@ -9,11 +9,6 @@ from tests.asking import ask, codes, gaps, question, refusal, shipped
 ASSUMED = {"source": "assumed", "utilization": 0.4}
 
 
-def served(model="llama-3.1-8b", accelerator="h100-sxm", count=1, **workload):
-    asked = question(model, accelerator, count)
-    return {**asked, "workload": {"kind": "inference", **workload}}
-
-
 def value(answer, name):
     return answer[name]["value"]
 
@@ -54,33 +49,6 @@ def test_training_rates_agree(model, accelerator, count, workload, efficiency):
     assert ("recomputation" in names) == (workload.get("recomputation") == {"strategy": "full"})
     if efficiency == ASSUMED:
         assert hardware_share == pytest.approx(0.4)
-
-
-@given(
-    st.sampled_from(["llama-2-13b", "llama-3.1-8b", "mixtral-8x7b"]),
-    st.sampled_from(["h100-sxm", "a100-sxm-80gb", "mi300x"]),
-    st.sampled_from(["tensor", "pipeline"]),
-    st.sampled_from([1, 2, 8]),
-    st.fixed_dictionaries(
-        {
-            "input_tokens": st.integers(1, 4000),
-            "output_tokens": st.integers(1, 4000),
-            "concurrency": st.integers(1, 64),
-        }
-    ),
-)
-def test_serving_rates_agree(model, accelerator, axis, count, workload):
-    """Little's law: requests in the system = rate x time that each of them takes."""
-    asked = served(model, accelerator, count, **workload)
-    asked["parallelism"] = {axis: count}
-    answer = ask(shipped(), "throughput", asked)
-    requests, outputs = value(answer, "requests_per_second"), workload["output_tokens"]
-    assert value(answer, "output_tokens_per_second") == pytest.approx(requests * outputs)
-    lasting = value(answer, "time_to_first_token_seconds")
-    lasting += (outputs - 1) * value(answer, "time_per_output_token_seconds")
-    if "CONCURRENCY_CAPPED" not in codes(answer["warnings"]):
-        assert requests * lasting == pytest.approx(workload["concurrency"])
-    assert sum(phase["seconds"]["value"] for phase in answer["breakdown"]) == pytest.approx(lasting)
 
 
 class TestTraining:
@@ -138,55 +106,6 @@ class TestTraining:
         assert advice in codes(answer["bottleneck"]["advice"])
         plain = ask(snapshot, "throughput", question("llama-2-7b", "h100-sxm", 8))
         assert advice not in codes(plain["bottleneck"]["advice"])
-
-
-class TestServing:
-    def test_decode_is_bound_by_memory_and_prefill_by_compute(self, snapshot):
-        answer = ask(snapshot, "throughput", served(input_tokens=4000, output_tokens=400))
-        assert [phase["bound"] for phase in answer["breakdown"]] == ["compute", "memory"]
-        assert answer["bottleneck"]["bound"] == "memory"
-        assert "MORE_CONCURRENCY" in codes(answer["bottleneck"]["advice"])
-
-    def test_a_token_takes_at_least_as_long_as_streaming_the_weights(self, snapshot):
-        """Llama 3.1 8B in BF16 is 16.06 GB; an H100 moves at most 3.35 TB/s: 4.8 ms."""
-        answer = ask(snapshot, "throughput", served(input_tokens=1, output_tokens=100))
-        assert value(answer, "time_per_output_token_seconds") > 15.0e9 / 3.35e12
-
-    def test_requests_beyond_the_cache_wait(self, snapshot):
-        answer = ask(snapshot, "throughput", served(concurrency=10_000))
-        assert "CONCURRENCY_CAPPED" in codes(answer["warnings"])
-        limit = ask(snapshot, "memory", served())["limits"]["max_concurrency"]
-        at_limit = ask(snapshot, "throughput", served(concurrency=limit))
-        assert at_limit["requests_per_second"] == answer["requests_per_second"]
-
-    @pytest.mark.parametrize(
-        ("horizon", "seconds"),
-        [
-            ({"duration_seconds": 3600.0}, lambda _rate, _outputs: 3600.0),
-            ({"total_requests": 1000}, lambda rate, _outputs: 1000 / rate),
-            ({"total_output_tokens": 10**6}, lambda rate, outputs: 10**6 / (rate * outputs)),
-        ],
-    )
-    def test_each_horizon_gives_a_duration(self, snapshot, horizon, seconds):
-        answer = ask(snapshot, "throughput", served(output_tokens=200, horizon=horizon))
-        expected = seconds(value(answer, "requests_per_second"), 200)
-        assert value(answer, "duration_seconds") == pytest.approx(expected)
-
-    def test_assumed_bandwidth_defaults_with_a_warning(self, snapshot):
-        answer = ask(snapshot, "throughput", {**served(), "efficiency": ASSUMED})
-        assert "BANDWIDTH_UTILIZATION_DEFAULTED" in codes(answer["warnings"])
-        given = {**served(), "efficiency": {**ASSUMED, "bandwidth_utilization": 0.8}}
-        assert codes(ask(snapshot, "throughput", given)["warnings"]) == set()
-
-    def test_a_parameter_count_is_not_served(self, snapshot):
-        asked = served({"source": "parameter_count", "parameter_count": 10**9})
-        assert gaps(ask(snapshot, "throughput", asked))["/requests_per_second"] == "ARCHITECTURE_REQUIRED"
-
-    def test_an_unknown_bandwidth_is_a_gap(self, snapshot):
-        asked = served()
-        specification = {"peak_flops_per_second": {"bf16": 1e15}}
-        asked["cluster"] = {"accelerator": {"source": "specification", "specification": specification}}
-        assert gaps(ask(snapshot, "throughput", asked))["/requests_per_second"] == "BANDWIDTH_UNKNOWN"
 
 
 def test_utilization_above_one_is_refused_by_the_shape(snapshot):

@@ -136,6 +136,8 @@ def test_flags_of_the_command_are_settings(served):
 def test_a_burst_has_all_its_requests_at_a_time(served):
     asked = workload(served(batch={"concurrency": 31, "requests": 1000}))
     assert (asked["concurrency"], asked["horizon"]) == (1000, {"total_requests": 1000})
+    few = served(batch={"concurrency": 9, "requests": 100}, notes=f"{SERVE}; variant: ShareGPT batch size 4")
+    assert (workload(few)["concurrency"], workload(few)["horizon"]) == (4, {"total_requests": 100})
 
 
 def test_recipes_send_ten_rounds_of_uneven_lengths_with_and_without_own_heads(served):
@@ -145,6 +147,31 @@ def test_recipes_send_ten_rounds_of_uneven_lengths_with_and_without_own_heads(se
     assert asked[0]["horizon"] == {"total_requests": 640}
     assert (asked[0]["input_tokens"], asked[0]["output_tokens"]) == (900, 450)
     assert "horizon" not in workload(served())
+
+
+@pytest.mark.parametrize(
+    ("version", "month", "tokens"),
+    [
+        ("1.2.0rc6.post3", "2026-02", [3]),
+        ("1.2.0rc6.post2", "2026-02", [None]),
+        ("1.1.0rc2.post2", "2026-01", [3]),
+        ("1.1.0rc2.post2", "2025-12", [None]),
+        ("1.2.0rc2", "2026-01", [None, 3]),
+    ],
+)
+def test_release_and_month_tell_whether_a_recipe_uses_own_heads(served, version, month, tokens):
+    """InferenceX, perf-changelog.yaml: recipes with and without them have containers of their own."""
+    row = served(
+        source_ref=RECIPE, engine="trtllm", engine_version=version, notes=f"agg serving; measured {month}-14"
+    )
+    asked = [one.get("speculative") for one in serving_workloads(row, {}, "blackwell")]
+    assert [one and one["tokens"] for one in asked] == tokens
+
+
+def test_recipes_of_tensorrt_llm_limit_an_iteration_to_one_prompt(served):
+    """max_num_tokens of dsr1_fp4_b200_trt.sh: (concurrency + input + 64), rounded up to 64."""
+    engine = workload(served(source_ref=RECIPE, engine="trtllm"))["engine"]
+    assert (engine["max_num_seqs"], engine["max_batched_tokens"]) == (64, 1152)
 
 
 def test_full_queues_ask_for_more_requests_than_a_device_takes(served):

@@ -16,6 +16,7 @@ _NUMBERS: Final = {
 _MTP_STEPS: Final = re.compile(r"--speculative-num-steps[= ]\s*(\d+)")
 _SPECULATIVE: Final = re.compile(r"--speculative-config[= ](\{[^}]*\})")
 _CACHE: Final = re.compile(r"--kv-cache-dtype[= ](\w+)")
+_CLIENT_BATCH: Final = re.compile(r"\bbatch size (\d+)\b")
 _OWN_HEADS: Final = frozenset({"mtp", "deepseek_mtp", "qwen3_next_mtp", "EAGLE", "NEXTN"})
 """What engines call the proposals of a model's own heads."""
 
@@ -64,3 +65,10 @@ def chunked_prefill(row: Row) -> bool | None:
     if "--no-enable-chunked-prefill" in text:
         return False
     return True if "--enable-chunked-prefill" in text else None
+
+
+def client_batch(row: Row) -> int | None:
+    """Requests that the client keeps at a time, where the variant says so."""
+    match = _SERVE.search(row.text.get("notes", ""))
+    found = _CLIENT_BATCH.search(match["variant"] or "") if match else None
+    return int(found[1]) if found else None

@@ -93,7 +93,8 @@ def _load(row: Row, metric: Metric, devices: int) -> dict[str, Any]:
     if batch.get("requests") and metric.operation is Operation.THROUGHPUT:
         # What the source prints as the peak is how many were answered at a time, which the engine decides.
         count = max(1, int(batch["requests"]))
-        return {"concurrency": count, "horizon": {"total_requests": count}}
+        at_a_time = serve_line.client_batch(row) or count
+        return {"concurrency": min(at_a_time, count), "horizon": {"total_requests": count}}
     stated = batch.get("concurrency") or batch.get("average_batch") or batch.get("requests")
     if not stated and "batch_per_rank" in batch:
         ranks = int(row.layout.get("attention_data") or row.layout.get("data") or 1)
@@ -133,7 +134,7 @@ def _engines(row: Row, run: Mapping[str, Row]) -> Iterator[dict[str, Any] | None
         given["block_tokens"] = int(block)
     if speed:
         tokens, chunked = serve_line.number(row, "max_batched_tokens"), serve_line.chunked_prefill(row)
-        given |= {"max_batched_tokens": tokens} if tokens else {}
+        given |= facts.recipe_limits(row) | ({"max_batched_tokens": tokens} if tokens else {})
         given |= {"chunked_prefill": chunked} if chunked is not None else {}
     if metric.read is GRAPH_CHANGE:
         # What is asked for is an iteration alone: capturing graphs hands that room back.
@@ -205,14 +206,15 @@ def _speculations(row: Row, metric: Metric) -> list[dict[str, Any] | None]:
     stated = serve_line.speculation(row)
     if stated or serve_line.command(row):
         return [stated]
-    if facts.is_sweep_of_recipes(row) and row.model_id.startswith(_WITH_HEADS):
-        return [None, {"method": "mtp", "tokens": _RECIPE_TOKENS}]
-    return [None]
+    if not (facts.is_sweep_of_recipes(row) and row.model_id.startswith(_WITH_HEADS)):
+        return [None]
+    own = {"method": "mtp", "tokens": facts.recipe_tokens_ahead(row)}
+    known = facts.recipe_speculates(row)
+    return [None, own] if known is None else [own if known else None]
 
 
 _WITH_HEADS: Final = ("deepseek-r1", "deepseek-v3", "glm-5", "qwen3.5-397b")
 """Models with heads for further tokens that the recipes of InferenceX serve with and without them."""
-_RECIPE_TOKENS: Final = 3
 
 
 def serving_workloads(

@@ -22,6 +22,10 @@ class ServingQuantity(StrEnum):
     """Rate at which matrices stream their weights over that of a streaming kernel."""
     EXPERT_BANDWIDTH = "expert_bandwidth"
     """The same for the matrices of routed experts, which start anew with each expert."""
+    SCALED_BANDWIDTH = "scaled_bandwidth"
+    """The same for experts that have a scale for each block of their inputs, over others."""
+    WIDENED_BANDWIDTH = "widened_bandwidth"
+    """Rate at which weights stream that are widened before they multiply, over that of others."""
     CACHE_BANDWIDTH = "cache_bandwidth"
     """The same for attention over the pages of a cache."""
     MATRIX_SHARE = "matrix_share"
@@ -38,8 +42,12 @@ class ServingQuantity(StrEnum):
     """Time in which the host program launches one kernel where they are not."""
     LAYER_KERNELS = "layer_kernels"
     """Kernels of an attention layer that are no operator: places in the cache, casts, partial sums."""
+    CAST_KERNELS = "cast_kernels"
+    """Kernels that cast the input of a matrix which has a scale for each block of its inputs."""
     EXPERT_KERNELS = "expert_kernels"
     """The same of a layer with experts: counts, order and places of its tokens."""
+    WIDENED_KERNELS = "widened_kernels"
+    """Further kernels of a layer with experts whose weights are widened."""
     COLLECTIVE_SECONDS = "collective_seconds"
     """Start of a collective, and the wait of its devices for one another."""
     HOST_SECONDS = "host_seconds"
@@ -51,6 +59,8 @@ class ServingQuantity(StrEnum):
     cache: it is announced, room is found, and it joins an iteration."""
     EXPERT_IMBALANCE = "expert_imbalance"
     """Standard deviation of the tokens of an expert over their mean, beside that of chance."""
+    EXPERT_VARIETY = "expert_variety"
+    """Share of a further token's choices of experts that do not depend on those of the tokens before it."""
 
 
 class ServingRates(NamedTuple):
@@ -58,6 +68,8 @@ class ServingRates(NamedTuple):
 
     weight_bandwidth: float
     expert_bandwidth: float
+    scaled_bandwidth: float
+    widened_bandwidth: float
     cache_bandwidth: float
     matrix_share: float
     expert_share: float
@@ -66,12 +78,15 @@ class ServingRates(NamedTuple):
     kernel_seconds: float
     launch_seconds: float
     layer_kernels: float
+    cast_kernels: float
     expert_kernels: float
+    widened_kernels: float
     collective_seconds: float
     host_seconds: float
     request_seconds: float
     handoff_seconds: float
     expert_imbalance: float
+    expert_variety: float
 
 
 Key = tuple[ServingQuantity, EngineName | None, str | None]

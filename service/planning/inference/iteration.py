@@ -34,7 +34,15 @@ from service.planning.calibration import Calibration, ServingRates
 from service.planning.cluster import Accelerator, Cluster
 from service.planning.collectives import Algorithm, Collective, Fabric, collective_seconds, fabric_of
 from service.planning.engines import EngineName
-from service.planning.figures import Figure, larger, natural_log, smaller, square_root
+from service.planning.figures import (
+    Figure,
+    doublings,
+    larger,
+    natural_log,
+    power_of_two,
+    smaller,
+    square_root,
+)
 from service.planning.layers import MixtureOfExperts, Split
 from service.planning.memory.caches import layer_cache_bytes, state_bytes
 from service.planning.memory.serving import inference_weight_bytes
@@ -103,15 +111,21 @@ class IterationTime(NamedTuple):
         return sum(self[:7])
 
 
-_FUSED = Choice(
-    fused=FusedAttention.NATIVE, fusion=Fusion.FUSED, trained=Trained(frozenset(), 0), one_norm_kernel=True
+_SERVED = Choice(
+    fused=FusedAttention.NATIVE,
+    fusion=Fusion.COMPILED,
+    trained=Trained(frozenset(), 0),
+    serves=True,
+    built=True,
 )
-_EAGER = _FUSED._replace(fused=FusedAttention.SECOND, fusion=Fusion.EAGER, one_norm_kernel=False)
+_EAGER = _SERVED._replace(fused=FusedAttention.SECOND, fusion=Fusion.EAGER, built=False)
 _CHOICES: Mapping[EngineName | None, Choice] = {EngineName.TRANSFORMERS: _EAGER}
-"""Engines run chains of kernels written by hand, Transformers PyTorch's own."""
+"""Engines run a kernel for each chain, Transformers PyTorch's own."""
 
 GRAPH_TOKENS = 512.0
 """Tokens of the largest batch that engines capture a graph for; longer ones are launched by the host."""
+LEAST_TILE_ROWS = 16.0
+"""Rows of the smallest tile of a multiplication."""
 TILE_ROWS = 64.0
 """Rows of queries that a kernel of decode attention multiplies at a time, filled or not."""
 SAMPLED_PASSES = 4.0
@@ -134,7 +148,9 @@ class _Stored(NamedTuple):
     """Matrices of one kind: the format that they multiply in, bits of an element as stored."""
 
     number_format: NumberFormat
-    widened: bool
+    widened: bool = False
+    casts: bool = False
+    """Whether their input is cast with scales of its own."""
 
 
 class _Shapes(NamedTuple):
@@ -340,16 +356,20 @@ class IterationModel:
             some * collectives,
         )
 
-    def _machine(self, stored: _Stored, bandwidth: float, share: float) -> Machine:
-        """The device as matrices of one kind see it."""
-        rates = self.machine.rates
+    def _machine(self, stored: _Stored, bandwidth: float, share: float, rows: float) -> Machine:
+        """The device as matrices of one kind and so many rows see it: few rows have tiles of their own."""
+        rates, facts = self.machine.rates, self.machine.facts
+        fitting = power_of_two(doublings(larger(rows, LEAST_TILE_ROWS)))
+        tile = cast("int", smaller(fitting, 1.0 * facts.tile_rows))
         peak = rates.matrix_peak[stored.number_format] * share
         if stored.widened:
             peak *= self.rates.widening_share
+            bandwidth *= self.rates.widened_bandwidth
         return self.machine._replace(
+            facts=facts._replace(tile_rows=tile),
             rates=rates._replace(
                 bandwidth=rates.bandwidth * bandwidth, matrix_peak={stored.number_format: peak}
-            )
+            ),
         )
 
     def _multiplied(self, shapes: _Shapes, tokens: float, share: float) -> _Part:
@@ -371,13 +391,15 @@ class IterationModel:
             shapes.depth,
             shapes.copies,
         )
-        machine = self._machine(shapes.stored, self.rates.weight_bandwidth, share)
+        machine = self._machine(shapes.stored, self.rates.weight_bandwidth, share, rows)
         return _part(operator, operator_seconds(operator, machine), summed=True)
 
     def _routed(self, tokens: float) -> _Part:
         """Matrices of the experts on the busiest of the groups that hold them."""
         count, shapes, holders = self.expert_count, self.experts, self.holders
-        share = 1.0 - (1.0 - self.chosen / count) ** tokens
+        # What depends on the tokens before falls on experts that are there already.
+        varied = smaller(tokens, 1.0 + (tokens - 1.0) * self.rates.expert_variety)
+        share = 1.0 - (1.0 - self.chosen / count) ** larger(varied, 0.0)
         held = count / holders
         spread = square_root(2.0 * natural_log(holders))
         touched = held * share + spread * square_root(held * share * (1.0 - share))
@@ -403,7 +425,9 @@ class IterationModel:
             shapes.depth,
             touched,
         )
-        machine = self._machine(shapes.stored, self.rates.expert_bandwidth, self.rates.expert_share)
+        rates = self.rates
+        reached = rates.expert_bandwidth * (rates.scaled_bandwidth if shapes.stored.casts else 1.0)
+        machine = self._machine(shapes.stored, reached, rates.expert_share, each)
         return _part(operator, operator_seconds(operator, machine), summed=True)
 
     def _attention(self, batch: Batch) -> _Part:
@@ -587,9 +611,9 @@ def iteration_model(
     rates = calibration.serving.rates(rules.name, rules.generation)
     machine = machine._replace(rates=machine.rates._replace(expert_variation=0.0))
     fabric = fabric_of(cluster, calibration.links.value)._replace(launch_seconds=rates.collective_seconds)
-    templates = _templates(profile, _CHOICES.get(rules.name, _FUSED))
+    templates = _templates(profile, _CHOICES.get(rules.name, _SERVED))
     dense, routed = _stored(profile, workload.storage, narrow[0], wide)
-    beside = _Stored(wide, widened=False)
+    beside = _Stored(wide)
     sizes = inference_weight_bytes(
         profile, workload.storage, Parallelism(tensor=layout.tensor, data=layout.expert, expert=layout.expert)
     )
@@ -597,7 +621,9 @@ def iteration_model(
     holders = 1.0 * layout.tensor * layout.expert / (layout.expert_tensor or layout.tensor)
     cut = 1.0 * (layout.expert_tensor or layout.tensor)
     traffic, gathered, row = _traffic(templates)
-    experts = next((each for each, _ in templates if isinstance(each, Experts)), None)
+    chosen = next((each for each, _ in templates if isinstance(each, Experts)), None)
+    matrices = _matrix_shapes(profile, templates, layout.tensor, sizes.rest - head_bytes, dense)
+    experts = _expert_shapes(templates, cut, sizes.experts, routed)
     attentive = sum(work.layers for work in profile.attention)
     return IterationModel(
         machine=machine,
@@ -606,11 +632,11 @@ def iteration_model(
         wide=wide,
         ranks=1.0 * layout.expert,
         tensor=1.0 * layout.tensor,
-        matrices=_matrix_shapes(profile, templates, layout.tensor, sizes.rest - head_bytes, dense),
+        matrices=matrices,
         head=_head_shapes(profile, layout.tensor, head_bytes, beside),
-        experts=_expert_shapes(templates, cut, sizes.experts, routed),
-        expert_count=float(experts.experts) if experts else 0.0,
-        chosen=float(experts.chosen) if experts else 0.0,
+        experts=experts,
+        expert_count=float(chosen.experts) if chosen else 0.0,
+        chosen=float(chosen.chosen) if chosen else 0.0,
         holders=holders,
         attention=tuple(_attention_of(work, workload, layout.tensor) for work in profile.attention),
         streamed=traffic,
@@ -619,7 +645,10 @@ def iteration_model(
         scanned=_scanned(templates),
         state_bytes=state_bytes(profile, workload.state_format, tensor=layout.tensor, rules=rules),
         messages=tuple(_messages(profile, layout, cluster)),
-        kernels=attentive * rates.layer_kernels + profile.expert_blocks * rates.expert_kernels,
+        kernels=attentive * rates.layer_kernels
+        + profile.expert_blocks * (rates.expert_kernels + routed.widened * rates.widened_kernels)
+        + rates.cast_kernels
+        * (dense.casts * float(np.sum(matrices.times)) + routed.casts * float(np.sum(experts.times))),
         vocabulary=float(profile.vocabulary_size),
         graphs=workload.cuda_graphs and rules.name is not EngineName.TRANSFORMERS,
     )
@@ -641,16 +670,17 @@ def _stored(
     facts = profile.weights.facts
 
     def of(*, routed: bool) -> _Stored:
+        bits, grouped = storage.mean_bits, False
         for matrix in profile.weights.matrices:
             if (matrix.module in EXPERT_MODULES) is routed and matrix.module not in ALWAYS_WIDE:
                 place = Place(matrix.module, 0, facts.depth, matrix.inputs)
-                bits = storage.scheme_of(place, facts).element_bits
-                if bits < ELEMENT_BITS[wide]:
-                    return _Stored(narrow, widened=bits < ELEMENT_BITS[narrow])
+                scheme = storage.scheme_of(place, facts)
+                bits, grouped = scheme.element_bits, scheme.group_inputs > 0
                 break
-        else:
-            return _Stored(narrow, widened=storage.mean_bits < ELEMENT_BITS[narrow])
-        return _Stored(wide, widened=False)
+        if bits >= ELEMENT_BITS[wide]:
+            return _Stored(wide)
+        widened = bits < ELEMENT_BITS[narrow]
+        return _Stored(narrow, widened, grouped and not widened)
 
     return of(routed=False), of(routed=True)
 

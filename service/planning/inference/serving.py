@@ -88,7 +88,8 @@ def served(model: Iterations, server: Server, load: Load) -> Served:
     if server.speculation:
         model = Speculating(model, server.speculation)
     if server.pipeline > 1:
-        return _together(served_by_group(model, *_group(server, load)), server.pipeline)
+        groups = _groups(server, load)
+        return _together(served_by_group(model, *_group(server, load, groups)), groups)
     return served_by_group(model, server, load)
 
 
@@ -442,9 +443,14 @@ def _mean_iteration(
     return mean, min(1.0, weight * added / mean.seconds)
 
 
-def _group(server: Server, load: Load) -> tuple[Server, Load]:
-    """One of the groups of a pipeline, and what it is asked."""
+def _groups(server: Server, load: Load) -> float:
+    """Groups of a pipeline that have requests: with fewer requests than stages some of these wait."""
     groups = float(server.pipeline)
+    return groups if load.concurrency is None else min(groups, max(1.0, load.concurrency))
+
+
+def _group(server: Server, load: Load, groups: float) -> tuple[Server, Load]:
+    """One of the groups of a pipeline, and what it is asked."""
     return (
         server._replace(
             most_requests=None

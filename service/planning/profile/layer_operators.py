@@ -68,7 +68,8 @@ class Choice(NamedTuple):
     ``one_norm_kernel`` says that even unfused norms are one kernel, as PyTorch's layer norm is. ``serves``
     says that no gradient follows: nothing is dropped out, and a batch norm has its statistics beforehand.
     ``built`` is what an engine that was built for one model does beside a compiler: it joins matrices that
-    read the same, and computes an activation where its matrix is written.
+    read the same, computes an activation where its matrix is written, and finds the places of the tokens of
+    experts in few kernels.
     """
 
     flash: bool = True
@@ -79,6 +80,11 @@ class Choice(NamedTuple):
     trained: Trained | None = None
     serves: bool = False
     built: bool = False
+
+    @property
+    def joins(self) -> bool:
+        """Whether matrices that read the same input are one."""
+        return self.fusion is Fusion.FUSED or self.built
 
 
 class Matrix(NamedTuple):
@@ -314,7 +320,7 @@ _JOINED = (
 def _joined(matrices: Iterable[Matrix], choice: Choice) -> Iterator[Matrix]:
     """Matrices that read the same input as one, as frameworks with fused kernels store them."""
     rest = list(matrices)
-    if choice.fusion is not Fusion.FUSED and not choice.built:
+    if not choice.joins:
         yield from rest
         return
     for name, parts in _JOINED:
@@ -477,15 +483,15 @@ def _(layer: MixtureOfExperts, choice: Choice) -> Iterator[Template]:
     ups = 2.0 if layer.gated else 1.0
     inner, trained = layer.expert_inner_size, choice.trained is None
     count = layer.expert_count
-    joined = choice.fusion is Fusion.FUSED
-    columns, times = (ups * inner, 1.0) if joined else (inner, ups)
+    columns, times = (ups * inner, 1.0) if choice.joins else (inner, ups)
     yield Experts("expert_up", width, columns, False, count, chosen, trained, times)  # noqa: FBT003
     yield Experts("expert_down", inner, width, True, count, chosen, trained)  # noqa: FBT003
-    kernels = _ROUTING_KERNELS[choice.fusion]
+    kernels = 2.0 if choice.built else _ROUTING_KERNELS[choice.fusion]
     routing = Traffic(whole_wide=4.0 * count, kernels=kernels, flops=_SOFTMAX_FLOPS * count)
     yield Streamed("routing", routing, routing._replace(kernels=kernels / 2.0))
     # Each token's copies are written and read; answers come back weighted.
-    copies = Traffic(whole=(1.0 + 3.0 * chosen + 1.0) * width, kernels=2, flops=2.0 * chosen * width)
+    sent = 1.0 if choice.built else 2.0
+    copies = Traffic(whole=(1.0 + 3.0 * chosen + 1.0) * width, kernels=sent, flops=2.0 * chosen * width)
     yield Streamed("dispatch", copies, copies._replace(kernels=3.0), gathers=width)
     yield _activation(chosen * inner, choice, gated=layer.gated)
     if layer.shared_inner_size:
