@@ -6,6 +6,7 @@ from pydantic import MISSING
 
 from service.estimates.data_pipeline import DataTime, data_time
 from service.estimates.disaggregated import serve_apart
+from service.estimates.passes import Passing, serve_passes
 from service.estimates.reliability import Interruptions, interruptions
 from service.estimates.residuals import step_spread
 from service.estimates.serving import Serving, Subject, serve, subject_of
@@ -46,6 +47,7 @@ from service.questions.notes import Notes
 from service.questions.references import AssumedEfficiency, ParameterCountModel
 from service.questions.resolve import Resolved, resolve
 from service.questions.resolve.operation import data_pipeline
+from service.questions.resolve.passes import is_passed
 from service.questions.rollouts import training_cluster
 from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
@@ -59,6 +61,7 @@ class Run(NamedTuple):
     peak_flops_per_second: float
     training: TrainingTime | ModelledTime | None = None
     serving: Serving | ServingTime | None = None
+    passing: Passing | None = None
     duration_seconds: Quantity | None = None
     tokens: Quantity | None = None
     """Tokens trained on, or generated, over the whole run."""
@@ -377,6 +380,10 @@ def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     if horizon and horizon.unit is HorizonUnit.DURATION:
         run = run._replace(duration_seconds=assumed(horizon.amount))
     pointer = "/requests_per_second"
+    given = question.workload
+    assert isinstance(given, InferenceWorkloadInput)  # noqa: S101
+    if profile.shapes_known and is_passed(given, profile):
+        return _by_passes(run, question, given, catalog)
     if not profile.shapes_known:
         detail = "prefill and decode need the shapes of the model"
         run.notes.gap(pointer, "ARCHITECTURE_REQUIRED", detail)
@@ -390,6 +397,33 @@ def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     else:
         return _by_iterations(run, question, catalog)
     return run
+
+
+def _by_passes(run: Run, question: RunQuestion, given: InferenceWorkloadInput, catalog: Catalog) -> Run:
+    """The run of requests that are forward passes."""
+    resolved, held, pointer = run.resolved, run.resolved.held, "/requests_per_second"
+    workload = resolved.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    if held.unknown is not None:
+        run.notes.gap(pointer, held.unknown.code, held.unknown.detail)
+        return run
+    efficiency = None
+    if isinstance(question.efficiency, AssumedEfficiency):
+        efficiency = resolve_efficiency(question.efficiency, catalog, run.cluster, workload, run.notes)
+    passing = serve_passes(resolved, given, run.cluster, catalog, run.notes, efficiency=efficiency)
+    if passing is None:
+        detail = "the memory bandwidth of the accelerator is not known"
+        run.notes.gap(pointer, "BANDWIDTH_UNKNOWN", detail)
+        return run
+    if passing.batched.saturated:
+        most = passing.most_requests_per_second.value
+        detail = f"more requests arrive than the {most:.3g} a second that can be served: queues grow"
+        run.notes.warn("SATURATED", "/workload", detail)
+    idle = resolved.layout.data - passing.replicas
+    if idle:
+        detail = f"{idle:.0f} of {resolved.layout.data} replicas have no request"
+        run.notes.warn("REPLICAS_IDLE", "/workload/concurrency", detail)
+    return _until_horizon(run._replace(passing=passing), workload, passing.requests_per_second)
 
 
 def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:

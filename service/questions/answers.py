@@ -16,6 +16,7 @@ from service.questions.base import (
     QuantityAnswer,
 )
 from service.questions.disaggregated import DisaggregationAnswer
+from service.questions.passes import PassesAnswer
 from service.questions.run_answers import TrainingParts
 from service.questions.serving_answers import ServingParts
 
@@ -213,6 +214,9 @@ class PhaseAnswer(TypedDict):
         "stragglers",
         "data",
         "waiting",
+        "text_encoder",
+        "denoiser",
+        "autoencoder",
         "prefill",
         "transfer",
         "decode",
@@ -294,6 +298,8 @@ class ThroughputAnswer(Answer, Rates, TrainingParts, ServingParts):
 
     breakdown: list[PhaseAnswer]
     """Where the time of a step or of a request goes."""
+    passes: NotRequired[PassesAnswer]
+    """Where requests are passes."""
     disaggregation: NotRequired[DisaggregationAnswer]
     """Where prefill and decode have replicas of their own."""
     bottleneck: NotRequired[Bottleneck]
