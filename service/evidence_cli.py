@@ -219,13 +219,13 @@ def fit(
         cross_validate,
         fitted_document,
         problem_of,
-        residuals,
     )
     from service.evidence.fitting import fit as fit_all  # noqa: PLC0415
     from service.evidence.folds import deal  # noqa: PLC0415
     from service.evidence.holdouts import is_serving  # noqa: PLC0415
     from service.evidence.scoring import ask, is_targeted  # noqa: PLC0415
     from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.spreads import residuals  # noqa: PLC0415
 
     hardware, files = _parted(files)
     if hardware:

@@ -156,6 +156,7 @@ AWAITED = {
     "buckets",
     "iteration_model",
     "served",
+    "simulated",
     "fixed",
     "between",
 }

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from pydantic import MISSING
 
+from service.estimates.encoded import iterations_of
 from service.estimates.serving import (
     Serving,
     Subject,
@@ -13,12 +14,11 @@ from service.estimates.serving import (
     load_of,
     server_of,
     speculation_of,
-    spreads_of,
 )
 from service.planning.cluster import Cluster
 from service.planning.collectives import Rail, rail_of
 from service.planning.errors import PlanningError
-from service.planning.inference import Batch, IterationModel, IterationTime, iteration_model
+from service.planning.inference import Batch, IterationModel, IterationTime
 from service.planning.inference.disaggregated import (
     Pool,
     Sides,
@@ -175,8 +175,8 @@ def serve_apart(
         replicas=1.0,
         ranks=decode.layout.expert,
         held=decode.held,
-        spreads=spreads_of(subject, catalog.curves),
-        basis=decode.model.machine.rates.basis,
+        subject=subject,
+        curves=catalog.curves,
         sides=found.sides,
         transfer=transfer,
         prefill_model=prefill.model,
@@ -202,14 +202,19 @@ def _side(
     if tokens is not MISSING:
         workload = workload._replace(batched_tokens=tokens)
     alone = subject._replace(workload=workload, layout=layout)
-    model = iteration_model(
-        subject.profile, workload, layout, cluster=cluster, calibration=catalog.curves.calibration
+    model = iterations_of(
+        subject.profile,
+        workload,
+        layout,
+        subject.encoded,
+        cluster=cluster,
+        calibration=catalog.curves.calibration,
     )
     if model is None:
         return None
     limit = usable_bytes(cluster, workload)
     held = None if limit is None else held_by(alone, limit)
-    server = server_of(alone, held)
+    server = server_of(alone, held)._replace(frontend_seconds=model.rates.frontend_seconds)
     proposals = subject.asked.proposals
     if proposals is not None and name == "decode":
         server = server._replace(speculation=speculation_of(alone, proposals, cluster, catalog.curves))

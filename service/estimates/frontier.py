@@ -2,32 +2,34 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.throughput import estimate_throughput
+from service.estimates.serving import Serving, serve, subject_of
+from service.estimates.serving_parts import levels_of
 from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
 from service.planning.inference import (
+    Chosen,
     Constraint,
     Degrees,
-    ServingTime,
     Speed,
     Variant,
     batch_sizes,
     frontier,
     layouts,
     ruled_out,
-    serving_time,
+    served,
 )
 from service.planning.memory.capacity import largest_concurrency, usable_bytes_of
 from service.planning.memory.serving import inference_memory
 from service.planning.parallelism import Parallelism
+from service.planning.quantity import combine, inverted, scaled
 from service.planning.workload import InferenceWorkload
-from service.questions.answer import evidence, whole
-from service.questions.base import QuantityAnswer
+from service.questions.answer import evidence, parallelism, quantity, whole
 from service.questions.catalog import Catalog
 from service.questions.estimates import ThroughputQuestion
 from service.questions.frontier import (
@@ -37,10 +39,11 @@ from service.questions.frontier import (
     FrontierPoint,
     FrontierQuestion,
 )
-from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
+from service.questions.hardware import compute_peak, resolve_cluster, usable_bytes
 from service.questions.notes import Notes
 from service.questions.references import ParallelismInput
 from service.questions.resolve import Resolved, resolve
+from service.questions.resolve.load import lengths_of
 from service.questions.resolve.model import resolve_model
 from service.questions.workloads import InferenceWorkloadInput
 
@@ -97,9 +100,9 @@ class _Search:
         asked = question.search.requests_per_replica
         self.sizes = batch_sizes() if asked is MISSING else tuple(sorted(set(asked)))
 
-    @property
     def is_answered(self) -> bool:
         """Whether the model's work is known; what is not is a gap."""
+        longest = lengths_of(self.question.workload.output_tokens, "/workload/output_tokens").values[-1]
         profile = self.model.profile
         if not profile.shapes_known:
             detail = "prefill and decode need the shapes of the model"
@@ -108,8 +111,8 @@ class _Search:
             names = ", ".join(sorted(profile.unmodelled_kinds))
             detail = f"the work of layers of kind {names} is not modelled"
             self.notes.gap("/points", "LAYER_KIND_NOT_MODELLED", detail)
-        elif not profile.generates:
-            self.notes.gap("/points", "NOT_APPLICABLE", "the model generates no tokens")
+        elif not profile.generates or longest <= 1.0:
+            self.notes.gap("/points", "NOT_APPLICABLE", "no request has a second token")
         else:
             return True
         return False
@@ -137,7 +140,7 @@ class _Search:
         """Refuse what takes too long, naming the longest list of the question."""
         if variants <= MOST_VARIANTS and self.considered <= MOST_CONFIGURATIONS:
             return
-        lists = {name: len(given) for name, given in self.question.search if given is not MISSING}
+        lists = {name: len(given) for name, given in self.question.search if isinstance(given, list)}
         longest = max(lists, key=lambda name: lists[name], default=None)
         detail = (
             f"a search has at most {MOST_CONFIGURATIONS:,} configurations, {MOST_VARIANTS:,} of which differ "
@@ -148,7 +151,7 @@ class _Search:
 
     def _degrees(self) -> Degrees:
         search = self.question.search
-        given = (search.tensor, search.pipeline, search.expert)
+        given = (search.tensor, search.pipeline, search.expert, search.expert_tensor)
         return Degrees(*(None if degrees is MISSING else degrees for degrees in given))
 
     def _clusters(self) -> Iterator[tuple[ThroughputQuestion, Cluster]]:
@@ -221,51 +224,80 @@ class _Search:
 
 def _given(layout: Parallelism) -> ParallelismInput:
     return ParallelismInput(
-        tensor=layout.tensor, pipeline=layout.pipeline, data=layout.data, expert=layout.expert
+        tensor=layout.tensor,
+        pipeline=layout.pipeline,
+        data=layout.data,
+        expert=layout.expert,
+        expert_tensor=MISSING if layout.expert_tensor is None else layout.expert_tensor,
     )
 
 
-class _Rates:
-    """What a variant gives for a number of requests, by the functions of a single estimate."""
+class _Served:
+    """What a variant does for numbers of requests, by the functions of a single estimate."""
 
-    def __init__(self, searched: _Searched, catalog: Catalog, notes: Notes) -> None:
-        workload, cluster = searched.workload, searched.cluster
-        assert cluster.accelerator.bandwidth_bytes_per_second is not None  # noqa: S101
+    def __init__(self, searched: _Searched, catalog: Catalog) -> None:
+        workload = searched.of(searched.sizes[0])
+        resolved = searched.resolved._replace(workload=workload)
+        subject = subject_of(resolved, searched.given, searched.cluster)
+        limit = usable_bytes(searched.cluster, workload)
+        one = serve(subject, searched.cluster, catalog.curves, limit_bytes=limit)
+        assert one is not None  # noqa: S101  # the bandwidth is known
+        self._one = one
         self._searched = searched
-        noted = Notes()
-        self._efficiency = resolve_efficiency(searched.question.efficiency, catalog, cluster, workload, noted)
-        notes.take(noted)
-        self._spread = catalog.curves.inference_latency
-        self._peak = compute_peak(cluster, workload)[1]
-        self._bandwidth = cluster.accelerator.bandwidth_bytes_per_second
+        levels = searched.given.service_levels
+        self._levels = None if levels is MISSING else levels_of(levels)
+        self._share = 0.0 if levels is MISSING else levels.percentile / 100.0
+        self._known: dict[int, Serving] = {}
 
-    def speed(self, size: int) -> Speed:
+    def of(self, size: int) -> Serving:
         """With ``size`` requests at a time on each replica."""
-        layout, workload = self._searched.layout, self._searched.of(size)
-        time = serving_time(
-            self._searched.resolved.model.profile,
-            workload,
-            layout,
-            peak_flops_per_second=self._peak,
-            bandwidth_bytes_per_second=self._bandwidth,
-            efficiency=self._efficiency,
-            spread=self._spread,
-        )
-        each = time.time_per_output_token_seconds
-        assert each is not None  # noqa: S101
-        rate = time.requests_per_second.value * workload.output_tokens
-        return Speed(rate / layout.devices, 1.0 / each.value, self._keeps_levels(time))
+        if size not in self._known:
+            one = self._one
+            concurrency = size * self._searched.layout.data / one.replicas
+            load = one.load._replace(concurrency=concurrency)
+            self._known[size] = replace(one, served=served(one.model, one.server, load), load=load)
+        return self._known[size]
 
-    def _keeps_levels(self, time: ServingTime) -> bool:
-        levels = self._searched.given.service_levels
-        if levels is MISSING:
-            return True
-        measured = (
-            (levels.time_to_first_token_seconds, time.time_to_first_token_seconds),
-            (levels.time_per_output_token_seconds, time.time_per_output_token_seconds),
-            (levels.request_seconds, time.request_seconds),
-        )
-        return all(most is MISSING or each is None or each.value <= most for most, each in measured)
+    def speeds(self, sizes: Sequence[int]) -> list[Speed]:
+        """With each of so many requests at a time."""
+        return [self._speed(self.of(size)) for size in sizes]
+
+    def _speed(self, serving: Serving) -> Speed:
+        found, devices = serving.served, self._searched.layout.devices
+        each = found.time_per_output_token_seconds
+        assert each is not None  # noqa: S101  # the model generates more than one token
+        rate = found.requests_per_second * serving.replicas * self._searched.workload.output_tokens
+        within = self._levels is None or found.goodput(self._levels) >= self._share
+        return Speed(rate / devices, 1.0 / each.mean, within)
+
+    def point(self, size: int) -> FrontierPoint:
+        """The answer about ``size`` requests at a time on each replica."""
+        searched, serving = self._searched, self.of(size)
+        outputs, devices = searched.workload.output_tokens, float(searched.layout.devices)
+        requests, each = serving.requests_per_second, serving.time_per_output_token_seconds
+        assert each is not None  # noqa: S101
+        point: FrontierPoint = {
+            "parallelism": parallelism(searched.layout, chosen=False),
+            "accelerator_id": searched.cluster.accelerator.id,
+            "weight_format": searched.workload.storage.name,
+            "kv_cache_precision": searched.given.kv_cache_precision,
+            "concurrency": size * searched.layout.data,
+            "requests_per_replica": size,
+            "output_tokens_per_second_per_device": quantity(scaled(requests, outputs / devices)),
+            "output_tokens_per_second_per_user": quantity(combine(lambda s: 1.0 / s, inverted(each))),
+            "output_tokens_per_second": quantity(scaled(requests, outputs)),
+            "requests_per_second": quantity(requests),
+            "time_to_first_token_seconds": quantity(serving.time_to_first_token_seconds),
+            "time_per_output_token_seconds": quantity(each),
+            "request_seconds": quantity(serving.request_seconds),
+            "throughput_question": searched.asking(size),
+        }
+        if self._levels is not None:
+            point["service_level_share"] = quantity(serving.goodput(self._levels))
+        headroom = searched.headroom_bytes(size)
+        if headroom is not None:
+            point["headroom_bytes"] = whole(headroom)
+        return point
 
 
 def estimate_frontier(question: FrontierQuestion, catalog: Catalog) -> FrontierAnswer:
@@ -273,19 +305,22 @@ def estimate_frontier(question: FrontierQuestion, catalog: Catalog) -> FrontierA
     search = _Search(question, catalog)
     notes = search.notes
     _warn_of_given(question, notes)
-    searched = list(search.variants()) if search.is_answered else []
-    found = frontier([Variant(one.sizes, _Rates(one, catalog, notes).speed) for one in searched])
+    is_answered = search.is_answered()
+    searched = list(search.variants()) if is_answered else []
+    answering = [_Served(one, catalog) for one in searched]
+    found = frontier([Variant(one.sizes, by.speeds) for one, by in zip(searched, answering, strict=True)])
     within = sum(found.within)
     search.ruled_out[Constraint.SERVICE_LEVEL] += sum(len(one.sizes) for one in searched) - within
     points = [
-        _point(searched[chosen.variant], searched[chosen.variant].sizes[chosen.size], catalog)
-        for chosen in found.chosen
+        answering[chosen.variant].point(searched[chosen.variant].sizes[chosen.size])
+        for chosen in _evenly(found.chosen, question.search.most_points)
     ]
     answer: FrontierAnswer = {
         "points": points,
         "configurations": {
             "considered": search.considered,
             "feasible": within,
+            "pareto": len(found.chosen),
             "ruled_out": [
                 {"constraint": constraint, "configurations": search.ruled_out[constraint]}
                 for constraint in Constraint
@@ -299,9 +334,16 @@ def estimate_frontier(question: FrontierQuestion, catalog: Catalog) -> FrontierA
     if question.workload.service_levels is not MISSING:
         if points:
             answer["best"] = points[0]
-        else:
+        elif is_answered:
             notes.gap("/best", "NONE_WITHIN_LEVELS", "no configuration keeps to the service levels")
     return answer
+
+
+def _evenly(chosen: Sequence[Chosen], most: int) -> Sequence[Chosen]:
+    """Both ends and an even choice between them."""
+    if len(chosen) <= most:
+        return chosen
+    return [chosen[round(place * (len(chosen) - 1) / (most - 1))] for place in range(most)]
 
 
 def _warn_of_given(question: FrontierQuestion, notes: Notes) -> None:
@@ -309,46 +351,3 @@ def _warn_of_given(question: FrontierQuestion, notes: Notes) -> None:
     for name in _SEARCHED:
         if name in given:
             notes.warn("NOT_USED", f"/workload/{name}", "requests at a time are what the search varies")
-
-
-def _point(searched: _Searched, size: int, catalog: Catalog) -> FrontierPoint:
-    question, layout = searched.asking(size), searched.layout
-    answered = estimate_throughput(question, catalog)
-    tokens, each = answered["output_tokens_per_second"], answered["time_per_output_token_seconds"]
-    point: FrontierPoint = {
-        "parallelism": answered["parallelism"],
-        "accelerator_id": searched.cluster.accelerator.id,
-        "weight_format": searched.workload.storage.name,
-        "kv_cache_precision": searched.given.kv_cache_precision,
-        "concurrency": size * layout.data,
-        "requests_per_replica": size,
-        "output_tokens_per_second_per_device": _shared(tokens, layout.devices),
-        "output_tokens_per_second_per_user": _rate(each),
-        "output_tokens_per_second": tokens,
-        "requests_per_second": answered["requests_per_second"],
-        "time_to_first_token_seconds": answered["time_to_first_token_seconds"],
-        "time_per_output_token_seconds": each,
-        "throughput_question": question,
-    }
-    headroom = searched.headroom_bytes(size)
-    if headroom is not None:
-        point["headroom_bytes"] = whole(headroom)
-    return point
-
-
-def _shared(total: QuantityAnswer, devices: int) -> QuantityAnswer:
-    return {
-        "value": total["value"] / devices,
-        "low": total["low"] / devices,
-        "high": total["high"] / devices,
-        "basis": total["basis"],
-    }
-
-
-def _rate(each: QuantityAnswer) -> QuantityAnswer:
-    return {
-        "value": 1.0 / each["value"],
-        "low": 1.0 / each["high"],
-        "high": 1.0 / each["low"],
-        "basis": each["basis"],
-    }

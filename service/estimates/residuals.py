@@ -1,5 +1,7 @@
 """Intervals of whole answers, from what rows outside of their fit were off by."""
 
+from collections.abc import Iterable
+
 from service.planning.calibration import OperatorQuantity
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
@@ -59,13 +61,12 @@ def step_spread(
     )
 
 
-def serving_spread(
-    curves: ReferenceCurves, family: str, system: System, parameter_count: int | None
-) -> Spread:
+def serving_spreads(
+    curves: ReferenceCurves, families: Iterable[str], system: System, parameter_count: int | None
+) -> list[Spread]:
     """Measured over modelled latency, rate, power or energy of serving, by the nearest measured system.
 
-    ``family`` is serving_tpot, serving_ttft, serving_throughput, serving_power or serving_energy.
+    ``families`` are of serving_tpot, serving_ttft, serving_throughput, serving_power and serving_energy.
     """
     level = curves.serving_evidence.level(system, parameter_count)
-    shipped = curves.served_power if family == "serving_power" else curves.inference_latency
-    return widened(curves.residuals, family, level) or shipped
+    return [widened(curves.residuals, family, level) or curves.inference_latency for family in families]

@@ -14,10 +14,12 @@ from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
 from service.planning.errors import PlanningError
 from service.planning.inference import ServingTime, places_of, serving_time
+from service.planning.inference.encoded import decoder_of
 from service.planning.memory.capacity import requests_that_fit, usable_bytes_of
 from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
 from service.planning.positions import forward_flops_of_sample
+from service.planning.profile import Profile
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.rollout import Generation, generated_step, generation, synchronization_seconds
 from service.planning.training import (
@@ -387,8 +389,10 @@ def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     if not profile.shapes_known:
         detail = "prefill and decode need the shapes of the model"
         run.notes.gap(pointer, "ARCHITECTURE_REQUIRED", detail)
-    elif profile.unmodelled_kinds:
-        run.notes.gap(pointer, *_unmodelled(profile.unmodelled_kinds))
+    elif resolved.held.unknown is not None:
+        run.notes.gap(pointer, resolved.held.unknown.code, resolved.held.unknown.detail)
+    elif kinds := _unserved(profile, question):
+        run.notes.gap(pointer, *_unmodelled(kinds))
     elif run.cluster.accelerator.bandwidth_bytes_per_second is None:
         detail = "the memory bandwidth of the accelerator is not known"
         run.notes.gap(pointer, "BANDWIDTH_UNKNOWN", detail)
@@ -397,6 +401,14 @@ def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     else:
         return _by_iterations(run, question, catalog)
     return run
+
+
+def _unserved(profile: Profile, question: RunQuestion) -> frozenset[str]:
+    """Kinds whose work is not modelled: of a model with an encoder those of its decoder."""
+    if profile.sampled is None or isinstance(question.efficiency, AssumedEfficiency):
+        return profile.unmodelled_kinds
+    inputs = {item.kind for item in profile.sampled.inputs}
+    return decoder_of(profile.sampled).unmodelled_kinds - inputs
 
 
 def _by_passes(run: Run, question: RunQuestion, given: InferenceWorkloadInput, catalog: Catalog) -> Run:

@@ -142,10 +142,14 @@ def _saturation(serving: Serving) -> SaturationAnswer:
     }
 
 
-def _goodput(serving: Serving, given: ServiceLevelsInput) -> LevelsAnswer:
+def levels_of(given: ServiceLevelsInput) -> Levels:
+    """The limits of a question."""
     limits = (given.time_to_first_token_seconds, given.time_per_output_token_seconds, given.request_seconds)
-    levels = Levels(*(None if limit is MISSING else limit for limit in limits))
-    share = serving.goodput(levels)
+    return Levels(*(None if limit is MISSING else limit for limit in limits))
+
+
+def _goodput(serving: Serving, given: ServiceLevelsInput) -> LevelsAnswer:
+    share = serving.goodput(levels_of(given))
     return {
         "share": quantity(share),
         "requests_per_second": quantity(combine(lambda s, r: s * r, share, serving.requests_per_second)),

@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.evidence.fitting import rounded
 from service.evidence.folds import group_of
 from service.evidence.rows import Row
 from service.evidence.scoring import ask
 from service.evidence.service import power_calibration
+from service.evidence.spreads import rounded
 from service.planning.calibration import PowerCalibration
 from service.planning.cluster import Accelerator
 from service.planning.errors import PlanningError

@@ -231,6 +231,12 @@ def context_messages(
             return Passes((heads, output), (heads, output))
 
 
+def copies_sent(chosen: float, places: float) -> float:
+    """Places that a token is sent to, on average: ``chosen`` experts fall on ``places`` at random."""
+    missed: float = (1.0 - 1.0 / places) ** chosen
+    return places * (1.0 - missed)
+
+
 def expert_messages(
     dispatched_bytes: float,
     combined_bytes: float,

@@ -214,6 +214,7 @@ class PhaseAnswer(TypedDict):
         "stragglers",
         "data",
         "waiting",
+        "encoder",
         "text_encoder",
         "denoiser",
         "autoencoder",

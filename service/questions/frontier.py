@@ -40,6 +40,8 @@ class SearchInput(Input):
     expert: _Degrees | MISSING = MISSING
     """Replicas that the experts are spread over; defaults to those that divide them. Others than 1 are for a
     model that has experts."""
+    expert_tensor: _Degrees | MISSING = MISSING
+    """Devices that each expert is cut over; defaults to 1 and to the tensor-parallel degree."""
     weight_formats: Annotated[list[WeightFormatName], Field(min_length=1, max_length=16)] | MISSING = MISSING
     """How the weights may be stored; defaults to that of the workload."""
     weight_precisions: (
@@ -62,6 +64,8 @@ class SearchInput(Input):
         MISSING
     )
     """Accelerators that the devices of the cluster may be; defaults to that of the cluster."""
+    most_points: Annotated[int, Field(ge=2, le=1000, json_schema_extra={"format": "int64"})] = 100
+    """Points of the answer; of a larger Pareto set both ends and an even choice between them."""
 
 
 class FrontierQuestion(Input):
@@ -105,6 +109,10 @@ class FrontierPoint(TypedDict):
     """From the request to its first token."""
     time_per_output_token_seconds: QuantityAnswer
     """From one token of a request to the next."""
+    request_seconds: QuantityAnswer
+    """From the request to its last token."""
+    service_level_share: NotRequired[QuantityAnswer]
+    """Share of the requests that keep to the service levels, where they are given."""
     headroom_bytes: NotRequired[Integer]
     """Free of the engine's share of the fullest device; absent where its capacity is unknown."""
     throughput_question: ThroughputQuestion
@@ -129,6 +137,8 @@ class Configurations(TypedDict):
     """Layouts, precisions, accelerators and requests at a time."""
     feasible: Integer
     """Those that nothing rules out."""
+    pareto: Integer
+    """Those of them that no other betters."""
     ruled_out: list[RuledOut]
     """Those that something does, in the order in which it is looked at."""
 
@@ -139,7 +149,7 @@ class FrontierAnswer(TypedDict):
     best: NotRequired[FrontierPoint]
     """Most tokens per second and device within the service levels; where they are given and can be kept."""
     points: list[FrontierPoint]
-    """The Pareto set, most tokens per second and device first."""
+    """The Pareto set or an even choice of it, most tokens per second and device first."""
     configurations: Configurations
     """What was searched."""
     evidence: Evidence

@@ -1,5 +1,6 @@
 """What a served model does: seconds of an iteration of its engine, a server over them, and their frontier."""
 
+from service.planning.inference.curve import places_of
 from service.planning.inference.frontier import (
     MOST_REQUESTS,
     Chosen,
@@ -40,7 +41,8 @@ from service.planning.inference.roofline import (
     serving_time,
     touched_expert_share,
 )
-from service.planning.inference.serving import places_of, served
+from service.planning.inference.serving import served
+from service.planning.inference.simulated import simulated
 from service.planning.inference.speculation import Speculation
 
 __all__ = [
@@ -78,5 +80,6 @@ __all__ = [
     "ruled_out",
     "served",
     "serving_time",
+    "simulated",
     "touched_expert_share",
 ]

@@ -172,6 +172,7 @@ class _System:
         self._prompts = np.unique(np.round(np.geomspace(1.0, self.prompts, _POINTS)))
         self._prefills = prefill_seconds(prefill, load, self._prompts)
         self.own_seconds = float(self._prefills[0])
+        self.front_seconds = prefill.server.frontend_seconds
         self.exposed = transfer.exposed_seconds(self.own_seconds)
         self.stages = float(prefill.server.pipeline)
         rates = self._prompts / self._prefills
@@ -216,7 +217,7 @@ class _System:
     def alone_seconds(self) -> float:
         """Time of a request that meets no other."""
         each = float(np.interp(1.0, self._batches, self._tokens))
-        return self.own_seconds + self.exposed + self.load.decodes * each
+        return self.front_seconds + self.own_seconds + self.exposed + self.load.decodes * each
 
     @property
     def most(self) -> float:
@@ -241,7 +242,8 @@ class _System:
         load = min(rate / self.most_prefilled, _FULL)
         waited = float(np.interp(load, _LOADS, self._lines)) / (1.0 - load)
         # An arrival meets the others alone (Schweitzer 1979).
-        return self.own_seconds + max(0.0, waited) * (1.0 - 1.0 / max(requests, 1.0)) + self.exposed
+        others = max(0.0, waited) * (1.0 - 1.0 / max(requests, 1.0))
+        return self.front_seconds + self.own_seconds + others + self.exposed
 
     def held(self, rate: float, requests: float) -> float:
         """Requests in the system at ``rate`` (Little 1961)."""
@@ -360,7 +362,7 @@ def _with_burst(system: _System, firsts: Floats, concurrency: float, requests: f
     if not kept:
         return firsts
     before = (np.arange(kept) + 0.5) / kept * concurrency
-    together = before / system.most_prefilled + system.own_seconds + system.exposed
+    together = before / system.most_prefilled + system.front_seconds + system.own_seconds + system.exposed
     others = firsts[np.linspace(0, count - 1, count - kept).astype(int)]
     return np.sort(np.concatenate([others, np.maximum(together, firsts[0])]))
 

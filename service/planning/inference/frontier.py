@@ -7,13 +7,15 @@ the Pareto set. The figures of a configuration are those of the function that an
 
 More requests at a time make no user faster and no device slower. Between two numbers of requests a variant is
 therefore at most as fast for a user as at the fewer and for a device as at the more: where one known
-configuration reaches that corner, none between them is asked for.
+configuration reaches that corner but for half a percent, none between them is asked for. So no configuration
+is more than that better than the set in both. What is asked for is asked in rounds.
 """
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 from service.planning.cluster import Cluster
@@ -25,6 +27,10 @@ MOST_REQUESTS = 4096
 
 _EACH = 32
 _GROWTH = 1.05
+_PARTS = 2
+
+RESOLUTION = 0.005
+"""Share by which a configuration has to be better for it to be looked for."""
 
 
 class Constraint(StrEnum):
@@ -46,11 +52,15 @@ class Constraint(StrEnum):
 
 
 class Degrees(NamedTuple):
-    """Degrees of parallelism to search; None for every one that the devices allow."""
+    """Degrees of parallelism to search; None for every one that the devices allow.
+
+    Of ``expert_tensor`` for whole experts and for those cut like all else.
+    """
 
     tensor: Sequence[int] | None = None
     pipeline: Sequence[int] | None = None
     expert: Sequence[int] | None = None
+    expert_tensor: Sequence[int] | None = None
 
 
 EVERY_DEGREE = Degrees()
@@ -67,13 +77,19 @@ def batch_sizes(most: int = MOST_REQUESTS) -> tuple[int, ...]:
 def layouts(profile: Profile, devices: int, degrees: Degrees = EVERY_DEGREE) -> Iterator[Parallelism]:
     """Every way to lay a served model out on all of ``devices``, whether its shapes allow it or not.
 
-    Of a model with experts these are spread over any number of the replicas.
+    Of a model with experts these are spread over any number of the replicas, whole or cut.
     """
     for tensor in _allowed(devices, degrees.tensor):
         for pipeline in _allowed(devices // tensor, degrees.pipeline):
             data = devices // (tensor * pipeline)
-            for expert in _allowed(data, degrees.expert) if profile.expert_count else (1,):
-                yield Parallelism(tensor=tensor, pipeline=pipeline, data=data, expert=expert)
+            plain = Parallelism(tensor=tensor, pipeline=pipeline, data=data)
+            if not profile.expert_count:
+                yield plain
+                continue
+            for expert in _allowed(data, degrees.expert):
+                cuts = (1, tensor) if degrees.expert_tensor is None else degrees.expert_tensor
+                for cut in sorted(set(_allowed(tensor * expert, cuts))):
+                    yield plain._replace(expert=expert, expert_tensor=None if cut == tensor else cut)
 
 
 def _allowed(number: int, asked: Sequence[int] | None) -> Sequence[int]:
@@ -89,7 +105,8 @@ def ruled_out(layout: Parallelism, profile: Profile, cluster: Cluster) -> Constr
         return Constraint.HEADS
     if layout.pipeline > profile.block_count:
         return Constraint.BLOCKS
-    if profile.expert_count and profile.expert_count % layout.expert:
+    holders = layout.tensor * layout.expert // (layout.expert_tensor or layout.tensor)
+    if profile.expert_count and profile.expert_count % holders:
         return Constraint.EXPERTS
     if layout.tensor > cluster.domain:
         return Constraint.LINK
@@ -107,11 +124,12 @@ class Speed(NamedTuple):
 class Variant(NamedTuple):
     """What is asked of one layout and precision: ``sizes`` are requests at a time on a replica, ascending.
 
-    ``speed`` answers for one of them; with more of them no figure of :class:`Speed` but ``per_device`` grows.
+    ``speeds`` answers for some of them at once; with more of them no figure of :class:`Speed` but
+    ``per_device`` grows.
     """
 
     sizes: Sequence[int]
-    speed: Callable[[int], Speed]
+    speeds: Callable[[Sequence[int]], Sequence[Speed]]
 
 
 class Chosen(NamedTuple):
@@ -139,10 +157,10 @@ class _Best:
     def __init__(self) -> None:
         self._found: list[tuple[float, float]] = []
 
-    def reaches(self, per_device: float, per_user: float) -> bool:
-        """Whether a known speed is at least as good in both."""
-        place = bisect_left(self._found, (per_device, -math.inf))
-        return place < len(self._found) and self._found[place][1] >= per_user
+    def reaches(self, per_device: float, per_user: float, short: float = 0.0) -> bool:
+        """Whether a known speed is at least as good in both, but for this share of it."""
+        place = bisect_left(self._found, (per_device * (1.0 - short), -math.inf))
+        return place < len(self._found) and self._found[place][1] >= per_user * (1.0 - short)
 
     def add(self, per_device: float, per_user: float) -> None:
         """Take note of a speed."""
@@ -158,61 +176,72 @@ class _Asking:
     def __init__(self, variant: Variant, best: _Best) -> None:
         self._variant = variant
         self._best = best
+        self._segments: list[tuple[int, int]] = []
         self.known: dict[int, Speed] = {}
+        self.within = self._within()
 
-    def at(self, position: int) -> Speed:
-        """The speed at a size; one that keeps the service levels is taken note of."""
-        speed = self.known.get(position)
-        if speed is None:
-            speed = self.known[position] = self._variant.speed(self._variant.sizes[position])
+    def _ask(self, positions: Iterable[int]) -> None:
+        """Learn the speeds there; those that keep the service levels are taken note of."""
+        new = sorted(set(positions) - self.known.keys())
+        if not new:
+            return
+        sizes = self._variant.sizes
+        for position, speed in zip(new, self._variant.speeds([sizes[place] for place in new]), strict=True):
+            self.known[position] = speed
             if speed.within:
                 self._best.add(speed.per_device, speed.per_user)
-        return speed
 
-    def within(self) -> int:
-        """How many sizes keep the service levels."""
-        low, high = 0, len(self._variant.sizes)
-        while low < high:
-            middle = high - 1 if high == len(self._variant.sizes) else (low + high) // 2
-            if self.at(middle).within:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+    def _within(self) -> int:
+        """How many sizes keep the service levels; the first and the last of them are known then."""
+        count = len(self._variant.sizes)
+        self._ask({0, count - 1})
+        low, high = -1, count
+        while True:
+            low = max((place for place, speed in self.known.items() if speed.within), default=-1)
+            high = min((place for place, speed in self.known.items() if not speed.within), default=count)
+            if high - low <= 1:
+                break
+            self._ask(_spread(low, high))
+        self._segments = list(pairwise(sorted(place for place, speed in self.known.items() if speed.within)))
+        return low + 1
 
-    def between(self, first: int, last: int) -> None:
-        """Ask for the sizes between two known ones that may belong to the Pareto set."""
-        open_ends = [(first, last)]
-        while open_ends:
-            low, high = open_ends.pop()
-            corner = self.at(high).per_device, self.at(low).per_user
-            if high - low > 1 and not self._best.reaches(*corner):
-                middle = (low + high) // 2
-                self.at(middle)
-                open_ends += [(low, middle), (middle, high)]
+    def refine(self) -> bool:
+        """Ask within each segment whose corner is not reached; False where there is none."""
+        known = self.known
+        self._segments = [
+            (low, high)
+            for low, high in self._segments
+            if high - low > 1
+            and not self._best.reaches(known[high].per_device, known[low].per_user, RESOLUTION)
+        ]
+        within = [[low, *_spread(low, high), high] for low, high in self._segments]
+        self._ask(place for places in within for place in places)
+        self._segments = [segment for places in within for segment in pairwise(places)]
+        return bool(within)
+
+
+def _spread(low: int, high: int) -> list[int]:
+    """Some positions between two, evenly."""
+    return sorted({low + (high - low) * part // _PARTS for part in range(1, _PARTS)} - {low, high})
 
 
 def frontier(variants: Sequence[Variant]) -> Frontier:
     """The configurations within the service levels that none of the others dominates.
 
-    Of equal ones one is taken.
+    Of those that are equal but for :data:`RESOLUTION` one may be taken.
     """
     best = _Best()
     asked = [_Asking(variant, best) for variant in variants]
-    within = tuple(asking.within() for asking in asked)
-    for asking, count in zip(asked, within, strict=True):
-        if count:
-            asking.at(0)
-            asking.at(count - 1)
-    for asking, count in zip(asked, within, strict=True):
-        if count:
-            asking.between(0, count - 1)
+    open_ended = list(asked)
+    while open_ended:
+        open_ended = [asking for asking in open_ended if asking.refine()]
     found = [
         Chosen(place, position, speed)
         for place, asking in enumerate(asked)
         for position, speed in sorted(asking.known.items())
         if speed.within
     ]
+    within = tuple(asking.within for asking in asked)
     return Frontier(tuple(_undominated(found)), within, sum(len(asking.known) for asking in asked))
 
 

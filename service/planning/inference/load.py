@@ -171,7 +171,8 @@ class Server(NamedTuple):
     TensorRT-LLM); else in iterations of their own, and nothing decodes meanwhile (SGLang). A request
     is admitted when its prompt and ``reserved_output`` of its output find room: 0 for engines that admit
     greedily and preempt (vLLM), 1 for those that never evict (TensorRT-LLM). ``frontend_seconds`` pass
-    between a request's sending and the scheduler, and back with its first token.
+    between a request's sending and the scheduler, and back with its first token. Of ``ranks`` with attention
+    of their own, which share the replica's batch, each takes whole prompts; all wait for the last.
     """
 
     most_requests: int | None
@@ -185,6 +186,7 @@ class Server(NamedTuple):
     mixed_prefill: bool = True
     reserved_output: float = 0.0
     frontend_seconds: float = 0.0
+    ranks: int = 1
 
 
 class Percentiles(NamedTuple):
@@ -236,6 +238,8 @@ class Served(NamedTuple):
     prefill_share: float
     iteration: IterationTime
     outcomes: Outcomes
+    knee_requests: float | None = None
+    """Requests in all at which rate over latency is largest (Kleinrock 1979), where it was looked for."""
 
     def goodput(self, levels: Levels) -> float:
         """Share of requests within all service levels."""

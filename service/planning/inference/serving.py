@@ -1,30 +1,28 @@
-"""A server over the iteration model, in closed form.
+"""What a server does under a load, in closed form (``curve``), with percentiles.
 
-With b requests decoding on average, each of N iterations, and m iterations with prompt tokens to a request:
-
-    D = N T(b) + (1 - 1/c) b m (T(b, prompt) - T(b))      seconds that a request decodes
-    x = b / D                                             requests per second (Little 1961)
-    S = seconds of its own prefill, W = its wait for those of others
-    c = b + x (S + W + R + F)                             requests in all (Little 1961)
-
-D holds because each of the others starts once while a request decodes. An engine that prefills in
-iterations of their own adds T(prompt) in place of the difference. Every term is a function of b, so one
-array over b holds the whole curve of a server: a closed loop is read where the requests are c, an open one
-where x is the rate, saturation where no place is left or every iteration has prompts in it.
-
-W is the wait of Pollaczek and Khinchine with the arrival theorem in Schweitzer's approximation
-(Reiser and Lavenberg 1980, Schweitzer 1979), the wait for a place that of G/G/m (Sakasegawa 1977, Allen and
-Cunneen 1990), R what is left of the iteration that an arrival meets, F the front end.
+The batch of an open loop fluctuates: with D = D0 + D1 b the requests that decode have the variance b D / D0,
+of which a request meets more than a mean batch has.
 """
 
 import math
 from statistics import NormalDist
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.planning.inference.iteration import Batch, IterationTime
+from service.planning.inference.bursts import burst_of
+from service.planning.inference.curve import (
+    NOTHING,
+    Array,
+    Curve,
+    Setting,
+    asked_of,
+    curve,
+    mean_iteration,
+    places_of,
+    point,
+)
+from service.planning.inference.iteration import IterationTime
 from service.planning.inference.load import (
     Load,
     Outcomes,
@@ -33,52 +31,32 @@ from service.planning.inference.load import (
     Server,
     percentiles,
 )
+from service.planning.inference.sampling import (
+    INDEPENDENT,
+    INDEPENDENT_SHARE,
+    INPUT,
+    NORMAL,
+    OUTPUT,
+    PHASE,
+    PLACE,
+    SAMPLES,
+    WAIT,
+    waits,
+)
 from service.planning.inference.speculation import Iterations, Speculating
+from service.planning.inference.static_batches import served_in_batches
 
-Array: TypeAlias = NDArray[np.float64]
-
-_GRID = 28
-_MOST_REQUESTS = 16384.0
-"""Where neither the engine nor its cache limits a batch."""
-_SAMPLES = 512
-_NOTHING = 1e-12
-
-
-class Curve(NamedTuple):
-    """A continuous-batching replica over rising mean batches; arrays of one entry for each."""
-
-    batch: Array
-    """Requests that decode, on average."""
-    requests_per_second: Array
-    decode_seconds: Array
-    """An iteration that only decodes."""
-    prefill_seconds: Array
-    """What an iteration with prompt tokens adds for those that decode."""
-    own_seconds: Array
-    """The iterations in which a request has its own prompt computed."""
-    iterations: Array
-    """Iterations with prompt tokens, to a request; less than one where they hold several prompts."""
-    decoding_seconds: Array
-    """From a request's first token to its last."""
-    wait_seconds: Array
-    """For prompts of others."""
-    residual_seconds: Array
-    """What is left of the iteration that an arrival meets."""
-    prefill_load: Array
-    """Share of the time in which prompts are computed, 1 where no more can be."""
-    tokens: Array
-    """Prompt tokens of an iteration that has some."""
-    requests: Array
-    """In all, those that wait included, but not those that wait for a place."""
-    inside: Array
-    """Those that hold a place: prefilling or decoding."""
+_STEPS = np.arange(18) / 17.0
+_FEW = 20.0
+"""Above it a Poisson number is taken to be normal."""
+_SMALL = np.asarray([0.02, 0.25, 0.6])
 
 
 def served(model: Iterations, server: Server, load: Load) -> Served:
     """What ``server`` does under ``load``: latencies in seconds, rates per second, of one replica.
 
-    Of a pipeline, each of its stages works for a group of requests of its own, so that it is as many
-    servers, each with a share of requests, rate and cache and the whole pass as its iteration.
+    Of a pipeline, each stage works for a group of requests of its own, so that it is as many servers, each
+    with a share of requests, rate and cache and the whole pass as its iteration.
 
     Raises:
         ValueError: neither or both of concurrency and rate are given.
@@ -87,332 +65,287 @@ def served(model: Iterations, server: Server, load: Load) -> Served:
         raise ValueError("give either a concurrency or a rate")
     if server.speculation:
         model = Speculating(model, server.speculation)
+    groups = groups_of(server, load)
     if server.pipeline > 1:
-        groups = _groups(server, load)
-        return _together(served_by_group(model, *_group(server, load, groups)), groups)
-    return served_by_group(model, server, load)
-
-
-def served_by_group(model: Iterations, server: Server, load: Load) -> Served:
-    """``served`` for one group of a pipeline, speculation already part of ``model``."""
+        server, load = group_of(server, load)
     if server.scheduler is Scheduler.STATIC:
-        return _served_in_batches(model, server, load)
-    return _served_continuously(model, server, load)
+        return together(served_in_batches(model, server, load), groups)
+    return together(_served_continuously(model, server, load), groups)
 
 
-def curve(model: Iterations, server: Server, load: Load, batch: Array) -> Curve:
-    """The state of a replica at each of the mean batches ``batch``, whatever its load's size.
+def groups_of(server: Server, load: Load) -> float:
+    """Groups of a pipeline that have requests: with fewer requests than stages some of these wait."""
+    groups = float(server.pipeline)
+    return groups if load.concurrency is None else min(groups, max(1.0, load.concurrency))
 
-    Lengths, prefix hits and, in a closed loop, the number of requests are those of ``load``. One call of
-    the iteration model.
-    """
-    alone = 1.0 / max(1.0, load.concurrency) if load.concurrency is not None else 0.0
-    positions = server.speculation.positions if server.speculation else 1.0
-    decodes, prompt = _iterations(server, load), load.computed_tokens
-    others = batch * (1.0 - alone)
-    if not decodes:
-        return _prompts_only(model, server, load, batch)
-    seen = others + 1.0
-    pieces, tokens = _prefill_tokens(server, load, others, decodes, positions)
-    iterations = prompt / tokens
 
-    mixed = server.mixed_prefill
-    none = np.zeros_like(batch)
-    decoding = np.concatenate([seen, seen if mixed else none, others if mixed else none, others])
-    prefilled = np.concatenate([none, tokens, tokens, none])
-    alike, both, own, before = _seconds(model, load, decoding, prefilled).reshape(4, -1)
-    added = np.maximum(both - alike, 0.0) if mixed else both
-    decoding_seconds = decodes * alike + others * iterations * added
-    rate = batch / decoding_seconds
-    busy = rate * iterations * own
+def group_of(server: Server, load: Load) -> tuple[Server, Load]:
+    """One of the groups of a pipeline, and what it is asked."""
+    groups = groups_of(server, load)
 
-    variation = load.inputs.variation
-    behind = np.minimum((1.0 - alone) * busy, 1.0 - 1e-9)
-    wait = behind * iterations * own * (1.0 + variation) / 2.0 / (1.0 - behind)
-    residual = _residual(server, load, before, others)
-    own_seconds = pieces * own
-    inside = batch + rate * own_seconds
-    requests = inside + rate * (wait + residual + server.frontend_seconds)
-    return Curve(
-        batch,
-        rate,
-        alike,
-        added,
-        own_seconds,
-        iterations,
-        decoding_seconds,
-        wait,
-        residual,
-        busy,
-        tokens,
-        requests,
-        inside,
+    def share(figure: float | None) -> float | None:
+        return None if figure is None else figure / groups
+
+    most = server.most_requests
+    return (
+        server._replace(
+            most_requests=None if most is None else max(1, round(most / groups)),
+            cache_tokens=share(server.cache_tokens),
+            pipeline=1,
+        ),
+        load._replace(
+            concurrency=None if load.concurrency is None else max(1.0, load.concurrency / groups),
+            rate_per_second=share(load.rate_per_second),
+            burst_requests=share(load.burst_requests),
+        ),
     )
 
 
-def _iterations(server: Server, load: Load) -> float:
-    """Iterations in which a request decodes."""
-    return load.decodes / (server.speculation.tokens_per_pass if server.speculation else 1.0)
-
-
-def _prompts_only(model: Iterations, server: Server, load: Load, batch: Array) -> Curve:
-    """``curve`` of requests that end with their first token; ``batch`` are those in or before a pass.
-
-    A pass takes what has come since the last one, as far as the engine batches it.
-    """
-    none, prompt = np.zeros_like(batch), load.computed_tokens
-    pieces, _ = _prefill_tokens(server, load, none, 1.0, 1.0)
-    most = np.maximum(1.0, np.floor(server.batched_tokens / prompt))
-    together = np.clip(batch, 1.0, most)
-    own = _seconds(model, load, none, prompt * together / pieces)
-    passing = pieces * own
-    rate = np.minimum(batch, together) / passing
-    wait = np.maximum(batch / rate - passing, 0.0)
-    busy = batch / most
-    if load.concurrency is None:
-        # Of y arrivals a pass the next one finds some with 1 - e^-y, and they come in its midst.
-        meets = -np.expm1(-batch)
-        together = np.minimum(batch / meets, most)
-        own = _seconds(model, load, none, prompt * together / pieces)
-        passing = pieces * own
-        rate, wait = np.minimum(batch, most) / passing, meets * passing / 2.0
-    inside = rate * passing
-    requests = inside + rate * (wait + server.frontend_seconds)
-    return Curve(
-        batch,
-        rate,
-        none,
-        own,
-        passing,
-        pieces / together,
-        none,
-        wait,
-        none,
-        busy,
-        prompt * together / pieces,
-        requests,
-        inside,
+def together(one: Served, groups: float) -> Served:
+    """All groups of a pipeline, of which each does as ``one``."""
+    return one._replace(
+        requests_per_second=one.requests_per_second * groups,
+        output_tokens_per_second=one.output_tokens_per_second * groups,
+        decoding=one.decoding * groups,
+        waiting=one.waiting * groups,
+        most_requests_per_second=one.most_requests_per_second * groups,
+        knee_requests=None if one.knee_requests is None else one.knee_requests * groups,
     )
-
-
-def _prefill_tokens(
-    server: Server, load: Load, others: Array, decodes: float, positions: float
-) -> tuple[Array, Array]:
-    """Iterations that a prompt is cut into, and prompt tokens of an iteration that has some.
-
-    Of short prompts an iteration takes those that have come since the last one: of y arrivals an
-    iteration, Poisson, y / (1 - e^-y) where there is any; each iteration ends 1 / N of what decodes.
-    """
-    prompt = load.computed_tokens
-    budget = np.full_like(others, float(server.batched_tokens))
-    if server.chunked_prefill and server.mixed_prefill:
-        budget = np.maximum(budget - others * positions, float(server.block_tokens))
-    if not server.chunked_prefill:
-        budget = np.maximum(budget, load.inputs.longest)
-    computed = np.asarray(load.inputs.values) * (prompt / load.inputs.mean)
-    pieces = np.ceil(computed[:, None] / budget) * np.asarray(load.inputs.weights)[:, None]
-    cut = np.asarray(pieces.sum(axis=0))
-    arriving = np.maximum(others / max(decodes, 1.0), _NOTHING)
-    together = np.minimum(arriving / -np.expm1(-arriving), np.maximum(budget / prompt, 1.0))
-    return cut, prompt * together / cut
-
-
-def _seconds(model: Iterations, load: Load, decoding: Array, prefilled: Array) -> Array:
-    """Of iterations with so many requests that decode and so many prompt tokens."""
-    batch = Batch(
-        cast("float", decoding),
-        cast("float", decoding * load.decoding_context),
-        cast("float", prefilled),
-        cast("float", np.where(prefilled > 0.0, load.prefill_context, 0.0)),
-        cast("float", prefilled / load.computed_tokens),
-    )
-    return cast("Array", model.time(batch).seconds)
-
-
-def _residual(server: Server, load: Load, before: Array, others: Array) -> Array:
-    """Seconds until the iteration ends that an arrival meets.
-
-    In a closed loop a request ends with an iteration; its successor meets the next one as far as the
-    front end has taken.
-    """
-    meets = -np.expm1(-others)
-    if load.concurrency is None:
-        return np.asarray(meets * before / 2.0)
-    if not server.frontend_seconds:
-        return np.zeros_like(before)
-    return np.asarray(meets * np.maximum(before - server.frontend_seconds, before / 2.0))
-
-
-def places_of(server: Server, load: Load) -> float:
-    """Requests that find room at a time: the engine's limit, or the cache over what a request holds."""
-    limits = [_MOST_REQUESTS]
-    if server.most_requests is not None:
-        limits.append(float(server.most_requests))
-    if server.cache_tokens is not None:
-        whole = load.inputs.mean + load.outputs.mean
-        held = load.decoding_context + server.reserved_output * (whole - load.decoding_context)
-        held = max(held, load.inputs.mean) + server.block_tokens / 2.0
-        limits.append(max(1.0, server.cache_tokens / held))
-    return min(limits)
 
 
 class _Point(NamedTuple):
-    """Where on ``grid`` a server works: the mean batch, what waits for a place, the limit of its rate."""
+    """Where on ``grid`` a server works: the mean batch, the wait for a place, the limit of its rate."""
 
-    grid: Curve
+    grid: Curve[Array]
     batch: float
     rate: float
-    place_seconds: float
-    queued_share: float
-    saturated: bool
     most: float
+    place_seconds: float = 0.0
+    queued_share: float = 0.0
+    saturated: bool = False
 
 
 def _served_continuously(model: Iterations, server: Server, load: Load) -> Served:
     places = places_of(server, load)
-    steps = np.concatenate([[0.02, 0.1, 0.25, 0.5, 0.75], np.geomspace(1.0, max(places, 1.001), _GRID)])
-    grid = curve(model, server, load, steps)
-    point = _closed(grid, places, load.concurrency) if load.concurrency else _open(grid, places, load)
-    there = _at(curve(model, server, load, np.asarray([point.batch])), 0)
-    return _answer(model, server, load, there, point)
+    grid = curve(model, server, load, np.append(_SMALL, max(places, 1.001) ** _STEPS))
+    at = _closed(grid, places, load.concurrency) if load.concurrency else _open(grid, places, load)
+    there, times = point(model, server, load, at.batch)
+    setting = Setting(server, load, asked_of(server, load), places)
+    if load.concurrency is None and not at.saturated and setting.asked.decodes:
+        # By Little's law: the mean batch over the rate, as it fluctuates.
+        there = there._replace(decoding_seconds=at.batch / at.rate)
+    elif load.concurrency is not None:
+        # Also by Little's law, from the latency at the point itself and not from between two of the grid.
+        latency = there.requests / there.requests_per_second
+        rate = at.rate if at.saturated else min(load.concurrency / latency, at.most)
+        at = at._replace(rate=rate, place_seconds=max(0.0, load.concurrency / rate - latency))
+    return _answer(setting, there, at, times)
 
 
-def _limit(grid: Curve, places: float) -> tuple[float, float]:
+def _limit(grid: Curve[Array], places: float) -> tuple[float, float]:
     """The largest mean batch and the rate there: no place left, or every iteration full of prompts."""
     batch = min(
         float(np.interp(places, grid.inside, grid.batch)),
-        float(np.interp(1.0, np.maximum.accumulate(grid.prefill_load), grid.batch)),
+        float(np.interp(1.0, np.maximum.accumulate(grid.prompt_load), grid.batch)),
     )
-    rates = np.maximum.accumulate(grid.requests_per_second)
-    return batch, float(np.interp(batch, grid.batch, rates))
+    return batch, float(np.interp(batch, grid.batch, np.maximum.accumulate(grid.requests_per_second)))
 
 
-def _closed(grid: Curve, places: float, concurrency: float) -> _Point:
+def _closed(grid: Curve[Array], places: float, concurrency: float) -> _Point:
     """A closed loop: the batch at which the requests are ``concurrency``; the others wait for a place."""
     batch, most = _limit(grid, places)
     held = float(np.interp(batch, grid.batch, grid.requests))
     if concurrency >= held:
-        return _Point(
-            grid, batch, most, (concurrency - held) / most, 1.0, saturated=concurrency > held, most=most
-        )
+        wait = (concurrency - held) / most
+        return _Point(grid, batch, most, most, wait, 1.0, saturated=concurrency > held)
     batch = float(np.interp(concurrency, grid.requests, grid.batch))
-    rate = float(np.interp(batch, grid.batch, grid.requests_per_second))
-    return _Point(grid, batch, rate, 0.0, 0.0, saturated=False, most=most)
+    return _Point(grid, batch, float(np.interp(batch, grid.batch, grid.requests_per_second)), most)
 
 
-def _open(grid: Curve, places: float, load: Load) -> _Point:
+def _open(grid: Curve[Array], places: float, load: Load) -> _Point:
     """An open loop: the batch at which the rate is that of the arrivals.
 
-    W = (Ca^2 + Cs^2) / 2 u^(sqrt(2 (m + 1)) - 1) / (1 - u) / most for m places. A queue comes to this after
-    a relaxation time of about (Ca^2 + Cs^2) / 2 / (1 - u)^2 / most (Odoni and Roth 1983); u is taken no
-    further than where that is the time looked at, and beyond capacity half of (1 - most / rate) of that
-    time is added.
+    ``mixing`` is D / D0: a request meets b + D / D0 others on average, one more than b where the batch does
+    not slow itself down.
     """
-    batch, most = _limit(grid, places)
+    most_batch, most = _limit(grid, places)
     rate = load.rate_per_second or 0.0
-    load_share = rate / most
-    variation = (load.arrivals.variation + _service_variation(load)) / 2.0
-    settled = 1.0 - math.sqrt(max(variation, 0.05) / max(most * load.open_seconds, 1.0))
-    share = min(load_share, max(settled, 0.5))
-    queued = share ** (math.sqrt(2.0 * (places + 1.0)) - 1.0)
-    wait = variation * queued / (1.0 - share) / most
-    saturated = load_share >= 1.0
-    wait += load.open_seconds / 2.0 * max(0.0, 1.0 - 1.0 / load_share) if saturated else 0.0
+    saturated = rate >= most
+    rates = np.maximum.accumulate(grid.requests_per_second)
+    steady = most_batch
     if not saturated:
-        rates = np.maximum.accumulate(grid.requests_per_second)
-        batch = min(batch, float(np.interp(rate, np.append(0.0, rates), np.append(0.0, grid.batch))))
-    return _Point(grid, batch, min(rate, most), wait, min(1.0, queued), saturated=saturated, most=most)
+        steady = float(np.interp(rate, np.append(0.0, rates), np.append(0.0, grid.batch)))
+        excess, mixing = _fluctuation(grid, steady)
+        steady = min(most_batch, steady + excess * (mixing - 1.0) * (load.arrivals.variation + 1.0) / 2.0)
+    wait, queued = _place_wait(load, rate, most, steady, most_batch)
+    if saturated:
+        wait += load.open_seconds / 2.0 * (1.0 - most / rate)
+    return _Point(grid, steady, min(rate, most), most, wait, queued, saturated=saturated)
 
 
-def _service_variation(load: Load) -> float:
-    return load.outputs.variation if load.decodes else load.inputs.variation
+def _place_wait(load: Load, rate: float, most: float, batch: float, places: float) -> tuple[float, float]:
+    """Mean wait for one of ``places``, and the share of the requests that have one.
+
+    The requests inside are a diffusion, drawn to their mean where places are free and by x_most - rate where
+    none is: normal below ``places``, exponential above (Halfin and Whitt 1981). A queue comes to its steady
+    state after about v rate / (x_most - rate)^2 (Odoni and Roth 1983), so that the difference is taken no
+    smaller than where that is the time looked at.
+    """
+    lengths = load.outputs if load.decodes else load.inputs
+    variance = rate * (load.arrivals.variation + (1.0 + lengths.variation) / 2.0)
+    gap = max(most - rate, math.sqrt(variance / load.open_seconds))
+    apart = max(places - batch, 0.0)
+    deviation = math.sqrt(rate * max(apart, 1.0) / gap)
+    normal = NormalDist()
+    decay = 2.0 * gap / variance
+    above = normal.pdf(apart / deviation) / (deviation * decay)
+    queued = above / (above + normal.cdf(apart / deviation))
+    return queued / decay / max(rate, NOTHING), queued
 
 
-def _at(grid: Curve, place: int) -> Curve:
-    return Curve(*(values[place] for values in grid))
+def _fluctuation(grid: Curve[Array], batch: float) -> tuple[float, float]:
+    """D1 b / D0 and D / D0, of a time to decode D = D0 + D1 b."""
+    whole = float(np.interp(batch, grid.batch, grid.decoding_seconds))
+    if not whole or not batch:
+        return 0.0, 1.0
+    slope = (whole - float(grid.decoding_seconds[0])) / batch
+    rest = max(whole - slope * batch, 0.1 * whole)
+    return batch * slope / rest, whole / rest
 
 
-# Points of a sequence that fills the cube evenly (Roberts 2018): the answer depends on no seed.
-_ROOT = 1.1127756842787055
-"""The root above 1 of x^7 = x + 1, for six dimensions."""
-_LATTICE = (0.5 + np.outer(np.arange(1, _SAMPLES + 1), [_ROOT**-k for k in range(1, 7)])) % 1.0
-_INPUT, _OUTPUT, _WAIT, _PLACE, _PHASE, _PACE = (_LATTICE[:, k].copy() for k in range(6))
-_NORMAL = np.asarray([NormalDist().inv_cdf(min(max(u, 1e-4), 1.0 - 1e-4)) for u in _PACE])
+def _knee(grid: Curve[Array], places: float) -> float:
+    """Requests at which rate over latency, x^2 / c, is largest (Kleinrock 1979)."""
+    power = grid.requests_per_second**2 / grid.requests
+    power = np.where(grid.inside <= places * 1.0001, power, 0.0)
+    best = int(np.argmax(power))
+    if not 0 < best < len(power) - 1 or not power[best + 1]:
+        return float(grid.requests[best])
+    # The top of the parabola through three points, over the logarithm of the requests.
+    logs = np.log(grid.requests[best - 1 : best + 2])
+    heights = np.log(power[best - 1 : best + 2])
+    left, right = logs[1] - logs[0], logs[2] - logs[1]
+    down, up = (heights[1] - heights[0]) / left, (heights[2] - heights[1]) / right
+    bend = (down - up) / (left + right)
+    top = logs[1] + (up * left + down * right) / (left + right) / (2.0 * bend) if bend > NOTHING else logs[1]
+    return float(np.exp(np.clip(top, logs[0], logs[2])))
 
 
-def _answer(model: Iterations, server: Server, load: Load, there: Curve, point: _Point) -> Served:
-    decodes = load.decodes
-    arrival = server.frontend_seconds + there.residual_seconds
-    first = arrival + there.wait_seconds + there.own_seconds + point.place_seconds
-    each = there.decoding_seconds / decodes if decodes else 0.0
-    rate = point.rate
-    first_samples = (
-        server.frontend_seconds
-        + there.residual_seconds * (2.0 * _PHASE if load.concurrency is None else 1.0)
-        + _waits(_WAIT, float(there.wait_seconds), float(there.prefill_load))
-        + _waits(_PLACE, point.place_seconds, point.queued_share)
-        + _own_samples(load, there)
-    )
-    each_samples, behind = _pace_samples(server, load, there, point.grid)
-    whole_samples = first_samples + (behind * np.nan_to_num(each_samples) if decodes else 0.0)
-    inside = float(there.inside)
-    present = inside + rate * float(there.wait_seconds + there.residual_seconds)
-    iteration, share = _mean_iteration(model, server, load, there)
+def _answer(setting: Setting, there: Curve[float], at: _Point, times: IterationTime) -> Served:
+    server, load = setting.server, setting.load
+    cold = load.concurrency is not None and load.burst_requests is not None
+    sampled = _cold if cold else _steady
+    outcomes, means, rate = sampled(setting, there, at)
+    iteration, prompt_share = _mean_iteration(setting, there, times)
+    arriving = there.wait_seconds + there.residual_seconds
+    inside = there.own_seconds + means.decoding
+    each = outcomes.per_token_seconds
     return Served(
-        percentiles(first_samples)._replace(mean=float(first)),
-        percentiles(each_samples)._replace(mean=float(each)) if decodes else None,
-        percentiles(whole_samples)._replace(mean=float(first + there.decoding_seconds)),
+        percentiles(outcomes.first_token_seconds)._replace(mean=means.first),
+        percentiles(each)._replace(mean=means.each) if each is not None else None,
+        percentiles(outcomes.request_seconds)._replace(mean=means.whole),
         rate,
         rate * load.outputs.mean,
-        float(there.batch) if decodes else 0.0,
-        rate * (float(there.wait_seconds + there.residual_seconds) + point.place_seconds),
-        _busy_share(load, present),
-        point.saturated,
-        point.most,
+        rate * means.decoding,
+        rate * max(0.0, means.first - there.own_seconds - server.frontend_seconds),
+        _busy_share(load, at.rate * (arriving + inside)),
+        at.saturated,
+        at.most,
         0.0,
-        share,
+        prompt_share,
         iteration,
-        Outcomes(first_samples, each_samples if decodes else None, whole_samples),
+        outcomes,
+        _knee(at.grid, setting.places),
     )
 
 
-def _waits(shares: Array, mean: float, waiting: float) -> Array:
-    """Samples of a wait that a share ``waiting`` of the requests has, exponential among them."""
-    waiting = min(max(waiting, 1e-3), 1.0)
-    tail = np.maximum(1.0 - shares, 1e-4) / waiting
-    return np.asarray(np.where(tail < 1.0, -np.log(np.minimum(tail, 1.0)), 0.0) * (mean / waiting))
+class _Means(NamedTuple):
+    first: float
+    each: float
+    whole: float
+    decoding: float
 
 
-def _own_samples(load: Load, there: Curve) -> Array:
-    """Samples of the own prefill: what it adds to an iteration grows with the prompt."""
-    beside = np.minimum(there.decode_seconds, there.own_seconds)
-    longer = load.inputs.of(_INPUT) / load.inputs.mean
-    return np.asarray(beside + (there.own_seconds - beside) * longer)
+def _steady(setting: Setting, there: Curve[float], at: _Point) -> tuple[Outcomes, _Means, float]:
+    server, load, asked, _ = setting
+    first = (
+        server.frontend_seconds
+        + there.residual_seconds * (2.0 * PHASE if load.concurrency is None else 1.0)
+        + waits(WAIT, there.wait_seconds, there.prompt_load)
+        + _place_samples(load, at)
+        + _own_samples(setting, there)
+    )
+    behind = np.maximum(load.outputs.of(OUTPUT) - 1.0, 0.0)
+    pace = _pace_samples(setting, there, at.grid, behind)
+    decoding = there.decoding_seconds
+    mean = server.frontend_seconds + there.residual_seconds + there.wait_seconds + there.own_seconds
+    mean += at.place_seconds
+    whole = first + behind * np.nan_to_num(pace)
+    each = decoding / asked.decodes if asked.decodes else 0.0
+    outcomes = Outcomes(first, pace if asked.decodes else None, whole)
+    return outcomes, _Means(mean, each, mean + decoding, decoding), at.rate
 
 
-def _pace_samples(server: Server, load: Load, there: Curve, grid: Curve) -> tuple[Array, Array]:
-    """Samples of the seconds per token behind the first, and of the number of these.
+def _cold(setting: Setting, there: Curve[float], at: _Point) -> tuple[Outcomes, _Means, float]:
+    first, each, whole, rate, decoding = burst_of(setting, there, at.grid)
+    decodes = setting.asked.decodes
+    paced = each[~np.isnan(each)]
+    outcomes = Outcomes(first, each if decodes else None, whole)
+    pace = float(paced.mean()) if decodes else 0.0
+    return outcomes, _Means(float(first.mean()), pace, float(whole.mean()), decoding), rate
 
-    Prefills within the decoding of a request are a Poisson number. In an open loop so are the requests
-    beside it; over its own life two thirds of their variance are left.
+
+def _place_samples(load: Load, at: _Point) -> Array:
+    """In a closed loop the queue is always as long; one that is too short for its load grows evenly."""
+    if load.concurrency is not None:
+        return np.full(SAMPLES, at.place_seconds)
+    if at.saturated:
+        return np.asarray(2.0 * PLACE * at.place_seconds)
+    return waits(PLACE, at.place_seconds, at.queued_share)
+
+
+def _own_samples(setting: Setting, there: Curve[float]) -> Array:
+    """The own prefill: what it adds to an iteration grows with the prompt and a Poisson number of others."""
+    load = setting.load
+    beside = min(there.decode_seconds, there.own_seconds)
+    adds = np.full(SAMPLES, there.own_seconds - beside)
+    if load.inputs.variation:
+        adds = adds * load.inputs.of(INPUT) / load.inputs.mean
+    others = max(there.shared - 1.0, 0.0)
+    if others:
+        more = others + math.sqrt(others) * INDEPENDENT
+        if others < _FEW:
+            terms = np.arange(1.0, 9.0 + 3.0 * others)
+            chances = np.cumsum(np.append(1.0, np.cumprod(others / terms))) * math.exp(-others)
+            more = np.searchsorted(chances, INDEPENDENT_SHARE).astype(np.float64)
+        adds = adds * ((1.0 + np.clip(more, 0.0, there.budget / setting.asked.prompt)) / there.shared)
+    return np.asarray(beside + adds)
+
+
+def _pace_samples(setting: Setting, there: Curve[float], grid: Curve[Array], behind: Array) -> Array:
+    """Seconds per token behind the first, for requests with ``behind`` of them.
+
+    Prefills within the life of a request are a Poisson number, and so are the requests beside it in an open
+    loop, with deviations that outlive it by D / D0; over its own life a share h of their variance is left
+    (an Ornstein-Uhlenbeck process averaged over a window).
     """
-    behind = np.maximum(load.outputs.of(_OUTPUT) - 1.0, 0.0)
-    if not load.decodes:
-        return np.zeros(_SAMPLES), behind
-    iterations = _iterations(server, load)
-    each = float(there.decoding_seconds) / load.decodes
-    least = float(there.decode_seconds) * iterations / load.decodes
-    between = float(there.decoding_seconds - iterations * there.decode_seconds)
-    prefills = max(0.0, between) / max(float(there.prefill_seconds), _NOTHING) * behind / load.decodes
+    load, asked = setting.load, setting.asked
+    if not asked.decodes:
+        return np.full(SAMPLES, np.nan)
+    each = there.decoding_seconds / asked.decodes
+    least = there.decode_seconds * asked.passes / asked.decodes
+    between = max(0.0, there.decoding_seconds - asked.passes * there.decode_seconds)
+    prefills = between / max(there.added_seconds, NOTHING) / asked.decodes
     with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = float(there.prefill_seconds) * np.sqrt(prefills) / behind
+        deviation = there.added_seconds * np.sqrt(prefills / behind)
+    paced = np.maximum(each + NORMAL * deviation, min(least, each))
     if load.concurrency is None:
-        slope = np.interp(there.batch, grid.batch, np.gradient(grid.decoding_seconds, grid.batch))
-        deviation = np.hypot(
-            deviation, float(slope) / load.decodes * math.sqrt(2.0 / 3.0 * float(there.batch))
-        )
-    paced = np.maximum(each + _NORMAL * deviation, min(least, each))
-    return np.asarray(np.where(behind > 0.0, paced, np.nan)), behind
+        free = 1.0 / _fluctuation(grid, there.batch)[1]
+        kept = 2.0 * (math.expm1(-free) + free) / free**2
+        moving = max(0.0, 1.0 - free) * each
+        relative = math.sqrt(math.log1p(kept / free / max(there.batch, 1.0)))
+        # The part that grows with the batch moves with it, the deviation of the prefills aside.
+        paced += moving * (np.exp(relative * INDEPENDENT - relative**2 / 2.0) - 1.0)
+    return np.asarray(np.where(behind > 0.0, paced, np.nan))
 
 
 def _busy_share(load: Load, present: float) -> float:
@@ -424,122 +357,13 @@ def _busy_share(load: Load, present: float) -> float:
 
 
 def _mean_iteration(
-    model: Iterations, server: Server, load: Load, there: Curve
+    setting: Setting, there: Curve[float], times: IterationTime
 ) -> tuple[IterationTime, float]:
     """The mean of the iterations with and without prompts, and the share of the time that prompts take."""
-    prompt, tokens = load.computed_tokens, float(there.tokens)
-    batch = float(there.batch) if load.decodes else 0.0
-    iterations = _iterations(server, load)
-    beside = batch if server.mixed_prefill else 0.0
-    context = load.decoding_context
-    both = model.time(Batch(beside, beside * context, tokens, load.prefill_context, tokens / prompt))
-    if not load.decodes:
-        return both, 1.0
-    alike = model.time(Batch(max(batch, 1.0), max(batch, 1.0) * context))
-    with_prompts = batch * float(there.iterations) / iterations
-    weight = min(1.0, with_prompts) if server.mixed_prefill else with_prompts / (1.0 + with_prompts)
-    mean = IterationTime(*(a + weight * (b - a) for a, b in zip(alike, both, strict=True)))
-    added = max(0.0, both.seconds - alike.seconds) if server.mixed_prefill else both.seconds
-    return mean, min(1.0, weight * added / mean.seconds)
-
-
-def _groups(server: Server, load: Load) -> float:
-    """Groups of a pipeline that have requests: with fewer requests than stages some of these wait."""
-    groups = float(server.pipeline)
-    return groups if load.concurrency is None else min(groups, max(1.0, load.concurrency))
-
-
-def _group(server: Server, load: Load, groups: float) -> tuple[Server, Load]:
-    """One of the groups of a pipeline, and what it is asked."""
-    return (
-        server._replace(
-            most_requests=None
-            if server.most_requests is None
-            else max(1, round(server.most_requests / groups)),
-            cache_tokens=None if server.cache_tokens is None else server.cache_tokens / groups,
-            pipeline=1,
-        ),
-        load._replace(
-            concurrency=None if load.concurrency is None else max(1.0, load.concurrency / groups),
-            rate_per_second=None if load.rate_per_second is None else load.rate_per_second / groups,
-            burst_requests=None if load.burst_requests is None else load.burst_requests / groups,
-        ),
-    )
-
-
-def _together(one: Served, groups: float) -> Served:
-    """All groups of a pipeline, of which each does as ``one``."""
-    return one._replace(
-        requests_per_second=one.requests_per_second * groups,
-        output_tokens_per_second=one.output_tokens_per_second * groups,
-        decoding=one.decoding * groups,
-        waiting=one.waiting * groups,
-        most_requests_per_second=one.most_requests_per_second * groups,
-    )
-
-
-def _served_in_batches(model: Iterations, server: Server, load: Load) -> Served:
-    """Static batching: a batch starts once the last has ended whole.
-
-    T(B) = prefill of B prompts + (longest of B outputs - 1) iterations over all B. A closed loop starts
-    min(c, B) each time; an open one what has come meanwhile, b = rate T(b).
-    """
-    places = places_of(server._replace(reserved_output=1.0), load)
-    sizes = np.geomspace(1.0, max(places, 1.001), _GRID)
-    per_pass = server.speculation.tokens_per_pass if server.speculation else 1.0
-    prompt, context = load.computed_tokens, load.decoding_context
-    longest = np.asarray([load.outputs.longest_of(size) for size in sizes])
-    budget = max(float(server.batched_tokens), prompt)
-    tokens = np.minimum(sizes * prompt, budget)
-    zero = np.zeros_like(sizes)
-    pair = _seconds(model, load, np.concatenate([sizes, zero]), np.concatenate([zero, tokens]))
-    step, prefill = pair[:_GRID], pair[_GRID:] * sizes * prompt / tokens
-    lasting = prefill + np.maximum(longest - 1.0, 0.0) / per_pass * step
-    rates = np.maximum.accumulate(sizes / lasting)
-    most = float(rates[-1])
-    wait, size, saturated = 0.0, places, False
-    if load.concurrency is not None:
-        size = min(load.concurrency, places)
-        saturated = load.concurrency > places
-    else:
-        rate = load.rate_per_second or 0.0
-        saturated = rate >= most
-        size = float(np.interp(rate, rates, sizes))
-    taken = float(np.interp(size, sizes, lasting))
-    filling, each = float(np.interp(size, sizes, prefill)), float(np.interp(size, sizes, step))
-    decodes = load.decodes / per_pass
-    if load.concurrency is not None:
-        rate = size / taken
-        wait = max(0.0, load.concurrency / rate - filling - decodes * each - server.frontend_seconds)
-        busy = 1.0
-    else:
-        rate = min(load.rate_per_second or 0.0, most)
-        busy = min(1.0, rate * taken / size)
-        wait = busy * taken / 2.0
-        if saturated:
-            wait += load.open_seconds / 2.0 * (1.0 - most / (load.rate_per_second or most))
-    first = np.asarray(server.frontend_seconds + 2.0 * wait * _PHASE + filling)
-    behind = np.maximum(load.outputs.of(_OUTPUT) - 1.0, 0.0)
-    pace = np.where(behind > 0.0, each / per_pass, np.nan)
-    whole = first + behind * np.nan_to_num(pace)
-    alike = model.time(Batch(size, size * context))
-    both = model.time(Batch(0.0, 0.0, min(size * prompt, budget), load.prefill_context, size))
-    share = filling / taken
-    weight = min(1.0, share * alike.seconds / max(both.seconds, _NOTHING))
-    mean = server.frontend_seconds + wait + filling
-    return Served(
-        percentiles(first)._replace(mean=mean),
-        percentiles(pace)._replace(mean=each / per_pass) if decodes else None,
-        percentiles(whole)._replace(mean=mean + decodes * each),
-        rate,
-        rate * load.outputs.mean,
-        rate * decodes * each,
-        rate * wait,
-        busy,
-        saturated,
-        most,
-        0.0,
-        share,
-        IterationTime(*(a + weight * (b - a) for a, b in zip(alike, both, strict=True))),
-        Outcomes(first, pace if decodes else None, whole),
-    )
+    mixed, asked = setting.server.mixed_prefill, setting.asked
+    if not asked.decodes:
+        return mean_iteration(times, 0, 1, 1.0), 1.0
+    with_prompts = there.batch * there.iterations / asked.passes
+    weight = min(1.0, with_prompts) if mixed else with_prompts / (1.0 + with_prompts)
+    mean = mean_iteration(times, 0, 1, weight)
+    return mean, min(1.0, weight * there.added_seconds / mean.seconds)

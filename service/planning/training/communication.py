@@ -20,6 +20,7 @@ from service.planning.traffic import (
     Message,
     Passes,
     context_messages,
+    copies_sent,
     expert_messages,
     replica_messages,
     tensor_messages,
@@ -93,12 +94,6 @@ class Links(NamedTuple):
     def seconds(self, messages: Iterable[Message]) -> float:
         """Seconds of several messages, one after the other."""
         return total_seconds(messages, self.fabric)
-
-
-def copies_sent(chosen: float, places: float) -> float:
-    """Places that a token is sent to, on average: ``chosen`` experts fall on ``places`` at random."""
-    missed: float = (1.0 - 1.0 / places) ** chosen
-    return places * (1.0 - missed)
 
 
 class Both(NamedTuple):

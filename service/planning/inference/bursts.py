@@ -1,0 +1,217 @@
+"""A closed loop of N requests that begins cold: c of them at once, the others as those end.
+
+This is what a benchmark does, with N = 10 c or so, and a batch job, with N = c. Unlike in the steady state
+
+- the first p requests (as many as find a place) have their prompts computed one behind the other, so that
+  the i-th has its first token after the integral of T(b, full) / n over b from 0 to i, n prompts an
+  iteration;
+- those behind them wait for ends. Where all lengths are alike, the i-th of a wave starts when the i-th of
+  the wave before has ended; where they are as spread as an exponential distribution, starts are even in
+  time. Between the two the wait is interpolated by the variance of the outputs over their squared mean,
+  as in the asymptotic renewal function (Cox 1962);
+- later waves come as the first one ended: within the time of its prompts and a window of the outputs'
+  deviation, sqrt(12 w) sigma after w waves. There they come faster than in the steady state, though in step
+  with their service, so that the wait is that of M/D/1 times the share of the window that is chance;
+- behind the requests of the last wave no prompts follow, and the batch drains.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from service.planning.inference.curve import NOTHING, Array, Asked, Curve, Setting, prompt_seconds
+from service.planning.inference.load import Load, Server
+from service.planning.inference.sampling import NORMAL, OUTPUT, PLACE, SAMPLES, WAIT, waits
+
+_WAVES = 12
+"""Waves that are looked at one by one; later ones are like the last of them."""
+
+
+class Burst(NamedTuple):
+    """Samples of the requests of a run, and its rates per second."""
+
+    first_token_seconds: Array
+    per_token_seconds: Array
+    """NaN where there is no second token."""
+    request_seconds: Array
+    requests_per_second: float
+    decoding_seconds: float
+
+
+class _Start(NamedTuple):
+    """The first wave: places in the queue of prompts, and seconds until their first tokens."""
+
+    order: Array
+    seconds: Array
+    whole: float
+    """All prompts."""
+    beside: float
+    """Of these, what the iterations take that decode beside them."""
+
+
+class _Waves(NamedTuple):
+    """Waves behind the first: seconds from a place to the first token, and of these the wait for others."""
+
+    seconds: float
+    wait: float
+    window: float
+    """In which the last of them come."""
+    apart: float
+    """Share of the others whose prompts fall within a request's decoding."""
+
+
+def burst_of(setting: Setting, there: Curve[float], grid: Curve[Array]) -> Burst:
+    """The run of ``load.burst_requests``; ``there`` is the steady state of numbers, ``grid`` the curve."""
+    server, load, asked, places = setting
+    requests = max(load.burst_requests or 0.0, 1.0)
+    concurrency = min(load.concurrency or 1.0, requests)
+    held = max(1.0, min(concurrency, places))
+    waves = max(1.0, requests / held)
+    start = _start(server, asked, grid, held)
+
+    batch = there.batch + (held * _overlap(load) - there.batch) / waves if asked.decodes else there.batch
+    step = float(np.interp(batch, grid.batch, grid.decode_seconds))
+    met = max(0.0, there.decoding_seconds - asked.passes * there.decode_seconds)
+    later = _later(setting, there, start, _Run(held, waves, step, asked.passes * step + met))
+    # Half of the others of a wave are behind a request, if they do not come when it has ended.
+    met *= (1.0 + later.apart) / 2.0
+    # A request of the last wave meets the prompts behind its own, at most in every pass.
+    left = np.minimum(1.0 - start.order / held, 1.0)
+    behind_last = np.minimum(left * max(start.whole - start.beside, 0.0), asked.passes * there.full_seconds)
+    decoding = asked.passes * step + met * (1.0 - 1.0 / waves) + float(np.mean(behind_last)) / waves
+    cycle = later.seconds + decoding + server.frontend_seconds
+
+    place = PLACE * requests
+    wave = np.floor(place / held)
+    within = place - wave * held
+    ahead = np.interp(within, start.order, start.seconds)
+    joined = later.seconds - later.wait + waits(WAIT, later.wait, 1.0)
+    first = np.where(wave < 1.0, ahead, joined)
+    # Of those that are sent at once, each waits for its turn; a later one for as many as are before it.
+    regular = max(0.0, 1.0 - load.outputs.variation)
+    alike = ahead + wave * cycle - later.seconds
+    even = start.whole / 2.0 + (place / held - 1.0) * cycle
+    turn = np.where(wave < 1.0, 0.0, regular * alike + (1.0 - regular) * even)
+    backlog = (concurrency / held - 1.0) * cycle
+    first = server.frontend_seconds + first + np.maximum(0.0, np.where(place < concurrency, turn, backlog))
+
+    behind = np.maximum(load.outputs.of(OUTPUT) - 1.0, 0.0)
+    last = place >= requests - held
+    extra = np.where(
+        last, np.interp(within, start.order, behind_last), met * behind / max(asked.decodes, NOTHING)
+    )
+    pace = _pace(setting, there, step, extra, np.where(last, 0.0, 1.0))
+    whole = first + behind * np.nan_to_num(pace)
+
+    longest = max(0.0, load.outputs.longest_of(held) - load.outputs.mean) * asked.passes
+    draining = (
+        longest
+        / max(asked.decodes, NOTHING)
+        * float(np.interp(1.0 + held / 4.0, grid.batch, grid.decode_seconds))
+    )
+    in_step = start.whole / max(later.window, start.whole, NOTHING)
+    lasting = (waves - 1.0) * cycle + asked.passes * step + draining + server.frontend_seconds
+    lasting += start.whole if waves <= 1.0 else start.whole * in_step + later.seconds
+    return Burst(first, pace, whole, requests / lasting, decoding)
+
+
+def _start(server: Server, asked: Asked, grid: Curve[Array], held: float) -> _Start:
+    order = np.linspace(0.0, held, 24)
+    decoding = order if asked.decodes else np.zeros_like(order)
+
+    def at(figures: Array) -> Array:
+        return np.interp(decoding, grid.batch, figures)
+
+    beside = at(grid.decode_seconds) if server.mixed_prefill else np.zeros_like(order)
+    budget, tokens, added, full = (
+        at(f) for f in (grid.budget, grid.tokens, grid.added_seconds, grid.full_seconds)
+    )
+    # Prompts in an iteration; less than one where a prompt takes several.
+    taken = np.minimum(budget / asked.prompt, held)
+    taken = np.where(taken < 1.0, 1.0 / np.ceil(1.0 / taken), taken)
+    slope = (full - added) / np.maximum(budget - tokens, 1.0)
+    prompts = np.maximum(added + slope * (taken * asked.prompt - tokens), 0.0)
+    each = (beside + prompts) / taken
+    passed = np.append(0.0, np.cumsum((each[1:] + each[:-1]) / 2.0 * np.diff(order)))
+    half = (beside + prompts) * np.maximum(1.0, 1.0 / taken) / 2.0
+    # The last iteration is as full as what is left.
+    seconds = np.minimum(passed + half, np.maximum(passed[-1], half))
+    return _Start(order, seconds, float(passed[-1]), float(np.mean(beside / taken)) * held)
+
+
+def _overlap(load: Load) -> float:
+    """Mean batch that a token is decoded in, over requests that begin together: E[min(n, n')] / E[n]."""
+    values = np.maximum(np.asarray(load.outputs.values) - 1.0, 0.0)
+    weights = np.asarray(load.outputs.weights)
+    smaller = np.minimum(values[:, None], values[None, :])
+    return float(weights @ smaller @ weights / max(float(weights @ values), NOTHING))
+
+
+class _Run(NamedTuple):
+    """Requests that hold places, waves of them, seconds of an iteration that decodes, and of a request."""
+
+    held: float
+    waves: float
+    step: float
+    decoding: float
+
+
+def _later(setting: Setting, there: Curve[float], start: _Start, run: _Run) -> _Waves:
+    server, load, asked, _ = setting
+    held, waves, step, decoding = run
+    if waves <= 1.0:
+        return _Waves(there.own_seconds, 0.0, start.whole, 1.0)
+    passed = np.arange(1.0, max(2.0, min(math.ceil(waves), _WAVES)))
+    chance = math.sqrt(12.0 * load.outputs.variation) * decoding * np.sqrt(passed)
+    mixed = server.mixed_prefill
+    # An engine that decodes nothing beside prompts lets all of a wave go on together.
+    spacing = start.whole if mixed else 0.0
+    cycle = max(decoding + (there.own_seconds if mixed else 0.0), start.whole)
+    window = np.minimum(spacing + chance, cycle)
+    rate = (held - 1.0) / np.maximum(window, NOTHING)
+    most = max(1.0, there.budget / asked.prompt)
+    beside = step if mixed else 0.0
+    together = np.ones_like(window)
+    for _ in range(3):
+        lasting = beside + prompt_seconds(there, together * asked.prompt) if mixed else step
+        arriving = np.minimum(rate * lasting, held - 1.0)
+        together = np.clip(1.0 + arriving, 1.0, min(most, held))
+    pieces = max(1.0, math.ceil(asked.prompt / there.budget))
+    own = pieces * (beside + prompt_seconds(there, together * asked.prompt / pieces))
+    taken = (beside + there.full_seconds) * asked.prompt / there.budget
+    if mixed:
+        busy = np.minimum((1.0 - asked.alone) * rate * taken, 1.0)
+        share = chance / np.maximum(spacing + chance, NOTHING)
+        queued = busy ** (math.sqrt(2.0 * (most + 1.0)) - 1.0)
+        wait = (
+            queued * taken * (1.0 + load.inputs.variation) / 2.0 * share / np.maximum(1.0 - busy, 0.5 / held)
+        )
+        wait = np.minimum(wait, start.whole / 2.0)
+        apart = 1.0
+    else:
+        # Of those that come in one iteration some wait for others, half of them on average.
+        wait = np.maximum(1.0 + arriving - together, 0.0) / 2.0 * taken
+        apart = 1.0 - float(np.mean(arriving)) / max(held - 1.0, NOTHING)
+    residual = np.zeros_like(window)
+    if server.frontend_seconds:
+        met = beside + prompt_seconds(there, np.minimum(arriving, together) * asked.prompt)
+        meets = -math.expm1(-(held - 1.0))
+        residual = meets * np.maximum(met - server.frontend_seconds, met / 2.0)
+    return _Waves(
+        float(np.mean(own + wait + residual)), float(np.mean(wait)), float(window[-1]), max(0.0, apart)
+    )
+
+
+def _pace(setting: Setting, there: Curve[float], step: float, extra: Array, noisy: Array) -> Array:
+    """Seconds per token with ``extra`` seconds of prompts within a life; these are a Poisson number."""
+    asked = setting.asked
+    behind = np.maximum(setting.load.outputs.of(OUTPUT) - 1.0, 0.0)
+    if not asked.decodes:
+        return np.full(SAMPLES, np.nan)
+    passes = behind * (asked.passes / asked.decodes)
+    extra = np.minimum(extra, passes * there.full_seconds)
+    noise = np.sqrt(extra * there.added_seconds) * noisy * NORMAL
+    with np.errstate(divide="ignore", invalid="ignore"):
+        paced = (passes * step + np.maximum(extra + noise, 0.0)) / behind
+    return np.asarray(np.where(behind > 0.0, paced, np.nan))

@@ -1,0 +1,699 @@
+"""A server over the iteration model, iteration by iteration: a discrete-event simulation.
+
+The scheduler is that of continuous batching (Orca, Yu et al. 2022; vLLM, Kwon et al. 2023): each iteration
+decodes all requests that hold a place, prompts are taken in order of arrival as far as the iteration's
+tokens, the places and the cache go, and when the cache is full the request that came last gives up its place
+and has its context computed again. Between arrivals, ends and prompts nothing but the context changes, by the
+same number of tokens in each iteration, so that k of them take
+
+    k (a + s C) + s d k (k - 1) / 2
+
+seconds, a + s C being one of them with C cached tokens and d that are added. Random numbers come from
+the seed alone.
+"""
+
+import heapq
+import math
+from bisect import bisect_right
+from collections import deque
+from itertools import pairwise
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.planning.inference.curve import asked_of, iteration_times, mean_iteration, places_of
+from service.planning.inference.iteration import Batch, IterationTime
+from service.planning.inference.load import (
+    Load,
+    Outcomes,
+    Process,
+    Scheduler,
+    Served,
+    Server,
+    percentiles,
+)
+from service.planning.inference.serving import group_of, groups_of, served, together
+from service.planning.inference.speculation import Iterations, Speculating
+
+_NEVER = math.inf
+_WARM_SHARE = 0.1
+"""Share of the requests of an open loop that are not counted: the server is still filling."""
+_ROWS = 256
+_COLUMNS = 40
+
+
+class Table:
+    """Seconds of an iteration as numbers in lists, from a few array calls of the model.
+
+    Linear in cached tokens for each number of requests, and between columns of prompt tokens.
+    """
+
+    def __init__(self, model: Iterations, load: Load, most_tokens: float) -> None:
+        self._model, self._load = model, load
+        self.columns = [0.0, *np.geomspace(8.0, max(most_tokens, 16.0), _COLUMNS).tolist()]
+        self.base: list[float] = []
+        self.slope: list[float] = []
+        self._prompts: list[list[float]] = []
+        self._context = [0.0] * len(self.columns)
+        self._reference = max(1.0, load.prefill_context)
+        self._grow()
+        self._lean()
+
+    def _grow(self) -> None:
+        """Rows for further requests that decode."""
+        first = len(self.base)
+        decoding = np.arange(first, first + _ROWS, dtype=np.float64)
+        context = self._load.decoding_context
+        short, long = (
+            np.asarray(self._times(decoding, decoding * context * factor, 0.0)) for factor in (0.5, 1.5)
+        )
+        slope = (long - short) / np.maximum(decoding * context, 1.0)
+        self.slope += slope.tolist()
+        self.base += (short - slope * decoding * context * 0.5).tolist()
+        # Every eighth row is computed, those between lie between.
+        every = np.arange(first, first + _ROWS + 8, 8, dtype=np.float64)
+        rows, columns = np.meshgrid(every, np.asarray(self.columns), indexing="ij")
+        flat = np.asarray(self._times(rows.ravel(), rows.ravel() * context, columns.ravel()))
+        added = flat.reshape(rows.shape)
+        added = np.maximum(added - added[:, :1], 0.0)
+        for low, high in pairwise(added):
+            self._prompts += (low + (high - low) * np.arange(8)[:, None] / 8.0).tolist()
+
+    def _lean(self) -> None:
+        """Seconds of one prompt token for each further token that it attends to."""
+        tokens = np.asarray(self.columns[1:])
+        near, far = (
+            np.asarray(self._times(np.zeros_like(tokens), np.zeros_like(tokens), tokens, factor))
+            for factor in (1.0, 2.0)
+        )
+        self._context[1:] = ((far - near) / (tokens * self._reference)).tolist()
+        self._context[0] = self._context[1]
+
+    def _times(
+        self, decoding: NDArray[np.float64], cached: object, prefilled: object, factor: float = 1.0
+    ) -> NDArray[np.float64]:
+        tokens = np.zeros_like(decoding) + cast("float", prefilled)
+        batch = Batch(
+            cast("float", decoding),
+            cast("float", cached),
+            cast("float", tokens),
+            cast("float", np.where(tokens > 0.0, self._reference * factor, 0.0)),
+            cast("float", tokens / self._load.computed_tokens),
+        )
+        return cast("NDArray[np.float64]", self._model.time(batch).seconds)
+
+    def decoding(self, requests: int) -> tuple[float, float]:
+        """Seconds of an iteration of ``requests`` without cached tokens, and for each cached token."""
+        while requests >= len(self.base):
+            self._grow()
+        return self.base[requests], self.slope[requests]
+
+    def added(self, requests: int, tokens: float, attended: float) -> float:
+        """Seconds that ``tokens`` of prompts add, which attend to ``attended`` tokens taken together."""
+        while requests >= len(self._prompts):
+            self._grow()
+        columns, row = self.columns, self._prompts[requests]
+        place = min(bisect_right(columns, tokens), len(columns) - 1)
+        low, high = columns[place - 1], columns[place]
+        share = (tokens - low) / (high - low)
+        seconds = row[place - 1] + (row[place] - row[place - 1]) * share
+        further = self._context[place] * (attended - tokens * self._reference)
+        return max(0.0, float(seconds) + further)
+
+
+class Run(NamedTuple):
+    """What happened: one entry for each request that was sent, in order; NaN for what did not happen."""
+
+    sent_seconds: NDArray[np.float64]
+    admitted_seconds: NDArray[np.float64]
+    first_token_seconds: NDArray[np.float64]
+    ended_seconds: NDArray[np.float64]
+    output_tokens: NDArray[np.float64]
+    prompt_tokens: NDArray[np.float64]
+    """To be computed."""
+    passes: NDArray[np.float64]
+    """Iterations that each decodes in."""
+    seconds: float
+    """When the run ended."""
+    computed_tokens: float
+    """Prompt tokens that were computed, again after a preemption too."""
+    repeated_tokens: float
+    """Of these, those that were computed again."""
+    decoded_tokens: float
+    preemptions: int
+    decode_iterations: int
+    prompt_iterations: int
+    busy_seconds: float
+    prompt_seconds: float
+    """What prompts added to the iterations that they were in."""
+    decoding_request_seconds: float
+    """Requests that decode x seconds."""
+    warm: int
+    counted: int
+    """Requests from ``warm`` to ``counted`` are measured."""
+
+
+class _Asked(NamedTuple):
+    """Requests of a run: those after ``warm`` and before ``counted`` are measured."""
+
+    inputs: list[float]
+    passes: list[int]
+    """Iterations in which each decodes."""
+    outputs: list[float]
+    arrivals: list[float]
+    """Of an open loop."""
+    warm: int
+    counted: int
+    ends: bool
+    """Whether no further requests follow those that are counted."""
+
+
+class _Engine:
+    """The state of one replica; ``run`` goes on until every counted request has ended."""
+
+    def __init__(self, table: Table, server: Server, load: Load, asked: _Asked) -> None:
+        self.table, self.server, self.load, self.asked = table, server, load, asked
+        speculation = server.speculation
+        self.per_pass = speculation.tokens_per_pass if speculation else 1.0
+        self.positions = speculation.positions if speculation else 1.0
+        static = server.scheduler is Scheduler.STATIC
+        self.places = places_of(
+            server._replace(reserved_output=1.0) if static else server._replace(cache_tokens=None), load
+        )
+        self.room = _NEVER if server.cache_tokens is None else server.cache_tokens
+        self.overhang = server.block_tokens / 2.0
+        self.now = 0.0
+        self.iteration = 0
+        self.decoding = 0
+        self.cached = 0.0
+        self.ends: list[tuple[int, int]] = []
+        self.end_of: dict[int, int] = {}
+        self.newest: list[int] = []
+        self.waiting: deque[int] = deque()
+        self.coming: deque[tuple[float, int]] = deque()
+        self.partial: tuple[int, float, float] | None = None
+        """A request, its prompt tokens left, and those before them."""
+        self.prompt_held = 0.0
+        self.committed = 0.0
+        self.again: dict[int, tuple[float, int]] = {}
+        """Of preempted requests: context to be computed again, iterations left."""
+        self.sent: list[float] = []
+        self.admitted: list[float] = []
+        self.first: list[float] = []
+        self.ended: list[float] = []
+        self.left = asked.counted - asked.warm
+        self.next_arrival = asked.arrivals[0] if asked.arrivals else _NEVER
+        self.busy = self.prompt_seconds = self.request_seconds = 0.0
+        self.computed = self.repeated = self.decoded = 0.0
+        self.preemptions = self.prompt_iterations = self.decode_iterations = 0
+
+    def run(self) -> None:
+        """Until the counted requests have ended."""
+        static = self.server.scheduler is Scheduler.STATIC
+        while self.left > 0:
+            self._arrive()
+            if static and self.waiting:
+                self._batch()
+            elif self.partial is not None or (self.waiting and self._has_room(self.waiting[0])):
+                self._with_prompts()
+            elif self.decoding:
+                self._decode()
+            else:
+                self.now = self.coming[0][0] if self.coming else self.next_arrival
+
+    def send(self, at: float) -> int:
+        """A request is sent; the scheduler sees it once the front end has."""
+        request = len(self.sent)
+        self.sent.append(at)
+        self.admitted.append(math.nan)
+        self.first.append(math.nan)
+        self.ended.append(math.nan)
+        return request
+
+    def _arrive(self) -> None:
+        while self.next_arrival <= self.now:
+            request = self.send(self.next_arrival - self.server.frontend_seconds)
+            self.waiting.append(request)
+            arrivals = self.asked.arrivals
+            self.next_arrival = arrivals[request + 1] if request + 1 < len(arrivals) else _NEVER
+        while self.coming and self.coming[0][0] <= self.now:
+            self.waiting.append(self.coming.popleft()[1])
+
+    def _shape(self, request: int) -> int:
+        return request % len(self.asked.inputs)
+
+    def _has_room(self, request: int) -> bool:
+        if self.decoding + (self.partial is not None) + 1 > self.places:
+            return False
+        if self.room == _NEVER or (not self.decoding and self.prompt_held < 1.0):
+            return True
+        again = self.again.get(request)
+        shape = self._shape(request)
+        need = (again[0] if again else self.asked.inputs[shape]) + self.overhang
+        reserved = self.server.reserved_output * self.asked.outputs[shape]
+        used = self.cached + self.prompt_held + self.decoding * self.overhang
+        return used + need <= self.room and self.committed + need + reserved <= self.room
+
+    def _admit(self) -> tuple[int, float, float]:
+        request = self.waiting.popleft()
+        shape = self._shape(request)
+        again = self.again.get(request)
+        inputs = self.asked.inputs[shape]
+        whole = again[0] if again else inputs
+        before = inputs * self.load.prefix_hit_rate
+        self.prompt_held += whole + self.overhang
+        self.committed += inputs + self.overhang + self.server.reserved_output * self.asked.outputs[shape]
+        if again is None:
+            self.admitted[request] = self.now
+        before = min(before, whole - 1.0)
+        return request, whole - before, before
+
+    def _with_prompts(self) -> None:
+        """One iteration that computes prompts, and decodes what holds a place where the engine mixes them."""
+        tokens, attended, finished = self._taken()
+        decoding = 0
+        if self.server.mixed_prefill and self.decoding:
+            self._make_room(1)
+            decoding = self.decoding
+        base, slope = self.table.decoding(decoding)
+        alone = base + slope * self.cached if decoding else 0.0
+        # The ranks with fewer prompts wait for those with more.
+        ranks = self.server.ranks
+        share = ranks * math.ceil(max(len(finished), 1) / ranks) / max(len(finished), 1) if ranks > 1 else 1.0
+        added = self.table.added(decoding, tokens * share, attended * share) + (0.0 if decoding else base)
+        self._pass(alone + added, added)
+        self.computed += tokens
+        self.prompt_iterations += 1
+        if decoding:
+            self._decoded(1)
+        for request in finished:
+            self._start(request)
+        self._end()
+
+    def _taken(self) -> tuple[float, float, list[int]]:
+        """Prompt tokens of an iteration, the tokens that they attend to in sum, and the prompts that end."""
+        server = self.server
+        budget = float(server.batched_tokens)
+        if server.mixed_prefill and server.chunked_prefill:
+            budget = max(budget - self.decoding * self.positions, float(server.block_tokens * server.ranks))
+        tokens = attended = 0.0
+        finished: list[int] = []
+        while budget > 0.0:
+            if self.partial is None:
+                full = self.decoding + len(finished) + 1 > self.places
+                if full or not self.waiting or not self._has_room(self.waiting[0]):
+                    break
+                self.partial = self._admit()
+            request, remaining, before = self.partial
+            if not server.chunked_prefill and tokens and remaining > budget:
+                break
+            piece = min(remaining, budget) if server.chunked_prefill else remaining
+            tokens += piece
+            budget -= piece
+            attended += piece * (before + piece / 2.0)
+            if piece < remaining:
+                self.partial = (request, remaining - piece, before + piece)
+                break
+            self.partial = None
+            finished.append(request)
+        return tokens, attended, finished
+
+    def _pass(self, seconds: float, prompts: float) -> None:
+        self.now += seconds
+        self.busy += seconds
+        self.prompt_seconds += prompts
+        self.request_seconds += seconds * self.decoding
+
+    def _decoded(self, iterations: int) -> None:
+        self.iteration += iterations
+        self.decode_iterations += iterations
+        further = iterations * self.decoding * self.per_pass
+        self.cached += further
+        self.decoded += further
+
+    def _start(self, request: int) -> None:
+        """A request has its prompt computed, and with it its first or next token."""
+        shape = self._shape(request)
+        again = self.again.pop(request, None)
+        inputs = self.asked.inputs[shape]
+        if again is None:
+            self.first[request] = self.now
+            context, passes = inputs, self.asked.passes[shape]
+        else:
+            context, passes = again[0], again[1] - 1
+            self.repeated += context - min(inputs * self.load.prefix_hit_rate, context - 1.0)
+        self.prompt_held -= context + self.overhang
+        if passes <= 0:
+            self._finish(request)
+            return
+        self.decoding += 1
+        self.cached += context + self.per_pass
+        end = self.iteration + passes
+        self.end_of[request] = end
+        heapq.heappush(self.ends, (end, request))
+        if self.room != _NEVER:
+            self.newest.append(request)
+
+    def _context(self, request: int, left: int) -> float:
+        shape = self._shape(request)
+        done = self.asked.passes[shape] - left
+        return self.asked.inputs[shape] + (done + 1) * self.per_pass
+
+    def _finish(self, request: int) -> None:
+        shape = self._shape(request)
+        self.ended[request] = self.now
+        self.committed -= (
+            self.asked.inputs[shape] + self.overhang + self.server.reserved_output * self.asked.outputs[shape]
+        )
+        if self.asked.warm <= request < self.asked.counted:
+            self.left -= 1
+        if self.load.concurrency is not None and not (
+            self.asked.ends and len(self.sent) >= self.asked.counted
+        ):
+            self.coming.append((self.now + self.server.frontend_seconds, self.send(self.now)))
+
+    def _end(self) -> None:
+        ends, iteration = self.ends, self.iteration
+        while ends and ends[0][0] <= iteration:
+            end, request = heapq.heappop(ends)
+            if self.end_of.get(request) != end:
+                continue
+            del self.end_of[request]
+            self.decoding -= 1
+            self.cached -= self._context(request, 0)
+            self._finish(request)
+
+    def _make_room(self, iterations: int) -> bool:
+        """Whether so many iterations find room; for a single one, requests give up their places."""
+        if self.room == _NEVER:
+            return True
+        while True:
+            used = self.cached + self.prompt_held + self.decoding * self.overhang
+            if used + iterations * self.decoding * self.per_pass <= self.room or self.decoding <= 1:
+                return True
+            if iterations > 1:
+                return False
+            self._preempt()
+
+    def _preempt(self) -> None:
+        while self.newest:
+            request = self.newest.pop()
+            end = self.end_of.pop(request, None)
+            if end is None:
+                continue
+            left = end - self.iteration
+            context = self._context(request, left)
+            self.decoding -= 1
+            self.cached -= context
+            shape = self._shape(request)
+            reserved = self.server.reserved_output * self.asked.outputs[shape]
+            self.committed -= self.asked.inputs[shape] + self.overhang + reserved
+            self.again[request] = (context, left)
+            self.waiting.appendleft(request)
+            self.preemptions += 1
+            return
+
+    def _decode(self) -> None:
+        """As many iterations as pass until a request ends or comes, or the cache is full."""
+        ends = self.ends
+        while self.end_of.get(ends[0][1]) != ends[0][0]:
+            heapq.heappop(ends)
+        iterations = ends[0][0] - self.iteration
+        if not self._make_room(iterations):
+            used = self.cached + self.prompt_held + self.decoding * self.overhang
+            iterations = int((self.room - used) / (self.decoding * self.per_pass))
+            if iterations < 1:
+                self._make_room(1)
+                iterations = 1
+        base, slope = self.table.decoding(self.decoding)
+        growth = slope * self.decoding * self.per_pass / 2.0
+        one = base + slope * self.cached
+        coming = min(self.next_arrival, self.coming[0][0] if self.coming else _NEVER)
+        if coming < _NEVER and not self.waiting and self.decoding < self.places:
+            wait = coming - self.now
+            linear = one - growth
+            root = math.sqrt(linear * linear + 4.0 * growth * wait)
+            needed = math.ceil(2.0 * wait / (linear + root))
+            iterations = max(1, min(iterations, needed))
+        self._pass(iterations * one + growth * iterations * (iterations - 1), 0.0)
+        self._decoded(iterations)
+        self._end()
+
+    def _batch(self) -> None:
+        """A static batch: prompts first, then iterations over all of it until the longest has ended."""
+        requests: list[int] = []
+        while self.waiting and len(requests) + 1 <= self.places:
+            request = self.waiting.popleft()
+            self.admitted[request] = self.now
+            requests.append(request)
+        shapes = [self._shape(request) for request in requests]
+        inputs = [self.asked.inputs[shape] for shape in shapes]
+        computed = [max(1.0, tokens * (1.0 - self.load.prefix_hit_rate)) for tokens in inputs]
+        attended = sum(c * (i - c / 2.0) for i, c in zip(inputs, computed, strict=True))
+        tokens, most = sum(computed), max(computed)
+        pieces = max(1.0, tokens / max(self.server.batched_tokens, most))
+        base = self.table.decoding(0)[0]
+        prompts = pieces * (base + self.table.added(0, tokens / pieces, attended / pieces))
+        self._pass(prompts, prompts)
+        self.computed += tokens
+        self.prompt_iterations += math.ceil(pieces)
+        begin, size = self.now, len(requests)
+        base, slope = self.table.decoding(size)
+        one = base + slope * (sum(inputs) + size * self.per_pass)
+        growth = slope * size * self.per_pass / 2.0
+        longest = max(self.asked.passes[shape] for shape in shapes)
+        self.decode_iterations += longest
+        self.busy += longest * one + growth * longest * (longest - 1)
+        for request, shape in sorted(
+            zip(requests, shapes, strict=True), key=lambda p: self.asked.passes[p[1]]
+        ):
+            passes = self.asked.passes[shape]
+            self.first[request] = begin
+            self.now = begin + passes * one + growth * passes * (passes - 1)
+            self.decoded += passes * self.per_pass
+            self.request_seconds += self.now - begin
+            self._finish(request)
+
+    def begin_in_midst(self, requests: int, random: np.random.Generator) -> None:
+        """A closed loop that has run for long: of requests that decode, long ones are more likely."""
+        passes = np.asarray(self.asked.passes, dtype=np.float64)
+        likely = passes / passes.sum() if passes.sum() else None
+        shapes = random.choice(len(passes), size=requests, p=likely)
+        shares = random.random(requests)
+        for shape, share in zip(shapes.tolist(), shares.tolist(), strict=True):
+            # The request takes the place in the lists of the one whose lengths it has.
+            request = self.send(0.0)
+            self.asked.inputs[request] = self.asked.inputs[shape]
+            self.asked.passes[request] = self.asked.passes[shape]
+            self.asked.outputs[request] = self.asked.outputs[shape]
+            left = math.ceil(share * self.asked.passes[request])
+            if left and self.decoding < self.places and self._has_room(request):
+                self._begin(request, left)
+            else:
+                self.waiting.append(request)
+
+    def _begin(self, request: int, left: int) -> None:
+        shape = self._shape(request)
+        self.admitted[request] = self.first[request] = 0.0
+        self.committed += (
+            self.asked.inputs[shape] + self.overhang + self.server.reserved_output * self.asked.outputs[shape]
+        )
+        self.decoding += 1
+        self.cached += self._context(request, left)
+        self.end_of[request] = left
+        heapq.heappush(self.ends, (left, request))
+        if self.room != _NEVER:
+            self.newest.append(request)
+
+
+def _asked(server: Server, load: Load, random: np.random.Generator, requests: int) -> _Asked:
+    """Lengths and arrivals drawn at random; ``requests`` of them are counted."""
+    closed, cold = load.concurrency is not None, load.burst_requests is not None
+    trace = load.arrivals.process is Process.TRACE and not closed
+    warm = 0
+    if closed and not cold:
+        warm = 2 * math.ceil(load.concurrency or 0.0)
+    elif not closed and not trace:
+        warm = int(_WARM_SHARE * requests)
+    counted = warm + requests
+    drawn = counted if cold or trace else counted + requests // 4 + 100
+    outputs = np.floor(
+        _drawn(load.outputs.values, load.outputs.weights, random, drawn) + random.random(drawn)
+    )
+    per_pass = server.speculation.tokens_per_pass if server.speculation else 1.0
+    passes = np.floor(np.maximum(outputs - 1.0, 0.0) / per_pass + random.random(drawn) * (per_pass != 1.0))
+    return _Asked(
+        _drawn(load.inputs.values, load.inputs.weights, random, drawn).tolist(),
+        passes.astype(np.int64).tolist(),
+        outputs.tolist(),
+        [] if closed else _arrivals(server, load, random, drawn),
+        warm,
+        counted,
+        cold or trace,
+    )
+
+
+def _drawn(
+    values: tuple[float, ...], weights: tuple[float, ...], random: np.random.Generator, count: int
+) -> NDArray[np.float64]:
+    if len(values) == 1:
+        return np.full(count, values[0])
+    return np.asarray(random.choice(values, size=count, p=weights), dtype=np.float64)
+
+
+def _arrivals(server: Server, load: Load, random: np.random.Generator, count: int) -> list[float]:
+    """When the scheduler sees requests of an open loop."""
+    if load.arrivals.process is Process.TRACE:
+        times = np.asarray(load.arrivals.at_seconds)
+        return cast("list[float]", (times - times[0] + server.frontend_seconds).tolist())
+    mean = 1.0 / (load.rate_per_second or 1.0)
+    gaps = (
+        random.exponential(mean, count) if load.arrivals.process is Process.POISSON else np.full(count, mean)
+    )
+    return cast("list[float]", (np.cumsum(gaps) + server.frontend_seconds).tolist())
+
+
+def simulated(
+    model: Iterations,
+    server: Server,
+    load: Load,
+    *,
+    seed: int,
+    duration_seconds: float | None = None,
+    requests: int | None = None,
+) -> Served:
+    """What ``served`` answers, from requests that are followed one by one.
+
+    Those that are counted are ``requests``, or those of ``duration_seconds`` at the rate that is asked for or
+    reached; of a burst and of a trace all. Whether the load is too much, the highest rate and the knee are
+    those of ``served``. Of a pipeline one group is followed.
+
+    Raises:
+        ValueError: neither or both of a duration and a number are given, or of concurrency and rate.
+    """
+    if (duration_seconds is None) == (requests is None):
+        raise ValueError("give either a duration or a number of requests")
+    expected = served(model, server, load)
+    groups = groups_of(server, load)
+    if server.pipeline > 1:
+        server, load = group_of(server, load)
+    if requests is not None:
+        counted = max(1, round(requests / groups))
+    else:
+        rate = load.rate_per_second or expected.requests_per_second / groups
+        counted = max(1, math.ceil((duration_seconds or 0.0) * rate))
+    if load.burst_requests is not None:
+        counted = math.ceil(load.burst_requests)
+    if load.concurrency is None and load.arrivals.process is Process.TRACE:
+        counted = min(counted, len(load.arrivals.at_seconds))
+    done = run(model, server, load, seed=seed, requests=counted)
+    one = _summary(model, server, load, done, together(expected, 1.0 / groups))
+    return together(one, groups)
+
+
+def _summary(model: Iterations, server: Server, load: Load, done: Run, expected: Served) -> Served:
+    counted = slice(done.warm, done.counted)
+    sent, first, ended = (
+        times[counted] for times in (done.sent_seconds, done.first_token_seconds, done.ended_seconds)
+    )
+    tokens = done.output_tokens[counted]
+    behind = np.maximum(tokens - 1.0, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(behind > 0.0, (ended - first) / behind, np.nan)
+    decodes = bool((behind > 0.0).any())
+    rate, output_rate = _rates(done)
+    waited = done.admitted_seconds[counted] - sent - server.frontend_seconds
+    iteration = _mean_pass(model, server, load, done)
+    return expected._replace(
+        time_to_first_token_seconds=percentiles(first - sent),
+        time_per_output_token_seconds=percentiles(each) if decodes else None,
+        request_seconds=percentiles(ended - sent),
+        requests_per_second=rate,
+        output_tokens_per_second=output_rate,
+        decoding=done.decoding_request_seconds / done.seconds,
+        waiting=rate * float(np.maximum(waited, 0.0).mean()),
+        utilization=done.busy_seconds / done.seconds,
+        preemptions_per_request=done.preemptions / len(done.sent_seconds),
+        prefill_share=done.prompt_seconds / done.busy_seconds,
+        iteration=iteration,
+        outcomes=Outcomes(first - sent, each if decodes else None, ended - sent),
+    )
+
+
+def _rates(done: Run) -> tuple[float, float]:
+    """Requests and output tokens per second: of a run that ends, or while counted requests are sent."""
+    if done.warm == 0 and done.counted == len(done.sent_seconds):
+        lasting = float(done.ended_seconds.max() - done.sent_seconds.min())
+        return len(done.sent_seconds) / lasting, float(done.output_tokens.sum()) / lasting
+    begin, end = done.sent_seconds[done.warm], done.sent_seconds[done.counted - 1]
+    if end <= begin:
+        begin, end = 0.0, done.seconds
+    within = (done.ended_seconds > begin) & (done.ended_seconds <= end)
+    lasting = float(end - begin)
+    return float(within.sum()) / lasting, float(done.output_tokens[within].sum()) / lasting
+
+
+def _mean_pass(model: Iterations, server: Server, load: Load, done: Run) -> IterationTime:
+    """The mean iteration: at the mean batch, with the mean prompt tokens where there are some."""
+    if server.speculation:
+        model = Speculating(model, server.speculation)
+    asked = asked_of(server, load)
+    batch = done.decoded_tokens / max(done.decode_iterations, 1) * asked.passes / max(asked.decodes, 1e-9)
+    tokens = done.computed_tokens / max(done.prompt_iterations, 1)
+    beside = batch if server.mixed_prefill else 0.0
+    times = iteration_times(model, asked, np.asarray([batch, beside]), np.asarray([0.0, tokens]))
+    alone = (
+        max(done.decode_iterations - done.prompt_iterations, 0)
+        if server.mixed_prefill
+        else done.decode_iterations
+    )
+    return mean_iteration(times, 0, 1, done.prompt_iterations / max(alone + done.prompt_iterations, 1))
+
+
+def run(model: Iterations, server: Server, load: Load, *, seed: int, requests: int) -> Run:
+    """Every request of a simulation of one replica, without pipeline, in seconds and tokens."""
+    if server.speculation:
+        model = Speculating(model, server.speculation)
+    random = np.random.default_rng(seed)
+    asked = _asked(server, load, random, requests)
+    longest = max(asked.inputs) if not server.chunked_prefill else 0.0
+    table = Table(model, load, max(float(server.batched_tokens), longest))
+    engine = _Engine(table, server, load, asked)
+    static = server.scheduler is Scheduler.STATIC
+    if load.concurrency is not None:
+        at_once = math.ceil(load.concurrency)
+        if load.burst_requests is None and not static:
+            engine.begin_in_midst(at_once, random)
+        else:
+            for _ in range(min(at_once, asked.counted)):
+                engine.coming.append((server.frontend_seconds, engine.send(0.0)))
+    engine.run()
+    return _run_of(engine, asked)
+
+
+def _run_of(engine: _Engine, asked: _Asked) -> Run:
+    sent = len(engine.sent)
+    shapes = np.arange(sent) % len(asked.inputs)
+    hits = 1.0 - engine.load.prefix_hit_rate
+    return Run(
+        sent_seconds=np.asarray(engine.sent),
+        admitted_seconds=np.asarray(engine.admitted),
+        first_token_seconds=np.asarray(engine.first),
+        ended_seconds=np.asarray(engine.ended),
+        output_tokens=np.asarray(asked.outputs)[shapes],
+        prompt_tokens=np.maximum(1.0, np.asarray(asked.inputs)[shapes] * hits),
+        passes=np.asarray(asked.passes, dtype=np.float64)[shapes],
+        seconds=engine.now,
+        computed_tokens=engine.computed,
+        repeated_tokens=engine.repeated,
+        decoded_tokens=engine.decoded,
+        preemptions=engine.preemptions,
+        decode_iterations=engine.decode_iterations,
+        prompt_iterations=engine.prompt_iterations,
+        busy_seconds=engine.busy,
+        prompt_seconds=engine.prompt_seconds,
+        decoding_request_seconds=engine.request_seconds,
+        warm=asked.warm,
+        counted=asked.counted,
+    )
