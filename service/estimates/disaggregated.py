@@ -56,12 +56,11 @@ class Apart(Serving):
     """Of all replicas of each side."""
 
     @cached_property
-    def alone(self) -> tuple[IterationTime, IterationTime]:
-        """An iteration of each side for a request that is alone: with its prompt, and behind it."""
+    def prefill_iteration(self) -> IterationTime:
+        """An iteration of a prefill replica with one prompt, or as much of it as it takes."""
         load, prompt = self.load, self.load.computed_tokens
         tokens = min(prompt, self.prefill_tokens)
-        first = self.prefill_model.time(Batch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt))
-        return first, self.model.time(Batch(1.0, load.decoding_context))
+        return self.prefill_model.time(Batch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt))
 
     @property
     def requests_inside(self) -> float:
@@ -77,7 +76,7 @@ class Apart(Serving):
         sent = self.sides.exposed_seconds
         waiting = min(self.served.waiting / rate, max(0.0, seconds - sent)) if rate else 0.0
         phases = [
-            Phase("prefill", self.first_token(seconds - sent - waiting), bound_of(self.alone[0])),
+            Phase("prefill", self.first_token(seconds - sent - waiting), bound_of(self.prefill_iteration)),
             Phase("transfer", self.first_token(sent), Bound.COMMUNICATION),
         ]
         if waiting:
@@ -87,11 +86,6 @@ class Apart(Serving):
                 Phase("decode", self.output_token(whole - seconds), bound_of(self.served.iteration))
             )
         return tuple(phases)
-
-    @property
-    def knee_concurrency(self) -> float:
-        """The largest rate times the time of a request that is alone, as of one server."""
-        return max(1.0, self.sides.most_requests_per_second * self.sides.alone_seconds)
 
     @property
     def limit(self) -> str:

@@ -76,9 +76,16 @@ def length_share(row: Row) -> float:
     return (1.0 + _LEAST_LENGTH) / 2.0 if is_sweep_of_recipes(row) else 1.0
 
 
+_SWEEPS: Final = "aiconfigurator silicon sample"
+
+
 def rounds_of_requests(row: Row) -> int | None:
-    """Requests in all over those at a time, where a source sends so many: InferenceX takes ten."""
-    return 10 if is_sweep_of_recipes(row) else None
+    """Requests in all over those at a time, where a source sends so many, all at once at the start.
+
+    InferenceX takes ten. The other sweeps of the silicon sample do not say; ten is what scripts of their
+    client usually ask for (--request-count).
+    """
+    return 10 if is_sweep_of_recipes(row) or row.source == _SWEEPS else None
 
 
 _PROMPTS: Final[Mapping[str, tuple[int, ...]]] = {

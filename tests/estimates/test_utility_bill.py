@@ -150,7 +150,7 @@ class TestBreakEven:
 
 
 def test_a_service_by_its_duration(snapshot):
-    """Sixteen accelerators for a day: 384 device-hours, and at most 268.8 kWh, which is their limit."""
+    """Sixteen accelerators for a day, whatever they serve: 384 device-hours, of which one device works 24."""
     asked = {
         "model": {"source": "catalog", "id": "llama-3.1-8b"},
         "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 16},
@@ -158,6 +158,10 @@ def test_a_service_by_its_duration(snapshot):
     }
     answer = ask(snapshot, "utility-bill", asked)
     assert answer["device_hours"]["value"] == 384.0
-    # One of them serves a request at a time, the others wait.
-    assert 16 * 24 * 0.05 < answer["energy"]["lines"][0]["it_kwh"]["value"] < 0.4 * 268.8
+    # One request at a time: one device of 16 works, the others draw the idle tenth of 700 W.
+    asked["cluster"]["accelerator_count"] = 1
+    alone = ask(snapshot, "utility-bill", asked)["energy"]["lines"][0]["it_kwh"]["value"]
+    assert 24 * 0.2 < alone < 24 * 0.7
+    whole = answer["energy"]["lines"][0]["it_kwh"]["value"]
+    assert whole == pytest.approx(alone + 15 * 24 * 0.07)
     assert "total_flops" not in answer

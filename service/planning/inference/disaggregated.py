@@ -116,8 +116,6 @@ class Sides(NamedTuple):
     """Requests that decode on a replica, on average."""
     exposed_seconds: float
     """What a request waits for between prefill and decode."""
-    alone_seconds: float
-    """Time of a request that meets no other."""
     replicas: tuple[float, float]
 
     @property
@@ -327,7 +325,6 @@ def disaggregated(prefill: Pool, decode: Pool, load: Load, transfer: Transfer) -
         min(1.0, found.batch),
         found.batch,
         system.exposed,
-        system.alone_seconds,
         (prefill.replicas, decode.replicas),
     )
     return Disaggregated(_served(system, found), sides)
@@ -387,6 +384,7 @@ def _served(system: _System, found: _Found) -> Served:
         saturated=found.saturated,
         most_requests_per_second=system.most,
         preemptions_per_request=0.0,
+        knee_requests=max(1.0, system.most * system.alone_seconds),
         prefill_share=prefilling / (prefilling + decoding),
         iteration=found.iteration,
         outcomes=outcomes,

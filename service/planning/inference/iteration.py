@@ -634,10 +634,11 @@ def _routing(templates: list[Counted], layout: Parallelism, rates: ServingRates)
     experts = next((template for template, _ in templates if isinstance(template, Experts)), None)
     if experts is None:
         return None
+    holders = 1.0 * layout.tensor * layout.expert / (layout.expert_tensor or layout.tensor)
     return Routing(
         float(experts.experts),
         float(experts.chosen),
-        1.0 * layout.tensor * layout.expert / (layout.expert_tensor or layout.tensor),
+        min(holders, float(experts.experts)),
         rates.expert_imbalance,
         rates.expert_variety,
     )

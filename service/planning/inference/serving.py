@@ -65,12 +65,12 @@ def served(model: Iterations, server: Server, load: Load) -> Served:
         raise ValueError("give either a concurrency or a rate")
     if server.speculation:
         model = Speculating(model, server.speculation)
-    groups = groups_of(server, load)
+    groups, stages = groups_of(server, load), float(server.pipeline)
     if server.pipeline > 1:
         server, load = group_of(server, load)
     if server.scheduler is Scheduler.STATIC:
-        return together(served_in_batches(model, server, load), groups)
-    return together(_served_continuously(model, server, load), groups)
+        return together(served_in_batches(model, server, load), groups, stages)
+    return together(_served_continuously(model, server, load), groups, stages)
 
 
 def groups_of(server: Server, load: Load) -> float:
@@ -81,35 +81,35 @@ def groups_of(server: Server, load: Load) -> float:
 
 def group_of(server: Server, load: Load) -> tuple[Server, Load]:
     """One of the groups of a pipeline, and what it is asked."""
-    groups = groups_of(server, load)
+    groups, stages = groups_of(server, load), float(server.pipeline)
 
-    def share(figure: float | None) -> float | None:
-        return None if figure is None else figure / groups
+    def share(figure: float | None, parts: float) -> float | None:
+        return None if figure is None else figure / parts
 
     most = server.most_requests
     return (
         server._replace(
-            most_requests=None if most is None else max(1, round(most / groups)),
-            cache_tokens=share(server.cache_tokens),
+            most_requests=None if most is None else max(1, round(most / stages)),
+            cache_tokens=share(server.cache_tokens, stages),
             pipeline=1,
         ),
         load._replace(
             concurrency=None if load.concurrency is None else max(1.0, load.concurrency / groups),
-            rate_per_second=share(load.rate_per_second),
-            burst_requests=share(load.burst_requests),
+            rate_per_second=share(load.rate_per_second, groups),
+            burst_requests=share(load.burst_requests, groups),
         ),
     )
 
 
-def together(one: Served, groups: float) -> Served:
-    """All groups of a pipeline, of which each does as ``one``."""
+def together(one: Served, groups: float, stages: float) -> Served:
+    """All groups of a pipeline, of which each does as ``one``, and all that its stages could do."""
     return one._replace(
         requests_per_second=one.requests_per_second * groups,
         output_tokens_per_second=one.output_tokens_per_second * groups,
         decoding=one.decoding * groups,
         waiting=one.waiting * groups,
-        most_requests_per_second=one.most_requests_per_second * groups,
-        knee_requests=None if one.knee_requests is None else one.knee_requests * groups,
+        most_requests_per_second=one.most_requests_per_second * stages,
+        knee_requests=None if one.knee_requests is None else one.knee_requests * stages,
     )
 
 
