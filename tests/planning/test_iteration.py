@@ -365,3 +365,14 @@ def test_constants_of_a_generation_stand_before_those_of_the_engine():
 )
 def test_the_generation_of_a_version(engine, version, generation):
     assert rules_of(engine, version).generation == generation
+
+
+def test_kernels_that_keep_few_loads_under_way_take_no_more_of_a_wider_memory():
+    """llama.cpp's products of a matrix and a vector: a multiprocessor streams so many bytes and no more."""
+    llama_cpp = WORKLOAD._replace(rules=rules_of(EngineName.LLAMA_CPP, None))
+    wider = cluster(bandwidth_bytes_per_second=2.0 * ACCELERATOR.bandwidth_bytes_per_second)
+    batch = Batch(1, 0)
+    here, there = (model("llama-3.1-8b", llama_cpp, on=on).time(batch).matrices for on in (cluster(), wider))
+    assert there == pytest.approx(here, rel=1e-9)
+    served, faster = (model("llama-3.1-8b", on=on).time(batch).matrices for on in (cluster(), wider))
+    assert faster == pytest.approx(served / 2.0, rel=1e-9)

@@ -20,6 +20,8 @@ class ServingQuantity(StrEnum):
 
     WEIGHT_BANDWIDTH = "weight_bandwidth"
     """Rate at which matrices stream their weights over that of a streaming kernel."""
+    UNIT_BANDWIDTH = "unit_bandwidth"
+    """Bytes per second of weights that the kernels of a matrix stream through one multiprocessor at most."""
     EXPERT_BANDWIDTH = "expert_bandwidth"
     """The same for the matrices of routed experts, which start anew with each expert."""
     SCALED_BANDWIDTH = "scaled_bandwidth"
@@ -69,6 +71,7 @@ class ServingRates(NamedTuple):
     """The constants of one engine as numbers."""
 
     weight_bandwidth: float
+    unit_bandwidth: float
     expert_bandwidth: float
     scaled_bandwidth: float
     widened_bandwidth: float
