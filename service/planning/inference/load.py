@@ -243,7 +243,7 @@ class Served(NamedTuple):
     iteration: IterationTime
     outcomes: Outcomes
     knee_requests: float | None = None
-    """Requests in all at which rate over latency is largest."""
+    """Requests in all at which rate over latency is largest (Kleinrock 1979), where it was looked for."""
 
     def goodput(self, levels: Levels) -> float:
         """Share of requests within all service levels."""
