@@ -52,6 +52,8 @@ class ServingQuantity(StrEnum):
     """Further kernels of a layer with experts whose weights are widened."""
     COLLECTIVE_SECONDS = "collective_seconds"
     """Start of a collective, and the wait of its devices for one another."""
+    SUM_BANDWIDTH = "sum_bandwidth"
+    """Rate at which an engine's own kernels sum over a link, over that of long messages."""
     HOST_SECONDS = "host_seconds"
     """What the host program adds to an iteration, whatever the batch."""
     REQUEST_SECONDS = "request_seconds"
@@ -87,6 +89,7 @@ class ServingRates(NamedTuple):
     expert_kernels: float
     widened_kernels: float
     collective_seconds: float
+    sum_bandwidth: float
     host_seconds: float
     request_seconds: float
     frontend_seconds: float
