@@ -296,6 +296,7 @@ def _answer(setting: Setting, there: Curve[float], at: _Point, times: IterationT
     arriving = there.wait_seconds + there.residual_seconds
     inside = there.own_seconds + means.decoding
     each = outcomes.per_token_seconds
+    waited = means.first - there.own_seconds - server.frontend_seconds
     return Served(
         percentiles(outcomes.first_token_seconds)._replace(mean=means.first),
         percentiles(each)._replace(mean=means.each) if each is not None else None,
@@ -303,7 +304,7 @@ def _answer(setting: Setting, there: Curve[float], at: _Point, times: IterationT
         rate,
         rate * load.outputs.mean,
         rate * means.decoding,
-        rate * max(0.0, means.first - there.own_seconds - server.frontend_seconds),
+        rate * (waited if waited > NOTHING * means.first else 0.0),
         _busy_share(load, at.rate * (arriving + inside)),
         at.saturated,
         at.most,
