@@ -388,6 +388,4 @@ def _served(system: _System, found: _Found) -> Served:
         prefill_share=prefilling / (prefilling + decoding),
         iteration=found.iteration,
         outcomes=outcomes,
-        # The largest rate times the time of a request that waits least (Kleinrock 1979).
-        knee_requests=max(1.0, system.most * float(outcomes.request_seconds.min())),
     )
