@@ -69,10 +69,14 @@ def _catalogs_by_fold(catalog: "Snapshot") -> "list[Snapshot]":
     """The catalog under the constants that were fitted without each fold."""
     from service.evidence.fitting import held_out  # noqa: PLC0415
     from service.evidence.folds import FOLDS  # noqa: PLC0415
+    from service.evidence.power import power_held_out  # noqa: PLC0415
     from service.evidence.service import curves_of, shipped_document  # noqa: PLC0415
 
     document = shipped_document()
-    return [replace(catalog, curves=curves_of(held_out(document, fold))) for fold in range(FOLDS)]
+    return [
+        replace(catalog, curves=curves_of(power_held_out(held_out(document, fold), fold)))
+        for fold in range(FOLDS)
+    ]
 
 
 def _without_software(catalog: "Snapshot") -> "Snapshot":
@@ -219,13 +223,13 @@ def fit(
         cross_validate,
         fitted_document,
         problem_of,
-        residuals,
     )
     from service.evidence.fitting import fit as fit_all  # noqa: PLC0415
     from service.evidence.folds import deal  # noqa: PLC0415
     from service.evidence.holdouts import is_serving  # noqa: PLC0415
     from service.evidence.scoring import ask, is_targeted  # noqa: PLC0415
     from service.evidence.service import shipped_document  # noqa: PLC0415
+    from service.evidence.spreads import residuals  # noqa: PLC0415
 
     hardware, files = _parted(files)
     if hardware:
@@ -337,7 +341,7 @@ def power(
     out: Annotated[Path | None, typer.Option(help="Where the reference set is written.")] = None,
 ) -> None:
     """Fit the constants of power to the mean draw of served models, and say how far off each is held out."""
-    from service.evidence.power import drawn, fit_power, lines, spreads  # noqa: PLC0415
+    from service.evidence.power import by_fold, drawn, fit_power, lines, spreads  # noqa: PLC0415
     from service.evidence.service import shipped_document  # noqa: PLC0415
 
     read, document = _read(files), shipped_document()
@@ -350,6 +354,7 @@ def power(
             "command": f"ironlaw evidence power {' '.join(one.path.name for one in read)}",
             "rows_sha256": {one.path.name: one.sha256 for one in read},
             "rows": len(found),
+            "folds": by_fold(fitted.document, found, committed_split()),
         }
         document["calibration"]["power"] = {**fitted.document, "fitted": provenance}
         document |= spreads(document, fitted)

@@ -40,6 +40,23 @@ _SERVED: Final[dict[str, Any]] = {
     "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}},
     "workload": {"kind": "inference", "input_tokens": 2000, "output_tokens": 500, "concurrency": 16},
 }
+_LOADED: Final[dict[str, Any]] = {
+    "model": {"source": "catalog", "id": "llama-3.1-70b"},
+    "cluster": {"accelerator": {"source": "catalog", "id": "h200-sxm"}, "accelerator_count": 8},
+    "parallelism": {"tensor": 4},
+    "workload": {
+        "kind": "inference",
+        "input_tokens": {"distribution": "lognormal", "mean_tokens": 2000.0, "p95_tokens": 6000.0},
+        "output_tokens": {"distribution": "histogram", "tokens": [50, 300, 1000], "weights": [2.0, 5.0, 1.0]},
+        "request_rate_per_second": 4.0,
+        "arrivals": {"process": "poisson"},
+        "prefix_cache_hit_rate": 0.2,
+        "engine": {"name": "vllm", "version": "0.11.0", "max_num_seqs": 256},
+        "service_levels": {"time_to_first_token_seconds": 1.0, "time_per_output_token_seconds": 0.05},
+    },
+}
+"""Chats that arrive by chance, and how many of them are served within what their users put up with."""
+
 _SEARCHED: Final[dict[str, Any]] = {
     "model": {"source": "catalog", "id": "llama-3.1-70b"},
     "cluster": {"accelerator": {"source": "catalog", "id": "h200-sxm"}, "accelerator_count": 8},
@@ -176,7 +193,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_memory": _SERVED,
     "estimate_memory_batch": {"requests": [_SERVED, _TRAINED]},
     "estimate_throughput": _SERVED,
-    "estimate_throughput_batch": {"requests": [_SERVED, _OPERATED, _ALIGNED]},
+    "estimate_throughput_batch": {"requests": [_SERVED, _LOADED, _OPERATED, _ALIGNED]},
     "estimate_throughput_frontier": _SEARCHED,
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST]},

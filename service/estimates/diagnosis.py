@@ -63,6 +63,7 @@ def step_advice(run: Run, time: ModelledTime, workload: TrainingWorkload, catalo
             cluster=training_cluster(cluster, workload.rollout),
             calibration=curves.calibration,
             compute_format=compute_peak(cluster, change.workload)[0],
+            known=run.known,
         )
         assert step is not None  # noqa: S101
         moved = resolved._replace(layout=change.layout)

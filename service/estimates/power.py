@@ -78,13 +78,13 @@ def _served(
     if machine is None:
         return None
     number_format, peak = compute_peak(run.cluster, workload)
-    work = iteration_work(
-        serving.served.iteration,
-        sustained_flops_per_second=peak * machine.rates.matrix_peak[number_format],
-        is_narrow=workload.is_narrow,
-    )
-    share = serving.served.utilization * serving.replicas / (layout.data // layout.expert)
-    return work.within(share), DeviceWork(1.0 - share, 0.0)
+    sustained = peak * machine.rates.matrix_peak[number_format]
+    works, idle = [], 1.0
+    for share, time in serving.computing(layout.data // layout.expert):
+        work = iteration_work(time, sustained_flops_per_second=sustained, is_narrow=workload.is_narrow)
+        works.append(work.within(share))
+        idle -= share
+    return (*works, DeviceWork(idle, 0.0))
 
 
 def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catalog, error: Spread) -> Draw:
@@ -118,6 +118,9 @@ def add_power(answer: ThroughputAnswer, run: Run, catalog: Catalog) -> None:
     """What a device draws, and the energy of a generated token where the answer has their rate."""
     draw = device_draw(run, catalog)
     if draw is None:
+        if run.cluster.accelerator.power_limit_watts is None:
+            detail = "the power limit of the accelerator is not known"
+            run.notes.gap("/power_per_device_watts", "POWER_UNKNOWN", detail)
         return
     answer["power_per_device_watts"] = quantity(draw.watts)
     if "output_tokens_per_second" not in answer or not isinstance(run.serving, Serving):

@@ -4,25 +4,29 @@ from typing import NamedTuple
 
 from service.estimates.data_pipeline import DataTime, data_time
 from service.estimates.reliability import Interruptions, interruptions
-from service.estimates.residuals import step_spread
+from service.estimates.residuals import serving_spreads, step_spread
 from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
+from service.planning.distance import System
 from service.planning.errors import PlanningError
 from service.planning.inference import ServingTime, places_of, serving_time
 from service.planning.memory.capacity import requests_that_fit, usable_bytes_of
 from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
+from service.planning.operators import Bound
 from service.planning.positions import forward_flops_of_sample
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.rollout import Generation, generated_step, generation, synchronization_seconds
 from service.planning.training import (
+    Known,
     ModelledTime,
     TrainingTime,
     flops_per_token,
     machine_under,
     modelled_step,
     modelled_time,
+    nothing_known,
     training_time,
     weight_traffic_bytes,
 )
@@ -63,6 +67,8 @@ class Run(NamedTuple):
     """``training`` without waiting for data."""
     data: DataTime | None = None
     """What the devices wait for data; ``training`` counts it."""
+    known: Known | None = None
+    """What the step of ``training`` shares with changed ones."""
     generated: Generation | None = None
     """A rollout of a policy; ``training`` counts a step's share of it."""
     interruptions: Interruptions = Interruptions()
@@ -138,6 +144,7 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
     calibration = curves.calibration
     compute_format = compute_peak(cluster, workload)[0]
     machine = machine_under(cluster.accelerator, workload, calibration)
+    known = nothing_known()
     step = modelled_step(
         profile,
         workload,
@@ -145,6 +152,7 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
         cluster=training_cluster(cluster, workload.rollout),
         calibration=calibration,
         compute_format=compute_format,
+        known=known,
     )
     assert machine is not None  # noqa: S101
     assert step is not None  # noqa: S101
@@ -155,7 +163,8 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
         )
         step = generated_step(step, workload.rollout, generated, sent)
     basis = machine.rates.basis
-    spread = step_spread(curves, workload.framework, cluster, compute_format)
+    waiting = sum(seconds for _, seconds, bound in step.phases() if bound is Bound.COMMUNICATION)
+    spread = step_spread(curves, workload.framework, cluster, compute_format, waiting / step.total)
     time = modelled_time(
         flops_per_token(profile, workload),
         step,
@@ -175,23 +184,25 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
             "citation": f"operators, collectives and schedule of the layout; {spread.source}",
         }
     )
-    return _lasting(run._replace(generated=generated), time)
+    return _lasting(run._replace(known=known, generated=generated), time)
 
 
 def _generated(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Generation | None:
     """A rollout on the engines of the question's devices; None for objectives that generate nothing."""
-    rollout, resolved = workload.rollout, run.resolved
+    rollout, resolved, curves = workload.rollout, run.resolved, catalog.curves
     if rollout is None:
         return None
+    profile, accelerator = resolved.model.profile, run.cluster.accelerator
+    system = System(None, None, accelerator.id, accelerator.generation)
     sequences = workload.sequences * workload.micro_batches * resolved.layout.data * rollout.steps
+    [spread] = serving_spreads(curves, ["serving_throughput"], system, profile.parameter_count)
     found = generation(
-        resolved.model.profile,
+        profile,
         workload,
         sequences,
         cluster=run.cluster,
-        peak_flops_per_second=run.peak_flops_per_second,
-        efficiency=catalog.curves.serving_efficiency(run.cluster.accelerator.generation),
-        spread=catalog.curves.inference_latency,
+        calibration=curves.calibration,
+        spread=spread,
     )
     if found is not None and not found.held:
         detail = "a replica of the engine does not hold the model and a sequence; the time is that of one"

@@ -1,17 +1,15 @@
 """A served model: what each replica is asked, what it then does, and how sure that is."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
+from pydantic import MISSING
 
-from service.estimates.residuals import serving_spread
+from service.estimates.residuals import serving_spreads
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
 from service.planning.distance import System
-from service.planning.errors import PlanningError
 from service.planning.inference import (
     Arrivals,
     Batch,
@@ -29,6 +27,7 @@ from service.planning.inference import (
     iteration_model,
     places_of,
     served,
+    simulated,
 )
 from service.planning.memory.capacity import requests_held
 from service.planning.memory.serving import inference_memory
@@ -37,9 +36,9 @@ from service.planning.parallelism import Parallelism
 from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, assumed, combine
 from service.planning.workload import HorizonUnit, InferenceWorkload
-from service.questions.load import SimulatedSolver, SolverInput
+from service.questions.load import MOST_SIMULATED, SimulatedSolver, SolverInput
 from service.questions.resolve import Resolved
-from service.questions.resolve.load import Asked, Proposals
+from service.questions.resolve.load import Asked, Proposals, check_length
 from service.questions.software import system_of
 from service.questions.workloads import InferenceWorkloadInput
 
@@ -82,6 +81,9 @@ class Spreads(NamedTuple):
     energy: Spread
 
 
+_FAMILIES = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_power", "serving_energy")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Serving:
     """What a cluster does: ``served`` is one of ``replicas`` equal ones that have requests."""
@@ -95,8 +97,23 @@ class Serving:
     """Groups of devices of a replica, each with a batch of its own."""
     held: float | None
     """Requests that a replica holds, parts of one included; None where the capacity is unknown."""
-    spreads: Spreads
-    basis: Basis
+    subject: Subject
+    curves: ReferenceCurves
+
+    @property
+    def basis(self) -> Basis:
+        """The evidence behind the rates of operators."""
+        return self.model.machine.rates.basis
+
+    @cached_property
+    def spreads(self) -> Spreads:
+        """Of the nearest system that was measured."""
+        count = self.subject.profile.parameter_count
+        return Spreads(*serving_spreads(self.curves, _FAMILIES, self.subject.system, count))
+
+    def computing(self, replicas: float) -> tuple[tuple[float, IterationTime], ...]:
+        """Shares of the time of all devices, those of ``replicas``, and the iteration that fills each."""
+        return ((self.served.utilization * self.replicas / replicas, self.served.iteration),)
 
     @property
     def time_to_first_token_seconds(self) -> Quantity:
@@ -147,7 +164,7 @@ class Serving:
         first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
         rate = self.served.requests_per_second
         waiting = min(self.served.waiting / rate, first) if rate else 0.0
-        phases = [Phase("prefill", self.first_token(first - waiting), bound_of(self.alone[0]))]
+        phases = [Phase("prefill", self.first_token(first - waiting), bound_of(self.prefill_iteration))]
         if waiting:
             phases.insert(0, Phase("waiting", self.first_token(waiting), Bound.WAITING))
         if whole > first:
@@ -155,26 +172,11 @@ class Serving:
         return tuple(phases)
 
     @cached_property
-    def alone(self) -> tuple[IterationTime, IterationTime]:
-        """Iterations of a request that is alone: one of its prompt, and one behind it."""
-        load, server = self.load, self.server
-        prompt, context = load.computed_tokens, load.decoding_context
-        tokens = min(prompt, float(server.batched_tokens)) if server.chunked_prefill else prompt
-        positions = server.speculation.positions if server.speculation else 1.0
-        both = self.model.time(
-            Batch(
-                decoding=np.array((0.0, 1.0)),  # type: ignore[arg-type]
-                cached_tokens=np.array((0.0, context)),  # type: ignore[arg-type]
-                prefilled=np.array((tokens, 0.0)),  # type: ignore[arg-type]
-                prefill_context=np.array((load.prefill_context, 0.0)),  # type: ignore[arg-type]
-                prompts=np.array((tokens / prompt, 0.0)),  # type: ignore[arg-type]
-                positions=np.array((1.0, positions)),  # type: ignore[arg-type]
-            )
-        )
-        rows = np.broadcast_arrays(*both)
-        return IterationTime(*(float(row[0]) for row in rows)), IterationTime(
-            *(float(row[1]) for row in rows)
-        )
+    def prefill_iteration(self) -> IterationTime:
+        """An iteration with prompt tokens alone: of one request, as many as the engine takes at a time."""
+        load, prompt = self.load, self.load.computed_tokens
+        tokens = min(prompt, float(self.server.batched_tokens)) if self.server.chunked_prefill else prompt
+        return self.model.time(Batch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt))
 
     def first_token(self, seconds: float) -> Quantity:
         """A time before the first token, with its interval."""
@@ -192,20 +194,6 @@ class Serving:
             for factors in ((1.0, 1.0), (first.high, each.high), (first.low, each.low))
         )
         return Quantity(value, min(low, value), max(high, value), self.basis)
-
-    @property
-    def knee_concurrency(self) -> float:
-        """Requests at a time of the cluster at which the largest rate would be reached without any wait.
-
-        X W, of the largest rate and of the time of a request that is alone: where the asymptotes of the rate
-        by requests at a time cross (Kleinrock 1979).
-        """
-        prompt, one = self.alone
-        load, speculation = self.load, self.server.speculation
-        pieces = math.ceil(load.computed_tokens / self.server.batched_tokens)
-        passes = load.decodes / (speculation.tokens_per_pass if speculation else 1.0)
-        seconds = max(1, pieces) * prompt.seconds + passes * one.seconds
-        return max(1.0, self.served.most_requests_per_second * seconds) * self.replicas
 
     @property
     def limit(self) -> str:
@@ -264,14 +252,17 @@ def serve(
     if asked.concurrency is not None:
         replicas = min(replicas, asked.concurrency)
     held = None if limit_bytes is None else _held(subject, limit_bytes)
-    server = server_of(subject, held)
+    rules = workload.rules
+    rates = curves.calibration.serving.rates(rules.name, rules.generation)
+    server = server_of(subject, held)._replace(frontend_seconds=rates.frontend_seconds)
     if asked.proposals is not None:
         proposer = _speculation(subject, asked.proposals, cluster, curves)
         server = server._replace(speculation=proposer)
     load = load_of(subject, replicas)
     if isinstance(solver, SimulatedSolver):
-        raise PlanningError("NOT_MODELLED", "/solver/kind", "servers are not simulated yet")
-    found = served(model, server, load)
+        found = _simulated(model, server, load, solver)
+    else:
+        found = served(model, server, load)
     return Serving(
         served=found,
         model=model,
@@ -280,16 +271,21 @@ def serve(
         replicas=float(replicas),
         ranks=layout.expert,
         held=held,
-        spreads=spreads_of(subject, curves),
-        basis=model.machine.rates.basis,
+        subject=subject,
+        curves=curves,
     )
 
 
-def spreads_of(subject: Subject, curves: ReferenceCurves) -> Spreads:
-    """Of the nearest system that was measured."""
-    count = subject.profile.parameter_count
-    families = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_power", "serving_energy")
-    return Spreads(*(serving_spread(curves, family, subject.system, count) for family in families))
+def _simulated(model: IterationModel, server: Server, load: Load, solver: SimulatedSolver) -> Served:
+    """Requests followed one by one; a burst that is longer than a simulation is taken for a steady load."""
+    if (load.burst_requests or 0.0) > MOST_SIMULATED:
+        load = load._replace(burst_requests=None)
+    if solver.duration_seconds is MISSING:
+        requests = SIMULATED_REQUESTS if solver.requests is MISSING else solver.requests
+        return simulated(model, server, load, seed=solver.seed, requests=requests)
+    rate = load.rate_per_second or served(model, server, load).requests_per_second
+    check_length(rate * solver.duration_seconds)
+    return simulated(model, server, load, seed=solver.seed, duration_seconds=solver.duration_seconds)
 
 
 def server_of(subject: Subject, held: float | None) -> Server:
@@ -301,7 +297,7 @@ def server_of(subject: Subject, held: float | None) -> Server:
     static = workload.is_static
     return Server(
         most_requests=None if most is None else most * ranks,
-        batched_tokens=max(1, (workload.batched_tokens or int(asked.inputs.values[-1])) * ranks),
+        batched_tokens=max(1, workload.batched_tokens or int(asked.inputs.values[-1])),
         cache_tokens=None if held is None or held < 1.0 else held * each,
         block_tokens=workload.block_tokens,
         chunked_prefill=workload.chunks_prefill,
@@ -309,6 +305,7 @@ def server_of(subject: Subject, held: float | None) -> Server:
         pipeline=layout.pipeline,
         mixed_prefill=rules.mixes_prefill or (workload.chunks_prefill and not rules.chunks_prefill),
         reserved_output=1.0 if rules.admits_whole or not rules.paged else 0.0,
+        ranks=ranks,
     )
 
 

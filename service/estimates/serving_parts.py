@@ -36,9 +36,7 @@ def add_serving(
         answer["bottleneck"] = bottleneck(longest.bound, _ROOFLINE_ADVICE[longest.bound])
         return
     _add_load(answer, serving, workload)
-    if explains:
-        # The knee is an estimate of its own.
-        answer["saturation"] = _saturation(serving)
+    answer["saturation"] = _saturation(serving)
     levels = question.workload.service_levels
     if levels is not MISSING:
         answer["service_level_goodput"] = _goodput(serving, levels)
@@ -97,13 +95,14 @@ def _percentiles(seconds: Percentiles) -> PercentilesAnswer:
 
 
 def _saturation(serving: Serving) -> SaturationAnswer:
-    knee = serving.knee_concurrency
-    return {
+    answer: SaturationAnswer = {
         "saturated": serving.served.saturated,
         "most_requests_per_second": quantity(serving.most_requests_per_second),
-        "knee_concurrency": knee,
         "limit": serving.limit,  # type: ignore[typeddict-item]
     }
+    if serving.served.knee_requests is not None:
+        answer["knee_concurrency"] = serving.served.knee_requests * serving.replicas
+    return answer
 
 
 def levels_of(given: ServiceLevelsInput) -> Levels:
@@ -137,7 +136,7 @@ def _phase_with_parts(phase: Phase, serving: Serving) -> PhaseAnswer:
     answer = phase_answer(phase)
     if phase.bound is Bound.WAITING:
         return answer
-    iteration = serving.served.iteration if phase.name == "decode" else serving.alone[0]
+    iteration = serving.served.iteration if phase.name == "decode" else serving.prefill_iteration
     answer["parts"] = _parts(iteration, phase.seconds.value)
     return answer
 

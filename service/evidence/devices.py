@@ -11,9 +11,9 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from service.evidence.fitting import rounded
 from service.evidence.hardware import HardwareRow
 from service.evidence.service import operator_calibration
+from service.evidence.spreads import rounded
 from service.planning.calibration import OperatorCalibration, OperatorQuantity
 from service.planning.cluster import Accelerator
 from service.planning.operators import Machine, Operator, OperatorKind, gemm, machine_of, operator_seconds

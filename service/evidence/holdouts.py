@@ -19,15 +19,10 @@ from service.evidence.fitting import (
     Fitted,
     Floats,
     Problem,
-    Residual,
     WithCurves,
     answered_once,
     constants_of,
-    pooled_ends,
-    ratios_of,
-    rounded,
     solve,
-    tail,
     text_of,
     with_values,
 )
@@ -35,6 +30,7 @@ from service.evidence.folds import fold_of, group_of
 from service.evidence.metrics import METRICS, SERVING_TARGETS, Family
 from service.evidence.scoring import Asked, Estimators, Scored, percentile, score_row, served_system
 from service.evidence.service import curves_of
+from service.evidence.spreads import Residual, pooled_ends, ratios_of, rounded, tail
 from service.planning.distance import ServingEvidence, System, evidence_of
 from service.questions.catalog import Catalog
 

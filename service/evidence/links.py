@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.evidence.fitting import rounded, tail
 from service.evidence.hardware import HardwareRow
 from service.evidence.scoring import percentile
 from service.evidence.service import link_curves
+from service.evidence.spreads import rounded, tail
 from service.planning.calibration import LinkCalibration
 from service.planning.cluster import Cluster
 from service.planning.collectives import (

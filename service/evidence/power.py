@@ -13,11 +13,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.evidence.fitting import rounded
-from service.evidence.folds import group_of
+from service.evidence.fitting import solve
+from service.evidence.folds import FOLDS, fold_of, group_of
 from service.evidence.rows import Row
 from service.evidence.scoring import ask
 from service.evidence.service import power_calibration
+from service.evidence.spreads import rounded
 from service.planning.calibration import PowerCalibration
 from service.planning.cluster import Accelerator
 from service.planning.errors import PlanningError
@@ -34,9 +35,9 @@ from service.questions.resolve import resolve
 Document = dict[str, Any]
 Floats = NDArray[np.float64]
 
-_SWEEPS, _POINTS = 8, 6
-_PULL: Final = 0.02
-"""How strongly a constant is held where its source puts it: as one row in fifty."""
+_LINEARISATIONS: Final = 4
+_STEP: Final = 0.01
+"""Of a range: how far a constant is moved for its derivative."""
 _LEAST_BUSY: Final = 0.05
 """Share of an iteration in which kernels run at least, where the host is thought slower than the row says."""
 
@@ -158,39 +159,28 @@ def ratios(found: Sequence[Drawn], calibration: PowerCalibration) -> list[float]
 def fit_constants(document: Document, found: Sequence[Drawn]) -> Document:
     """The constants that state a range, at the least sum of weighted relative errors.
 
-    Groups weigh by the root of their size. Each constant in turn takes the best of some values around it,
-    closer with every sweep.
+    Groups weigh by the root of their size. The draw is linear in the constants but for the limit, so that the
+    linear model is solved and its derivatives are taken again where that led.
     """
     document = copy.deepcopy(document)
     tables, watts = _tables(found), np.array([one.watts for one in found])
     groups = [one.group for one in found]
     weights = np.array([1.0 / math.sqrt(groups.count(group)) for group in groups])
-    entries = {name: entry for name, entry in document["constants"].items() if "range" in entry}
+    entries = [entry for entry in document["constants"].values() if "range" in entry]
+    bounds = np.array([(entry["prior"], *entry["range"]) for entry in entries]).T
 
-    def loss() -> float:
-        errors = np.abs(_ratios(tables, watts, power_calibration(document)) - 1.0)
-        held = sum(
-            abs(entry["value"] - entry["prior"]) / (entry["range"][1] - entry["range"][0])
-            for entry in entries.values()
-        )
-        return float((weights * errors).sum() / weights.sum() + _PULL * held)
+    def errors(values: Floats) -> Floats:
+        for entry, value in zip(entries, values, strict=True):
+            entry["value"] = float(value)
+        return _ratios(tables, watts, power_calibration(document)) - 1.0
 
-    for entry in entries.values():
-        entry["value"] = entry["prior"]
-    for sweep in range(_SWEEPS):
-        for entry in entries.values():
-            low, high = entry["range"]
-            start, width = entry["value"], (high - low) / 2.0 ** (sweep + 1)
-            tried = {
-                min(high, max(low, start + width * step / _POINTS)) for step in range(-_POINTS, _POINTS + 1)
-            }
-            losses = {}
-            for value in sorted(tried, key=lambda value: (abs(value - start), value)):
-                entry["value"] = value
-                losses[value] = loss()
-            entry["value"] = min(losses, key=lambda value: losses[value])
-    for entry in entries.values():
-        entry["value"] = rounded(entry["value"])
+    values, steps = bounds[0], _STEP * (bounds[2] - bounds[1])
+    for _ in range(_LINEARISATIONS):
+        at = errors(values)
+        moved = [errors(values + step) - at for step in np.diag(steps)]
+        values = solve(at, np.array(moved).T / steps, weights, values, bounds)
+    for entry, value in zip(entries, values, strict=True):
+        entry["value"] = rounded(float(value))
     return document
 
 
@@ -235,6 +225,31 @@ def fit_power(document: Document, found: Sequence[Drawn]) -> PowerFit:
     elsewhere = without([one.accelerator.generation for one in found])
     fitted = ratios(found, power_calibration(whole))
     return PowerFit(whole, tuple(fitted), tuple(held_out), tuple(elsewhere))
+
+
+def by_fold(document: Document, found: Sequence[Drawn], split: Mapping[str, int]) -> list[Document]:
+    """Values of the fitted constants without the groups of each fold."""
+    folds = [fold_of(one.group, split) for one in found]
+    made = []
+    for out in range(FOLDS):
+        rest = [one for one, fold in zip(found, folds, strict=True) if fold != out]
+        constants = fit_constants(document, rest)["constants"]
+        made.append({name: entry["value"] for name, entry in constants.items() if "range" in entry})
+    return made
+
+
+def power_held_out(document: Document, fold: int) -> Document:
+    """The reference set with the constants of power as they were fitted without one fold.
+
+    Raises :class:`KeyError` if a constant is gone that was fitted: its row would be judged in sample.
+    """
+    folds = document["calibration"]["power"].get("fitted", {}).get("folds", [])
+    if not folds:
+        return document
+    document = copy.deepcopy(document)
+    for name, value in folds[fold].items():
+        document["calibration"]["power"]["constants"][name]["value"] = value
+    return document
 
 
 class Line(NamedTuple):

@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from service.evidence import facts
-from service.evidence.fitting import Fitted, Problem, Residual
+from service.evidence.fitting import Fitted, Problem
 from service.evidence.metrics import METRICS, Family
 from service.evidence.scoring import (
     LEAST_ESTIMATED,
@@ -18,6 +18,7 @@ from service.evidence.scoring import (
     short_sources,
     statistics_of,
 )
+from service.evidence.spreads import Residual
 
 
 def grouped(scored: Iterable[Scored], key: Callable[[Scored], str]) -> dict[str, list[Scored]]:

@@ -25,7 +25,7 @@ def is_stated(row: Row) -> bool:
 def _family(one: Scored) -> str:
     metric = METRICS.get(one.row.metric)
     spread = metric.spread if metric else None
-    return spread if spread in SERVING_TARGETS else ""
+    return spread if spread and spread in SERVING_TARGETS else ""
 
 
 def _aim(family: str) -> list[str]:

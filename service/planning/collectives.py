@@ -30,7 +30,15 @@ from typing import Final, NamedTuple
 from service.planning.calibration.links import LinkCalibration
 from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
-from service.planning.figures import doublings, larger, power_of_two, rounded_up, smaller, square_root
+from service.planning.figures import (
+    doublings,
+    is_only,
+    larger,
+    power_of_two,
+    rounded_up,
+    smaller,
+    square_root,
+)
 from service.planning.links import MESHES, Link
 
 
@@ -399,10 +407,12 @@ def collective_seconds(
     :class:`PlanningError` for an algorithm that the collective or the link does not have.
     """
     ways = _WAYS[kind]
+    if algorithm is not None and algorithm not in ways:
+        raise PlanningError("ALGORITHM_UNAVAILABLE", "", f"there is no {kind} by {algorithm}")
+    if is_only(devices, 1.0):
+        return 0.0 * message_bytes
     group = _group(devices, per_domain, fabric)
     if algorithm is not None:
-        if algorithm not in ways:
-            raise PlanningError("ALGORITHM_UNAVAILABLE", "", f"there is no {kind} by {algorithm}")
         return (devices > 1.0) * ways[algorithm](message_bytes, group)
     first, *others = _CHOSEN_FROM[kind]
     if kind is Collective.ALL_REDUCE and fabric.in_network is not None:

@@ -1,7 +1,7 @@
 """What a training step communicates: which messages, in which groups, how often.
 
-Every function gives the messages of one kind of parallelism; :func:`seconds` is their time on a fabric, all
-of it, hidden or not.
+Every function gives the messages of one kind of parallelism; :func:`seconds` is the time of one on a fabric,
+all of it, hidden or not.
 
 Sources: Li et al. 2020 (DDP: buckets in reverse order), Rajbhandari et al. 2020 (ZeRO: reduce-scatter and
 all-gather; stage 3 gathers twice, 1.5 times the bytes), Zhao et al. 2023 (FSDP, hybrid sharding), Shoeybi et
@@ -13,14 +13,12 @@ Bytes and counts are floats or arrays, one entry for each layout. A message of a
 no time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from service.planning.collectives import Collective, Fabric, collective_seconds
-from service.planning.figures import larger, rounded_up, smaller
+from service.planning.figures import is_nothing, larger, rounded_up, smaller
 from service.planning.frameworks import Framework
 from service.planning.parallelism import Group, Parallelism, Placement, Sharding
 from service.planning.units import MEBIBYTE_BYTES
@@ -46,11 +44,6 @@ def seconds(message: Message, fabric: Fabric) -> float:
         fabric=fabric,
     )
     return message.times * each
-
-
-def total_seconds(messages: Iterable[Message], fabric: Fabric) -> float:
-    """Time of several messages, one after the other."""
-    return sum((seconds(message, fabric) for message in messages), 0.0)
 
 
 # --- weights and gradients --------------------------------------------------------------------------------
@@ -107,7 +100,7 @@ def replica_messages(
         (exchanged.dense, placed.replicas, placed.shards, placed.shard_replicas),
         (exchanged.expert, placed.expert_replicas, placed.expert_shards, placed.expert_shard_replicas),
     ):
-        if not np.any(parameters):
+        if is_nothing(parameters):
             continue
         share = parameters / exchanged.units
         gradients, weights = share * exchanged.gradient_bytes, share * exchanged.weight_bytes
@@ -229,6 +222,12 @@ def context_messages(
             heads = Message("context", Collective.ALL_TO_ALL, group, key_value_bytes + query_bytes)
             output = heads._replace(message_bytes=query_bytes)
             return Passes((heads, output), (heads, output))
+
+
+def copies_sent(chosen: float, places: float) -> float:
+    """Places that a token is sent to, on average: ``chosen`` experts fall on ``places`` at random."""
+    missed: float = (1.0 - 1.0 / places) ** chosen
+    return places * (1.0 - missed)
 
 
 def expert_messages(

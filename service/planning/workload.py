@@ -93,10 +93,10 @@ class Rollout(NamedTuple):
     """How the sequences of a policy are generated.
 
     A sequence begins with ``prompt_tokens`` that are given, ``samples`` of them with the same; the longest
-    response has ``longest_tokens``, None for as many as all. A rollout makes the sequences of ``steps`` optimizer steps, each of which is taken ``epochs`` times. ``devices``
-    generate and do nothing else, 0 for those that train. One that is ``ahead`` is made while the one before
-    is trained on. The engine takes ``memory_fraction`` of a device and spreads a replica over ``tensor`` of
-    them, None for as few as hold it.
+    response has ``longest_tokens``, None for as many as all. A rollout makes the sequences of ``steps``
+    optimizer steps, each of which is taken ``epochs`` times. ``devices`` generate and do nothing else, 0 for
+    those that train. One that is ``ahead`` is made while the one before is trained on. The engine takes
+    ``memory_fraction`` of a device and spreads a replica over ``tensor`` of them, None for as few as hold it.
     """
 
     prompt_tokens: float

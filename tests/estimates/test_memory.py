@@ -652,7 +652,7 @@ def test_a_draft_model_and_adapters_count(snapshot):
     )
     assert more.keys() - plain.keys() == {"draft_weights", "draft_kv_cache", "adapters"}
     timed = ask(snapshot, "throughput", {**base, "workload": {**base["workload"], **beside}})
-    assert "SPECULATION_NOT_TIMED" in codes(timed["warnings"])
+    assert "ACCEPTANCE_ASSUMED" in codes(timed["warnings"])
     unknown = {"speculative": {"model": {"source": "catalog", "id": "nothing"}}}
     asked = {**base, "workload": {**base["workload"], **unknown}}
     assert refusal(snapshot, "memory", asked) == ("UNKNOWN_REFERENCE", "/workload/speculative/model/id")

@@ -150,7 +150,7 @@ class TestBreakEven:
 
 
 def test_a_service_by_its_duration(snapshot):
-    """Sixteen accelerators for a day, whatever they serve: 384 device-hours, 268.8 kWh at their limit."""
+    """Sixteen accelerators for a day, whatever they serve: 384 device-hours, of which one device works 24."""
     asked = {
         "model": {"source": "catalog", "id": "llama-3.1-8b"},
         "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 16},
@@ -158,5 +158,10 @@ def test_a_service_by_its_duration(snapshot):
     }
     answer = ask(snapshot, "utility-bill", asked)
     assert answer["device_hours"]["value"] == 384.0
-    assert answer["energy"]["lines"][0]["it_kwh"]["value"] == pytest.approx(268.8)
+    # One request at a time: one device of 16 works, the others draw the idle tenth of 700 W.
+    asked["cluster"]["accelerator_count"] = 1
+    alone = ask(snapshot, "utility-bill", asked)["energy"]["lines"][0]["it_kwh"]["value"]
+    assert 24 * 0.2 < alone < 24 * 0.7
+    whole = answer["energy"]["lines"][0]["it_kwh"]["value"]
+    assert whole == pytest.approx(alone + 15 * 24 * 0.07)
     assert "total_flops" not in answer

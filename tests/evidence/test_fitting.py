@@ -17,9 +17,6 @@ from service.evidence.fitting import (
     fit,
     held_out,
     problem_of,
-    residuals,
-    rounded,
-    tail,
     with_values,
 )
 from service.evidence.folds import FOLDS, committed_split, deal, fold_of, group_of
@@ -27,6 +24,7 @@ from service.evidence.metrics import METRIC_UNITS
 from service.evidence.rows import read_rows
 from service.evidence.scoring import ask, percentile, score, score_held_out, score_row
 from service.evidence.service import curves_of, shipped_document
+from service.evidence.spreads import residuals, rounded, tail
 from service.snapshot.service import shipped_snapshot
 from tests.evidence.measured import write
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.evidence import facts
+from service.evidence import serving_facts
 from service.evidence.asking.layouts import arrangements
 from service.evidence.asking.serving import serving_workloads
 from service.evidence.asking.skips import Skip, Skipped
@@ -134,8 +134,11 @@ def test_flags_of_the_command_are_settings(served):
 
 
 def test_a_burst_has_all_its_requests_at_a_time(served):
-    asked = workload(served(batch={"concurrency": 31, "requests": 1000}))
+    asked = workload(served(batch={"concurrency": 1000, "requests": 1000}))
     assert (asked["concurrency"], asked["horizon"]) == (1000, {"total_requests": 1000})
+    limited = workload(served(batch={"concurrency": 512, "requests": 1000}, notes=SERVE))
+    assert limited["concurrency"] == 1000
+    assert workload(served(batch={"concurrency": 31, "requests": 1000}))["concurrency"] == 31
     few = served(batch={"concurrency": 9, "requests": 100}, notes=f"{SERVE}; variant: ShareGPT batch size 4")
     assert (workload(few)["concurrency"], workload(few)["horizon"]) == (4, {"total_requests": 100})
 
@@ -147,6 +150,8 @@ def test_recipes_send_ten_rounds_of_uneven_lengths_with_and_without_own_heads(se
     assert asked[0]["horizon"] == {"total_requests": 640}
     assert (asked[0]["input_tokens"], asked[0]["output_tokens"]) == (900, 450)
     assert "horizon" not in workload(served())
+    sweep = served(source="aiconfigurator silicon sample")
+    assert workload(sweep)["horizon"] == {"total_requests": 640}
 
 
 @pytest.mark.parametrize(
@@ -181,19 +186,30 @@ def test_full_queues_ask_for_more_requests_than_a_device_takes(served):
 
 def test_prompts_of_a_named_task_are_asked_in_likely_lengths(served):
     asked = list(serving_workloads(served(notes="task gpqa", length={"output_tokens": 99.6}), {}))
-    assert [one["input_tokens"] for one in asked] == list(facts.likely_prompts(served(notes="task gpqa")))
+    assert [one["input_tokens"] for one in asked] == list(
+        serving_facts.likely_prompts(served(notes="task gpqa"))
+    )
     assert {one["output_tokens"] for one in asked} == {100}
     with pytest.raises(Skipped) as skipped:
         workload(served(length={}))
     assert skipped.value.reason is Skip.LENGTHS_UNKNOWN
 
 
+def test_the_median_interval_is_that_of_an_iteration_without_prompts(served):
+    def hit_rate(concurrency):
+        row = served(metric="median_itl", batch={"concurrency": concurrency})
+        return workload(row).get("prefix_cache_hit_rate", 0.0)
+
+    assert hit_rate(64) == pytest.approx(1.0, abs=0.01)
+    assert hit_rate(400) == 0.0
+
+
 def test_releases_that_tables_leave_out_are_those_of_their_month(served):
-    assert facts.release(served(engine_version="v0.11.0 (V1)")) == "0.11.0"
-    assert facts.release(served(engine="trtllm", engine_version="0.8.1.post2")) == "1.2.0rc6"
-    assert facts.release(served(engine_version="nightly-5b8c30d")) is None
+    assert serving_facts.release(served(engine_version="v0.11.0 (V1)")) == "0.11.0"
+    assert serving_facts.release(served(engine="trtllm", engine_version="0.8.1.post2")) == "1.2.0rc6"
+    assert serving_facts.release(served(engine_version="nightly-5b8c30d")) is None
     power = served(source="ML.ENERGY leaderboard", engine_version="ML.ENERGY v3")
-    assert facts.release(power) == "0.11.1"
+    assert serving_facts.release(power) == "0.11.1"
 
 
 def test_narrow_weights_bring_a_narrow_cache_where_recipes_ask_for_it(served):

@@ -11,6 +11,7 @@ from service.planning.operators import Bound
 from service.planning.power import (
     DeviceWork,
     device_watts,
+    energy_per_token_joules,
     idle_watts,
     is_limited,
     iteration_work,
@@ -171,3 +172,11 @@ def test_shipped_constants_are_within_their_range_and_say_where_they_come_from()
     assert 350.0 < device_watts(streaming, LIMIT, rates) < LIMIT
     # A large multiplication runs at the limit: that is why it does not reach the rate of the data sheet.
     assert is_limited(DeviceWork(1.0, 1.0, matrix_seconds=1.0), LIMIT, rates)
+
+
+def test_the_worked_number_of_the_page():
+    """docs/methods/power.md: 10 ms of an H100 that serves, 0.6 ms of them for the host."""
+    rates = reference_curves().calibration.power.rates("hopper")
+    work = DeviceWork(10e-3, 9.4e-3, 0.5e12 / (0.83 * 989e12), 17.5e9)
+    assert device_watts(work, LIMIT, rates) == pytest.approx(476.9, abs=0.05)
+    assert energy_per_token_joules(476.9, 1.0, 1600.0) == pytest.approx(0.298, abs=5e-4)

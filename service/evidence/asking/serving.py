@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from service.evidence import facts
+from service.evidence import facts, serving_facts
 from service.evidence.asking import serve_line
 from service.evidence.asking.skips import Skip, Skipped
 from service.evidence.metrics import GRAPH_CHANGE, METRICS, Metric, Operation
@@ -34,7 +34,9 @@ _PACKED = (
 
 
 def _weights(row: Row) -> str:
-    stated = row.precision.get("weights") or row.precision.get("compute") or facts.submitted_weights(row)
+    stated = (
+        row.precision.get("weights") or row.precision.get("compute") or serving_facts.submitted_weights(row)
+    )
     if not stated:
         stated = "fp8" if facts.says(row, "fp8") else "bf16"
     tool = row.precision.get("quantisation", "")
@@ -59,13 +61,13 @@ def _stored(row: Row) -> dict[str, Any]:
 def _lengths(row: Row, metric: Metric) -> list[tuple[int, int]]:
     given = row.length
     speed = metric.operation is Operation.THROUGHPUT
-    mean = facts.length_share(row) if speed else 1.0
+    mean = serving_facts.length_share(row) if speed else 1.0
     if "input_tokens" in given or ("output_tokens" in given and not speed):
         inputs, outputs = (max(1, round(mean * given.get(name, 1))) for name in _LENGTHS)
         return [(inputs, outputs)]
-    prompts = facts.likely_prompts(row) if speed else ()
+    prompts = serving_facts.likely_prompts(row) if speed else ()
     if prompts:
-        generated = given.get("output_tokens") or facts.likely_output(row)
+        generated = given.get("output_tokens") or serving_facts.likely_output(row)
         return [(prompt, max(1, round(generated))) for prompt in prompts]
     longest = given.get("max_model_len") or facts.setting(row, "max_model_len")
     if longest:
@@ -91,10 +93,12 @@ def _load(row: Row, metric: Metric, devices: int) -> dict[str, Any]:
     if metric.operation is Operation.THROUGHPUT and batch.get("scenario"):
         return {"concurrency": _QUEUED * devices}
     if batch.get("requests") and metric.operation is Operation.THROUGHPUT:
-        # What the source prints as the peak is how many were answered at a time, which the engine decides.
         count = max(1, int(batch["requests"]))
-        at_a_time = serve_line.client_batch(row) or count
-        return {"concurrency": min(at_a_time, count), "horizon": {"total_requests": count}}
+        at_a_time = serve_line.client_batch(row) or batch.get("concurrency") or count
+        if at_a_time == serve_line.number(row, "max_num_seqs"):
+            # The peak that the source prints is the engine's limit: the others wait.
+            at_a_time = count
+        return {"concurrency": min(int(at_a_time), count), "horizon": {"total_requests": count}}
     stated = batch.get("concurrency") or batch.get("average_batch") or batch.get("requests")
     if not stated and "batch_per_rank" in batch:
         ranks = int(row.layout.get("attention_data") or row.layout.get("data") or 1)
@@ -108,7 +112,7 @@ def _load(row: Row, metric: Metric, devices: int) -> dict[str, Any]:
         return {"concurrency": 1}
     concurrency = max(1, round(stated))
     load: dict[str, Any] = {"concurrency": concurrency}
-    rounds = facts.rounds_of_requests(row)
+    rounds = serving_facts.rounds_of_requests(row)
     if rounds and metric.operation is Operation.THROUGHPUT:
         load["horizon"] = {"total_requests": rounds * concurrency}
     return load
@@ -134,12 +138,12 @@ def _engines(row: Row, run: Mapping[str, Row]) -> Iterator[dict[str, Any] | None
         given["block_tokens"] = int(block)
     if speed:
         tokens, chunked = serve_line.number(row, "max_batched_tokens"), serve_line.chunked_prefill(row)
-        given |= facts.recipe_limits(row) | ({"max_batched_tokens": tokens} if tokens else {})
+        given |= serving_facts.recipe_limits(row) | ({"max_batched_tokens": tokens} if tokens else {})
         given |= {"chunked_prefill": chunked} if chunked is not None else {}
     if metric.read is GRAPH_CHANGE:
         # What is asked for is an iteration alone: capturing graphs hands that room back.
         given["max_num_seqs"] = 1
-    versions = [facts.release(row)] if speed else facts.engine_versions(row, run)
+    versions = [serving_facts.release(row)] if speed else facts.engine_versions(row, run)
     versions = [version for version in versions if version]
     for asked in [given | {"version": version} for version in versions] if versions else [given]:
         ways = [asked]
@@ -193,7 +197,7 @@ def _cache(row: Row, metric: Metric, generation: str | None) -> dict[str, Any]:
         and metric.operation is Operation.THROUGHPUT
         and row.precision.get("weights") in _CACHE_NARROW
     ):
-        recipes = facts.is_sweep_of_recipes(row) and generation in _NARROW_GENERATIONS
+        recipes = serving_facts.is_sweep_of_recipes(row) and generation in _NARROW_GENERATIONS
         if facts.engine(row) == "tensorrt-llm" or recipes:
             stated = "fp8"
     return {"kv_cache_precision": stated} if stated else {}
@@ -206,15 +210,28 @@ def _speculations(row: Row, metric: Metric) -> list[dict[str, Any] | None]:
     stated = serve_line.speculation(row)
     if stated or serve_line.command(row):
         return [stated]
-    if not (facts.is_sweep_of_recipes(row) and row.model_id.startswith(_WITH_HEADS)):
+    if not (serving_facts.is_sweep_of_recipes(row) and row.model_id.startswith(_WITH_HEADS)):
         return [None]
-    own = {"method": "mtp", "tokens": facts.recipe_tokens_ahead(row)}
-    known = facts.recipe_speculates(row)
+    own = {"method": "mtp", "tokens": serving_facts.recipe_tokens_ahead(row)}
+    known = serving_facts.recipe_speculates(row)
     return [None, own] if known is None else [own if known else None]
 
 
 _WITH_HEADS: Final = ("deepseek-r1", "deepseek-v3", "glm-5", "qwen3.5-397b")
 """Models with heads for further tokens that the recipes of InferenceX serve with and without them."""
+
+
+_MEDIAN: Final = "median_itl"
+_WITHOUT_PROMPTS: Final = 0.999
+_PROMPT_TOKENS: Final = 8192
+
+
+def _mostly_decodes(inputs: int, outputs: int, concurrency: int) -> bool:
+    """Whether most iterations hold no prompt: then the median interval is that of one which only decodes.
+
+    Each request has its prompt computed once in as many iterations as it generates tokens.
+    """
+    return concurrency * math.ceil(inputs / _PROMPT_TOKENS) < outputs / 2.0
 
 
 def serving_workloads(
@@ -234,6 +251,8 @@ def serving_workloads(
             **_load(row, metric, devices),
             **_cache(row, metric, generation),
         }
+        if row.metric == _MEDIAN and _mostly_decodes(inputs, outputs, workload["concurrency"]):
+            workload["prefix_cache_hit_rate"] = _WITHOUT_PROMPTS
         if fraction is not None:
             workload["memory_fraction"] = fraction
         if engine:

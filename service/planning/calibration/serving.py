@@ -23,7 +23,7 @@ class ServingQuantity(StrEnum):
     EXPERT_BANDWIDTH = "expert_bandwidth"
     """The same for the matrices of routed experts, which start anew with each expert."""
     SCALED_BANDWIDTH = "scaled_bandwidth"
-    """The same for experts that have a scale for each block of their inputs, over others."""
+    """The same for experts of 8 bits with a scale for each block, over others."""
     WIDENED_BANDWIDTH = "widened_bandwidth"
     """Rate at which weights stream that are widened before they multiply, over that of others."""
     CACHE_BANDWIDTH = "cache_bandwidth"
@@ -54,6 +54,8 @@ class ServingQuantity(StrEnum):
     """What the host program adds to an iteration, whatever the batch."""
     REQUEST_SECONDS = "request_seconds"
     """What it adds for each request of the iteration."""
+    FRONTEND_SECONDS = "frontend_seconds"
+    """What passes between a request and its place in an iteration: connection, tokens, queues."""
     HANDOFF_SECONDS = "handoff_seconds"
     """From the last kernel of a prompt on one replica until another may decode it, beside the transfer of its
     cache: it is announced, room is found, and it joins an iteration."""
@@ -84,6 +86,7 @@ class ServingRates(NamedTuple):
     collective_seconds: float
     host_seconds: float
     request_seconds: float
+    frontend_seconds: float
     handoff_seconds: float
     expert_imbalance: float
     expert_variety: float

@@ -42,6 +42,7 @@ from service.planning.inference.roofline import (
     touched_expert_share,
 )
 from service.planning.inference.serving import served, served_closed
+from service.planning.inference.simulated import simulated
 from service.planning.inference.speculation import Speculation
 
 __all__ = [
@@ -80,5 +81,6 @@ __all__ = [
     "served",
     "served_closed",
     "serving_time",
+    "simulated",
     "touched_expert_share",
 ]

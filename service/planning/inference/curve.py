@@ -248,7 +248,7 @@ def _shape(server: Server, load: Load, asked: Asked, batch: Array) -> _Shape:
 
 def token_budget(server: Server, load: Load, decoded: Array) -> Array:
     """Prompt tokens that an iteration takes beside ``decoded`` positions, of all attention ranks."""
-    budget = np.full_like(decoded, float(server.batched_tokens * server.ranks))
+    budget = np.full_like(decoded, float(server.batched_tokens))
     if not server.chunked_prefill:
         return np.maximum(budget, load.inputs.longest)
     if server.mixed_prefill:

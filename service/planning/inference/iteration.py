@@ -24,7 +24,7 @@ the replica. A pass goes through all stages of a pipeline one after the other.
 A batch's figures may be arrays of one shape; those of a layout are numbers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -32,18 +32,27 @@ import numpy as np
 
 from service.planning.calibration import Calibration, ServingRates
 from service.planning.cluster import Accelerator, Cluster
-from service.planning.collectives import Algorithm, Collective, Fabric, collective_seconds, fabric_of
+from service.planning.collectives import fabric_of
 from service.planning.engines import EngineName
-from service.planning.figures import (
-    Figure,
-    doublings,
-    larger,
-    natural_log,
-    power_of_two,
-    smaller,
-    square_root,
+from service.planning.figures import Figure, larger, smaller
+from service.planning.inference.exchange import Messages, messages_of
+from service.planning.inference.matrices import (
+    DENSE,
+    HEAD,
+    ROUTED,
+    Array,
+    Counted,
+    Kind,
+    Matrices,
+    Multiplied,
+    Routing,
+    Stored,
+    dense_shapes,
+    expert_shapes,
+    head_shapes,
+    matrices_of,
+    stored_of,
 )
-from service.planning.layers import MixtureOfExperts, Split
 from service.planning.memory.caches import layer_cache_bytes, state_bytes
 from service.planning.memory.serving import inference_weight_bytes
 from service.planning.operators import (
@@ -54,13 +63,11 @@ from service.planning.operators import (
     machine_of,
     operator_seconds,
 )
-from service.planning.parallelism import Group, Parallelism
+from service.planning.parallelism import Parallelism
 from service.planning.precision import COMPUTE_FORMATS, ELEMENT_BITS, ELEMENT_BYTES, NumberFormat
 from service.planning.profile import AttentionWork, Choice, FusedAttention, Fusion, Profile, Trained
-from service.planning.profile.layer_operators import Experts, Matrix, Scan, Streamed, Template, Traffic
+from service.planning.profile.layer_operators import Experts, Scan, Streamed, Template
 from service.planning.storage import WeightFormat
-from service.planning.storage.named import ALWAYS_WIDE, EXPERT_MODULES
-from service.planning.storage.scheme import Place
 from service.planning.workload import InferenceWorkload
 
 
@@ -124,102 +131,114 @@ _CHOICES: Mapping[EngineName | None, Choice] = {EngineName.TRANSFORMERS: _EAGER}
 
 GRAPH_TOKENS = 512.0
 """Tokens of the largest batch that engines capture a graph for; longer ones are launched by the host."""
-LEAST_TILE_ROWS = 16.0
-"""Rows of the smallest tile of a multiplication."""
 TILE_ROWS = 64.0
 """Rows of queries that a kernel of decode attention multiplies at a time, filled or not."""
 SAMPLED_PASSES = 4.0
 """How often drawing a token passes over FP32 logits: widened, penalised, softmax, drawn."""
+GROWN_PASSES, REPEATED_PASSES = 3.0, 2.0
+"""How often a step passes over a cache that is joined anew and repeated: it is read and written, read again
+and written for every query head, and read there."""
 
 _LEAST = 1e-9
 _WIDE_BYTES = 2.0
 _FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
-_GEMM, _GROUPED, _MEMORY, _ATTENTION, _SCAN, _GATHER = (
-    OperatorKind.GEMM,
-    OperatorKind.GROUPED_GEMM,
-    OperatorKind.MEMORY,
-    OperatorKind.ATTENTION,
-    OperatorKind.SCAN,
-    OperatorKind.GATHER,
-)
 
 
-class _Stored(NamedTuple):
-    """Matrices of one kind: the format that they multiply in, bits of an element as stored."""
+class _Streaming(NamedTuple):
+    """What streams activations: seconds, FLOPs and bytes of each row, and launches of a pass."""
 
-    number_format: NumberFormat
-    widened: bool = False
-    casts: bool = False
-    """Whether their input is cast with scales of its own."""
+    seconds: float = 0.0
+    flops: float = 0.0
+    moved_bytes: float = 0.0
+    kernels: float = 0.0
+
+    def plus(self, operator: Operator, time: OperatorTime) -> "_Streaming":
+        """With an operator that is given for one row."""
+        return _Streaming(
+            self.seconds + time.memory_seconds,
+            self.flops + operator.flops,
+            self.moved_bytes + operator.moved_bytes,
+            self.kernels + operator.kernels,
+        )
 
 
-class _Shapes(NamedTuple):
-    """Matrices on one device, one entry a distinct shape."""
+class _Work(NamedTuple):
+    """Seconds of attention, of it those that compute bounds, FLOPs and bytes."""
 
-    columns: float
-    depth: float
-    times: float
-    copies: float
-    weight_bytes: float
-    """Of all copies and times together."""
-    stored: _Stored
+    seconds: float
+    bound: float
+    flops: float
+    moved_bytes: float
 
 
 class _Attention(NamedTuple):
-    """Attention-like layers of one kind on one device."""
+    """Attention over a cache in the layers of one kind on one device; all figures are of all layers."""
 
-    work: AttentionWork
     layers: float
+    window_tokens: float
+    attended_tokens: float
     token_bytes: float
-    """Cache of a token in a layer, without the index of a sparse attention."""
+    """Cache of a token, without the index of a sparse attention."""
     index_bytes: float
-    query_heads: float
+    decode_flops: float
+    """Per position and token of context."""
+    prefill_flops: float
+    index_flops: float
     shared_heads: float
     """Heads of queries that share keys and values on a device."""
+    head_elements: float
+    query_elements: float
+    """Of queries and results of one position."""
+    caches: bool
+    source_tokens: float | None = None
+    """Context of every request where it is that of another sequence."""
+
+    def decoded(self, decoding: float, cached: float, positions: float, stream: float, peak: float) -> _Work:
+        """Of decoding requests over their caches, at ``stream`` bytes and ``peak`` FLOPs per second."""
+        own = self.source_tokens is None
+        context = cached / larger(decoding, _LEAST) if own else self.source_tokens or 0.0
+        reached = smaller(context, self.window_tokens)
+        attended, seen = decoding * smaller(reached, self.attended_tokens), decoding * reached
+        written = decoding * positions * own
+        moved = (attended + written) * self.token_bytes + (seen + written) * self.index_bytes
+        scores, index = positions * attended * self.decode_flops, positions * seen * self.index_flops
+        filled = larger(1.0, TILE_ROWS / (self.shared_heads * positions))
+        compute, memory = (scores * filled + index) / peak, moved / stream
+        seconds = larger(compute, memory)
+        return _Work(seconds, seconds * (compute >= memory), scores + index, moved)
+
+    def prefilled(self, tokens: float, mean_context: float, machine: Machine, wide: NumberFormat) -> _Work:
+        """Of chunks of prompts, as in a forward pass of training."""
+        reached = smaller(mean_context, self.window_tokens)
+        context = larger(smaller(reached, self.attended_tokens), _LEAST)
+        flops = tokens * (context * self.prefill_flops + reached * self.index_flops)
+        written = self.token_bytes + self.index_bytes + self.query_elements * _WIDE_BYTES
+        operator = Operator(
+            "attention",
+            OperatorKind.ATTENTION,
+            wide,
+            flops,
+            tokens * written,
+            columns=self.head_elements,
+            context=context,
+            fused=FusedAttention.NATIVE,
+        )
+        time = operator_seconds(operator, machine)
+        seconds = larger(time.compute_seconds, time.memory_seconds)
+        bound = seconds * (time.compute_seconds >= time.memory_seconds)
+        return _Work(seconds, bound, flops, operator.moved_bytes)
 
 
-class _Message(NamedTuple):
-    """``times`` collectives of a pass, of ``token_bytes`` for each token of a rank or of the replica."""
-
-    kind: Collective
-    group: Group
-    token_bytes: float
-    times: float
-    of_replica: bool = False
-    of_head: bool = False
+def _stacked(*figures: Figure) -> Array:
+    """Figures beside one another on a last axis."""
+    if any(isinstance(figure, np.ndarray) for figure in figures):
+        return np.stack(np.broadcast_arrays(*figures), axis=-1)
+    return np.array(figures, dtype=np.float64)
 
 
-class _Part(NamedTuple):
-    """Sums over operators that run one after the other."""
-
-    seconds: float = 0.0
-    bound: float = 0.0
-    kernels: float = 0.0
-    flops: float = 0.0
-    moved_bytes: float = 0.0
-
-    def plus(self, other: "_Part") -> "_Part":
-        """The sum of both."""
-        return _Part(*[a + b for a, b in zip(self, other, strict=True)])
-
-
-def _part(operator: Operator, time: OperatorTime, *, summed: bool = False, counts: float = 1.0) -> _Part:
-    """An operator's sums; ``summed`` over its last axis. ``counts`` is 0 where there is none of it."""
-    seconds = larger(time.compute_seconds, time.memory_seconds)
-    bound = seconds * (time.compute_seconds >= time.memory_seconds)
-    each = (seconds, bound, operator.kernels, operator.flops, operator.moved_bytes)
-    return _Part(*[(_total(figure) if summed else figure) * counts for figure in each])
-
-
-def _total(figure: float) -> float:
-    """The sum over the last axis; as a number where there is no other."""
-    whole: float = np.sum(figure, axis=-1)
-    return whole if np.ndim(whole) else float(whole)
-
-
-def _across(figure: Figure) -> float:
-    """A figure of each batch beside the axis of shapes."""
-    return cast("float", figure[..., None]) if isinstance(figure, np.ndarray) else figure
+def _number(figure: Figure) -> float:
+    """A figure without axes as a number."""
+    return cast("float", figure) if np.ndim(figure) else float(figure)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -227,319 +246,173 @@ class IterationModel:
     """The iterations of one model under one engine and layout; made by :func:`iteration_model`."""
 
     machine: Machine
-    """With what the engine reaches of it."""
     rates: ServingRates
-    fabric: Fabric
     wide: NumberFormat
     ranks: float
     """Groups of devices that share the requests between them."""
-    tensor: float
-    matrices: _Shapes
-    head: _Shapes
-    experts: _Shapes
-    expert_count: float
-    chosen: float
-    holders: float
-    """Groups of devices that the experts are spread over."""
+    matrices: Matrices
+    routing: Routing | None
+    streaming: _Streaming
+    """Of a position that passes the blocks."""
+    drawing: _Streaming
+    """Of a position that becomes a token."""
     attention: tuple[_Attention, ...]
-    streamed: Traffic
-    dispatched: Traffic
-    dispatched_row: float
-    scanned: tuple[float, float, float]
-    """FLOPs, elements and kernels of recurrences, of a prompt's token."""
+    scanning: Operator
+    """Recurrences over one token of a prompt."""
     state_bytes: float
     """Of one request, on a device."""
-    messages: tuple[_Message, ...]
+    messages: Messages
     kernels: float
-    """Beside those of operators."""
-    vocabulary: float
+    """Of an iteration without prompts, but for the head and drawing."""
+    prefill_kernels: float
+    stream: float
+    """Bytes per second of attention over a cache."""
+    decode_peak: float
+    """FLOPs per second of the same."""
     graphs: bool
 
     def time(self, batch: Batch) -> IterationTime:
         """Seconds of one iteration by part."""
         tokens = larger(batch.tokens, _LEAST)
-        fixed = self._fixed(tokens)
-        ending = self._ending(batch)
+        here, rows = self._of_rank(tokens), self._rows(batch)
+        matrices = self._multiplied(tokens, here, rows)
+        dense, experts, head = (_number(matrices.seconds[..., kind]) for kind in (DENSE, ROUTED, HEAD))
         attention = self._attention(batch)
-        matrices = fixed.matrices.plus(ending.matrices)
-        other = fixed.other.plus(ending.other)
-        parts = (matrices, fixed.experts, attention, other)
-        kernels = sum(part.kernels for part in parts) + self.kernels
-        collectives = fixed.collectives + ending.collectives
+        other = here * self.streaming.seconds + rows * self.drawing.seconds
+        collectives = self._collectives(tokens, here) + self._head_collectives(rows)
+        kernels = self._kernels(batch, rows)
         launch = kernels * self.rates.kernel_seconds
-        busy = sum(part.seconds for part in parts) + collectives + launch
+        busy = dense + head + experts + attention.seconds + other + collectives + launch
         waiting = larger(0.0, kernels * self._launched(tokens) - busy)
+        moved = here * self.streaming.moved_bytes + rows * self.drawing.moved_bytes
         return IterationTime(
-            matrices=matrices.seconds,
-            experts=fixed.experts.seconds,
+            matrices=dense + head,
+            experts=experts,
             attention=attention.seconds,
-            other=other.seconds,
+            other=other,
             collectives=collectives,
             launch=launch + waiting,
-            host=self._host(batch),
-            flops=sum(part.flops for part in parts),
-            moved_bytes=sum(part.moved_bytes for part in parts),
-            compute_bound_seconds=sum(part.bound for part in parts),
+            host=self._host(batch.decoding + batch.prompts),
+            flops=matrices.flops + attention.flops + here * self.streaming.flops,
+            moved_bytes=matrices.moved_bytes + attention.moved_bytes + moved,
+            compute_bound_seconds=matrices.bound + attention.bound,
         )
 
     def tabulated(self, most_tokens: int) -> "Tabulated":
-        """The same for batches of up to ``most_tokens`` tokens as a table and few multiplications.
+        """The same for batches of up to ``most_tokens`` tokens as tables and few multiplications.
 
-        Exact for whole tokens; between them what depends on their number alone is taken on a line.
+        Exact for whole tokens; between them what depends on their number alone is taken on a line. Larger
+        batches are asked of the model.
         """
         tokens = np.arange(most_tokens + 2.0)
         tokens[0] = _LEAST
-        fixed = self._fixed(cast("float", tokens))
-        work = fixed.matrices.plus(fixed.experts).plus(fixed.other)
-        kernels = work.kernels + self.kernels
-        device = work.seconds + fixed.collectives + kernels * self.rates.kernel_seconds
-        return Tabulated(self, np.asarray(device).tolist(), kernels)
+        count = cast("float", tokens)
+        here = self._of_rank(count)
+        found = self._multiplied(count, here, here)
+        blocks = found.seconds[..., DENSE] + found.seconds[..., ROUTED] + here * self.streaming.seconds
+        blocks = blocks + self._collectives(count, here)
+        # A position behind the head is a rank's, which may have a share of one.
+        behind = found.seconds[..., HEAD] + here * self.drawing.seconds + self._head_collectives(here)
+        behind = behind + self._head_kernels * self.rates.kernel_seconds
+        behind[0] = 0.0
+        return Tabulated(self, blocks.tolist(), behind.tolist())
+
+    @property
+    def _head_kernels(self) -> float:
+        return self.matrices.launches[HEAD] + self.drawing.kernels
+
+    def _kernels(self, batch: Batch, rows: float) -> float:
+        prefills = 1.0 * (batch.prefilled > 0.0)
+        return self.kernels + prefills * self.prefill_kernels + (rows > 0.0) * self._head_kernels
 
     def _launched(self, tokens: float) -> float:
         """Seconds in which the host launches a kernel; 0 where a graph is replayed."""
         return self.rates.launch_seconds * ((not self.graphs) + self.graphs * (tokens > GRAPH_TOKENS))
 
-    def _host(self, batch: Batch) -> float:
+    def _host(self, requests: float) -> float:
         rates = self.rates
-        return rates.host_seconds + rates.request_seconds * (batch.decoding + batch.prompts) / self.ranks
+        return rates.host_seconds + rates.request_seconds * requests / self.ranks
 
     def _of_rank(self, figure: float) -> float:
         """What the fullest rank has of a figure of the replica: requests are whole."""
         return larger(figure / self.ranks, smaller(1.0 * figure, 1.0))
 
-    def _fixed(self, tokens: float) -> "_Fixed":
-        """What depends on the number of tokens alone."""
-        here = self._of_rank(tokens)
-        moved = here * (self.streamed.whole + self.streamed.split / self.tensor) * _WIDE_BYTES
-        moved = (
-            moved + here * (self.streamed.whole_wide + self.streamed.split_wide / self.tensor) * _FP32_BYTES
-        )
-        streamed = Operator(
-            "streamed", _MEMORY, self.wide, here * self.streamed.flops, moved, self.streamed.kernels
-        )
-        other = _part(streamed, operator_seconds(streamed, self.machine))
-        if self.dispatched_row:
-            gathered = Operator(
-                "dispatch",
-                _GATHER,
-                self.wide,
-                0.0,
-                here * self.dispatched.whole * _WIDE_BYTES,
-                self.dispatched.kernels,
-                row_bytes=self.dispatched_row * _WIDE_BYTES,
-            )
-            other = other.plus(_part(gathered, operator_seconds(gathered, self.machine)))
-        collectives = 0.0 * tokens
-        for message in self.messages:
-            if not message.of_head:
-                collectives = collectives + self._sent(message, tokens if message.of_replica else here)
-        return _Fixed(
-            self._multiplied(self.matrices, here, self.rates.matrix_share),
-            self._routed(tokens) if self.expert_count else _Part(0.0 * tokens),
-            other,
-            collectives,
-        )
+    def _rows(self, batch: Batch) -> float:
+        """Positions of a rank that become tokens."""
+        return self._of_rank(batch.decoding * batch.positions + batch.prompts)
 
-    def _ending(self, batch: Batch) -> "_Fixed":
-        """What depends on the positions that become tokens: the head, its exchange and the draw."""
-        rows = self._of_rank(batch.decoding * batch.positions + batch.prompts)
+    def _multiplied(self, tokens: float, here: float, rows: float) -> Multiplied:
+        """All matrices: blocks on the tokens of a rank, experts on those of the replica, head on ``rows``."""
         some = 1.0 * (rows > 0.0)
-        rows = larger(rows, _LEAST)
-        head = self._multiplied(self.head, rows, self.rates.matrix_share)
-        drawn = rows * self.vocabulary * _FP32_BYTES * SAMPLED_PASSES / self.tensor
-        draw = Operator("draw", _MEMORY, self.wide, 0.0, drawn, SAMPLED_PASSES * (self.vocabulary > 0.0))
-        collectives = sum((self._sent(each, rows) for each in self.messages if each.of_head), 0.0)
-        return _Fixed(
-            _Part(*[some * figure for figure in head]),
-            _Part(),
-            _part(draw, operator_seconds(draw, self.machine), counts=some),
-            some * collectives,
+        routed, each, touched, share = 0.0, 1.0, _LEAST, 0.0
+        if self.routing is not None:
+            routed, each, touched = self.routing.busiest(tokens)
+            share = touched * self.routing.holders / self.routing.experts
+        return self.matrices.multiplied(
+            _stacked(here, routed, rows),
+            _stacked(here, each, larger(rows, _LEAST)),
+            _stacked(1.0, share, some),
+            _stacked(1.0, touched, 1.0),
         )
 
-    def _machine(self, stored: _Stored, bandwidth: float, share: float, rows: float) -> Machine:
-        """The device as matrices of one kind and so many rows see it: few rows have tiles of their own."""
-        rates, facts = self.machine.rates, self.machine.facts
-        fitting = power_of_two(doublings(larger(rows, LEAST_TILE_ROWS)))
-        tile = cast("int", smaller(fitting, 1.0 * facts.tile_rows))
-        peak = rates.matrix_peak[stored.number_format] * share
-        if stored.widened:
-            peak *= self.rates.widening_share
-            bandwidth *= self.rates.widened_bandwidth
-        return self.machine._replace(
-            facts=facts._replace(tile_rows=tile),
-            rates=rates._replace(
-                bandwidth=rates.bandwidth * bandwidth, matrix_peak={stored.number_format: peak}
-            ),
-        )
+    def _collectives(self, tokens: float, here: float) -> float:
+        sent = sum((message.seconds(here) for message in self.messages.of_rank), 0.0)
+        return sent + sum((message.seconds(tokens) for message in self.messages.of_replica), 0.0)
 
-    def _multiplied(self, shapes: _Shapes, tokens: float, share: float) -> _Part:
-        if not np.size(shapes.columns):
-            return _Part(0.0 * tokens)
-        rows = _across(tokens)
-        each = shapes.copies * shapes.times
-        operand = larger(1.0, ELEMENT_BYTES[shapes.stored.number_format])
-        entering = rows * (shapes.depth * operand + shapes.columns * _WIDE_BYTES)
-        operator = Operator(
-            "matrices",
-            _GEMM,
-            shapes.stored.number_format,
-            2.0 * rows * shapes.columns * shapes.depth * each,
-            shapes.weight_bytes + entering * each,
-            shapes.times,
-            rows,
-            shapes.columns,
-            shapes.depth,
-            shapes.copies,
-        )
-        machine = self._machine(shapes.stored, self.rates.weight_bandwidth, share, rows)
-        return _part(operator, operator_seconds(operator, machine), summed=True)
+    def _head_collectives(self, rows: float) -> float:
+        return (rows > 0.0) * sum((message.seconds(rows) for message in self.messages.of_head), 0.0)
 
-    def _routed(self, tokens: float) -> _Part:
-        """Matrices of the experts on the busiest of the groups that hold them."""
-        count, shapes, holders = self.expert_count, self.experts, self.holders
-        # What depends on the tokens before falls on experts that are there already.
-        varied = smaller(tokens, 1.0 + (tokens - 1.0) * self.rates.expert_variety)
-        share = 1.0 - (1.0 - self.chosen / count) ** larger(varied, 0.0)
-        held = count / holders
-        spread = square_root(2.0 * natural_log(holders))
-        touched = held * share + spread * square_root(held * share * (1.0 - share))
-        touched = smaller(smaller(touched, held), larger(tokens * self.chosen, _LEAST))
-        # Tokens fall on the groups by chance, and beside it because experts are not equally liked.
-        chosen = tokens * self.chosen / holders
-        rows = chosen + spread * square_root(chosen * (1.0 - 1.0 / holders))
-        rows = smaller(rows, tokens * smaller(self.chosen, held))
-        rows = rows * (1.0 + self.rates.expert_imbalance * spread / held**0.5)
-        rows, touched = _across(rows), _across(touched)
-        each = rows / larger(touched, _LEAST)
-        operand = larger(1.0, ELEMENT_BYTES[shapes.stored.number_format])
-        entering = rows * (shapes.depth * operand + shapes.columns * _WIDE_BYTES)
-        operator = Operator(
-            "experts",
-            _GROUPED,
-            shapes.stored.number_format,
-            2.0 * rows * shapes.columns * shapes.depth * shapes.times,
-            shapes.weight_bytes * touched / held + entering * shapes.times,
-            shapes.times,
-            each,
-            shapes.columns,
-            shapes.depth,
-            touched,
-        )
-        rates = self.rates
-        reached = rates.expert_bandwidth * (rates.scaled_bandwidth if shapes.stored.casts else 1.0)
-        machine = self._machine(shapes.stored, reached, rates.expert_share, each)
-        return _part(operator, operator_seconds(operator, machine), summed=True)
-
-    def _attention(self, batch: Batch) -> _Part:
+    def _attention(self, batch: Batch) -> _Work:
         decoding = self._of_rank(batch.decoding)
+        # The fullest rank has the caches of its requests.
         cached = batch.cached_tokens * decoding / larger(batch.decoding, _LEAST)
         prefilled = batch.prefilled / self.ranks
-        whole = _Part(0.0 * decoding)
+        states = 2.0 * decoding * self.state_bytes
+        taken = states / self.stream
+        works = [_Work(taken, 0.0 * taken, 0.0, states), self._scanned(prefilled)]
         for each in self.attention:
-            whole = whole.plus(self._decoded(each, decoding, cached, batch.positions))
-            whole = whole.plus(self._prefilled(each, prefilled, batch.prefill_context))
-        if self.state_bytes:
-            states = 2.0 * decoding * self.state_bytes
-            whole = whole.plus(_Part(states / self._streaming(), 0.0 * states, 0.0, 0.0, states))
-            whole = whole.plus(self._scan(prefilled))
-        return whole
+            if each.caches:
+                works.append(each.decoded(decoding, cached, batch.positions, self.stream, self.decode_peak))
+            works.append(each.prefilled(prefilled, batch.prefill_context, self.machine, self.wide))
+        return _Work(*[sum(figures) for figures in zip(*works, strict=True)])
 
-    def _streaming(self) -> float:
-        """Bytes per second of attention over a cache."""
-        rates = self.machine.rates
-        return self.machine.bandwidth_bytes_per_second * rates.bandwidth * self.rates.cache_bandwidth
-
-    def _decoded(self, each: _Attention, decoding: float, cached: float, positions: float) -> _Part:
-        """Attention of decoding requests over their caches in the layers of one kind."""
-        work = each.work
-        if not work.caches or work.state_elements:
-            return _Part()
-        context = cached / larger(decoding, _LEAST)
-        reached = smaller(context, work.window_tokens)
-        attended = decoding * smaller(reached, work.attended_tokens)
-        seen = decoding * reached
-        moved = each.layers * (attended * each.token_bytes + seen * each.index_bytes)
-        moved = moved + each.layers * decoding * positions * (each.token_bytes + each.index_bytes)
-        scores = (work.decode_score_flops or work.score_flops) / self.tensor
-        filled = larger(1.0, TILE_ROWS / (each.shared_heads * positions))
-        executed = each.layers * positions * (scores * attended * filled + work.index_flops * seen)
-        flops = each.layers * positions * (scores * attended + work.index_flops * seen)
-        peak = self.machine.peak_flops_per_second[self.wide] * self.rates.decode_attention
-        time = OperatorTime(executed / peak, moved / self._streaming(), 0.0)
-        operator = Operator("attention", _ATTENTION, self.wide, flops, moved, each.layers)
-        return _part(operator, time, counts=1.0 * (decoding > 0.0))
-
-    def _prefilled(self, each: _Attention, tokens: float, mean_context: float) -> _Part:
-        """Attention of chunks of prompts in the layers of one kind, as in a forward pass of training."""
-        work = each.work
-        if work.state_elements or not work.score_flops:
-            return _Part()
-        reached = smaller(mean_context, work.window_tokens)
-        context = larger(smaller(reached, work.attended_tokens), _LEAST)
-        scored = tokens * context * work.score_flops / self.tensor
-        indexed = tokens * reached * work.index_flops
-        size = work.score_flops / (4.0 * each.query_heads * self.tensor)
-        written = tokens * (each.token_bytes + each.index_bytes)
-        moved = written + 2.0 * tokens * each.query_heads * size * _WIDE_BYTES
-        operator = Operator(
-            "attention",
-            _ATTENTION,
-            self.wide,
-            each.layers * (scored + indexed),
-            each.layers * moved,
-            each.layers,
-            columns=size,
-            context=context,
-            fused=FusedAttention.NATIVE,
-        )
-        return _part(operator, operator_seconds(operator, self.machine), counts=1.0 * (tokens > 0.0))
-
-    def _scan(self, tokens: float) -> _Part:
+    def _scanned(self, tokens: float) -> _Work:
         """Recurrences over the tokens of prompts."""
-        flops, elements, kernels = self.scanned
-        each = tokens / self.tensor
-        operator = Operator("scan", _SCAN, self.wide, each * flops, each * elements * _WIDE_BYTES, kernels)
-        return _part(operator, operator_seconds(operator, self.machine))
-
-    def _sent(self, message: _Message, tokens: float) -> float:
-        """Seconds of the collectives of one kind in a pass."""
-        group, sent = message.group, message.token_bytes * tokens
-
-        def taking(algorithm: Algorithm | None = None) -> float:
-            return collective_seconds(
-                message.kind,
-                sent,
-                devices=group.devices,
-                per_domain=group.per_domain,
-                fabric=self.fabric,
-                algorithm=algorithm,
-            )
-
-        seconds = taking()
-        if message.kind is Collective.ALL_REDUCE and group.devices == group.per_domain:
-            seconds = smaller(smaller(seconds, taking(Algorithm.ONE_SHOT)), taking(Algorithm.TWO_SHOT))
-        return message.times * seconds
-
-
-class _Fixed(NamedTuple):
-    """Parts of an iteration."""
-
-    matrices: _Part
-    experts: _Part
-    other: _Part
-    collectives: float
+        one = self.scanning
+        operator = one._replace(flops=tokens * one.flops, moved_bytes=tokens * one.moved_bytes)
+        time = operator_seconds(operator, self.machine)
+        seconds = larger(time.compute_seconds, time.memory_seconds)
+        return _Work(
+            seconds,
+            seconds * (time.compute_seconds >= time.memory_seconds),
+            operator.flops,
+            operator.moved_bytes,
+        )
 
 
 class Tabulated:
-    """Seconds of iterations from a table, for a simulation that asks a million times."""
+    """Seconds of iterations from tables, for a simulation that asks a million times; for numbers only."""
 
-    __slots__ = ("_device", "_ending", "_kernels", "_model")
-
-    def __init__(self, model: IterationModel, device: list[float], kernels: float) -> None:
+    def __init__(self, model: IterationModel, blocks: list[float], behind: list[float]) -> None:
         self._model = model
-        self._device = device
-        self._kernels = kernels
-        self._ending: dict[float, tuple[float, float]] = {}
+        self._blocks, self._behind = blocks, behind
+        self._most = len(blocks) - 2.0
+        self._ranks = model.ranks
+        self._decoded = [
+            (
+                each.window_tokens,
+                each.attended_tokens,
+                each.token_bytes / model.stream,
+                each.index_bytes / model.stream,
+                each.decode_flops / model.decode_peak,
+                each.index_flops / model.decode_peak,
+                TILE_ROWS / each.shared_heads,
+                each.source_tokens,
+            )
+            for each in model.attention
+            if each.caches
+        ]
+        self._state_seconds = 2.0 * model.state_bytes / model.stream
 
     def seconds(  # noqa: PLR0917 - the figures of a batch, in its order
         self,
@@ -552,17 +425,24 @@ class Tabulated:
     ) -> float:
         """Seconds of one iteration; figures as of :class:`Batch`."""
         model = self._model
-        batch = Batch(decoding, cached_tokens, prefilled, prefill_context, prompts, positions)
         tokens = decoding * positions + prefilled
-        place = int(tokens)
-        rest = tokens - place
-        device = self._device[place] + rest * (self._device[place + 1] - self._device[place])
-        ending, drawn = self._head(decoding * positions + prompts)
-        attention = model._attention(batch)  # noqa: SLF001 - the two are one
-        kernels = attention.kernels + drawn
-        device += ending + attention.seconds + kernels * model.rates.kernel_seconds
-        launched = (self._kernels + kernels) * model._launched(tokens)  # noqa: SLF001
-        return max(device, launched) + model._host(batch)  # noqa: SLF001
+        ending = decoding * positions + prompts
+        if tokens > self._most or ending > self._most:
+            batch = Batch(decoding, cached_tokens, prefilled, prefill_context, prompts, positions)
+            return model.time(batch).seconds
+        kernels = model.kernels
+        busy = _at(self._blocks, tokens) + kernels * model.rates.kernel_seconds
+        if ending:
+            busy += _at(self._behind, ending)
+            kernels += model._head_kernels  # noqa: SLF001 - the two are one
+        if decoding:
+            busy += self._decoding(decoding, cached_tokens, positions)
+        if prefilled:
+            kernels += model.prefill_kernels
+            busy += model.prefill_kernels * model.rates.kernel_seconds
+            busy += self._prefilling(prefilled / self._ranks, prefill_context)
+        launched = kernels * model._launched(tokens)  # noqa: SLF001
+        return max(busy, launched) + model._host(decoding + prompts)  # noqa: SLF001
 
     def slope(  # noqa: PLR0917
         self,
@@ -578,14 +458,32 @@ class Tabulated:
         further = self.seconds(decoding, cached_tokens + decoding, *rest)
         return (further - self.seconds(decoding, cached_tokens, *rest)) / decoding
 
-    def _head(self, rows: float) -> tuple[float, float]:
-        """Seconds and kernels of what stands behind the blocks for ``rows`` positions."""
-        known = self._ending.get(rows)
-        if known is None:
-            ending = self._model._ending(Batch(rows, 0.0))  # noqa: SLF001
-            seconds = ending.matrices.seconds + ending.other.seconds + ending.collectives
-            known = self._ending[rows] = (seconds, ending.matrices.kernels + ending.other.kernels)
-        return known
+    def _decoding(self, requests: float, cached_tokens: float, positions: float) -> float:
+        """Attention of decoding requests, as the model has it."""
+        decoding = max(requests / self._ranks, min(requests, 1.0))
+        context = cached_tokens / requests
+        seconds = decoding * self._state_seconds
+        for window, most, token, index, score, scorer, tile, source in self._decoded:
+            reached = min(context if source is None else source, window)
+            written = decoding * positions if source is None else 0.0
+            attended, seen = decoding * min(reached, most), decoding * reached
+            memory = (attended + written) * token + (seen + written) * index
+            compute = positions * (attended * score * max(1.0, tile / positions) + seen * scorer)
+            seconds += max(memory, compute)
+        return seconds
+
+    def _prefilling(self, tokens: float, mean_context: float) -> float:
+        model = self._model
+        seconds = model._scanned(tokens).seconds if model.state_bytes else 0.0  # noqa: SLF001
+        for each in model.attention:
+            seconds += each.prefilled(tokens, mean_context, model.machine, model.wide).seconds
+        return seconds
+
+
+def _at(table: list[float], place: float) -> float:
+    """A figure of a table of whole places, on a line between them."""
+    below = int(place)
+    return table[below] + (place - below) * (table[below + 1] - table[below])
 
 
 def iteration_model(
@@ -607,50 +505,78 @@ def iteration_model(
     wide = _wide(workload.weight_format, accelerator)
     if machine is None or narrow is None or wide is None:
         return None
-    rules = workload.rules
+    rules, tensor = workload.rules, layout.tensor
     rates = calibration.serving.rates(rules.name, rules.generation)
-    machine = machine._replace(rates=machine.rates._replace(expert_variation=0.0))
     fabric = fabric_of(cluster, calibration.links.value)._replace(launch_seconds=rates.collective_seconds)
     templates = _templates(profile, _CHOICES.get(rules.name, _SERVED))
-    dense, routed = _stored(profile, workload.storage, narrow[0], wide)
-    beside = _Stored(wide)
-    sizes = inference_weight_bytes(
-        profile, workload.storage, Parallelism(tensor=layout.tensor, data=layout.expert, expert=layout.expert)
+    kinds = _kinds(profile, workload, layout, templates, rates, formats=(narrow[0], wide))
+    matrices = matrices_of(kinds, machine, rates)
+    streaming = _streaming(templates, machine, wide, tensor)
+    attention = tuple(
+        _attention_of(work, workload, tensor) for work in profile.attention if not work.state_elements
     )
-    head_bytes = _head_bytes(profile, workload.storage, layout.tensor)
-    holders = 1.0 * layout.tensor * layout.expert / (layout.expert_tensor or layout.tensor)
-    cut = 1.0 * (layout.expert_tensor or layout.tensor)
-    traffic, gathered, row = _traffic(templates)
-    chosen = next((each for each, _ in templates if isinstance(each, Experts)), None)
-    matrices = _matrix_shapes(profile, templates, layout.tensor, sizes.rest - head_bytes, dense)
-    experts = _expert_shapes(templates, cut, sizes.experts, routed)
+    scanning = _scanning(templates, wide, tensor)
     attentive = sum(work.layers for work in profile.attention)
+    dense, routed = kinds[DENSE].stored, kinds[ROUTED].stored
+    beside = attentive * (1.0 + rates.layer_kernels)
+    beside += profile.expert_blocks * (rates.expert_kernels + routed.widened * rates.widened_kernels)
+    cast = dense.casts * matrices.launches[DENSE] + routed.casts * matrices.launches[ROUTED]
+    stream = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * rates.cache_bandwidth
     return IterationModel(
         machine=machine,
         rates=rates,
-        fabric=fabric,
         wide=wide,
         ranks=1.0 * layout.expert,
-        tensor=1.0 * layout.tensor,
         matrices=matrices,
-        head=_head_shapes(profile, layout.tensor, head_bytes, beside),
-        experts=experts,
-        expert_count=float(chosen.experts) if chosen else 0.0,
-        chosen=float(chosen.chosen) if chosen else 0.0,
-        holders=holders,
-        attention=tuple(_attention_of(work, workload, layout.tensor) for work in profile.attention),
-        streamed=traffic,
-        dispatched=gathered,
-        dispatched_row=row,
-        scanned=_scanned(templates),
-        state_bytes=state_bytes(profile, workload.state_format, tensor=layout.tensor, rules=rules),
-        messages=tuple(_messages(profile, layout, cluster)),
-        kernels=attentive * rates.layer_kernels
-        + profile.expert_blocks * (rates.expert_kernels + routed.widened * rates.widened_kernels)
-        + rates.cast_kernels
-        * (dense.casts * float(np.sum(matrices.times)) + routed.casts * float(np.sum(experts.times))),
-        vocabulary=float(profile.vocabulary_size),
+        routing=_routing(templates, layout, rates),
+        streaming=streaming,
+        drawing=_drawing(profile, machine, wide, tensor),
+        attention=attention,
+        scanning=scanning,
+        state_bytes=state_bytes(profile, workload.state_format, tensor=tensor, rules=rules),
+        messages=messages_of(profile, layout, cluster.domain, fabric),
+        kernels=sum(matrices.launches[:HEAD]) + streaming.kernels + beside + cast * rates.cast_kernels,
+        prefill_kernels=attentive + scanning.kernels,
+        stream=stream,
+        decode_peak=machine.peak_flops_per_second[wide] * rates.decode_attention,
         graphs=workload.cuda_graphs and rules.name is not EngineName.TRANSFORMERS,
+    )
+
+
+def _kinds(
+    profile: Profile,
+    workload: InferenceWorkload,
+    layout: Parallelism,
+    templates: list[Counted],
+    rates: ServingRates,
+    *,
+    formats: tuple[NumberFormat, NumberFormat],
+) -> tuple[Kind, Kind, Kind]:
+    """Dense matrices, experts and the head on one device, their bytes those that memory counts."""
+    tensor, storage = layout.tensor, workload.storage
+    whole = inference_weight_bytes(
+        profile, storage, Parallelism(tensor=tensor, data=layout.expert, expert=layout.expert)
+    )
+    head_bytes = _head_bytes(profile, storage, tensor)
+    dense, routed = (stored_of(profile, storage, *formats, routed=routed) for routed in (False, True))
+    reached = rates.expert_bandwidth * (rates.scaled_bandwidth if routed.blocks else 1.0)
+    cut = 1.0 * (layout.expert_tensor or tensor)
+    return (
+        Kind(
+            dense_shapes(profile, templates, tensor),
+            whole.rest - head_bytes,
+            dense,
+            rates.weight_bandwidth,
+            rates.matrix_share,
+        ),
+        Kind(expert_shapes(templates, cut), whole.experts, routed, reached, rates.expert_share),
+        Kind(
+            head_shapes(profile, tensor),
+            head_bytes,
+            Stored(formats[1]),
+            rates.weight_bandwidth,
+            rates.matrix_share,
+        ),
     )
 
 
@@ -661,31 +587,6 @@ def _wide(weight_format: NumberFormat, accelerator: Accelerator) -> NumberFormat
         formats = (weight_format, *formats)
     found = accelerator.peak(*formats)
     return found[0] if found else None
-
-
-def _stored(
-    profile: Profile, storage: WeightFormat, narrow: NumberFormat, wide: NumberFormat
-) -> tuple[_Stored, _Stored]:
-    """How dense matrices and those of experts multiply: a mixed format leaves one of them wide."""
-    facts = profile.weights.facts
-
-    def of(*, routed: bool) -> _Stored:
-        bits, grouped = storage.mean_bits, False
-        for matrix in profile.weights.matrices:
-            if (matrix.module in EXPERT_MODULES) is routed and matrix.module not in ALWAYS_WIDE:
-                place = Place(matrix.module, 0, facts.depth, matrix.inputs)
-                scheme = storage.scheme_of(place, facts)
-                bits, grouped = scheme.element_bits, scheme.group_inputs > 0
-                break
-        if bits >= ELEMENT_BITS[wide]:
-            return _Stored(wide)
-        widened = bits < ELEMENT_BITS[narrow]
-        return _Stored(narrow, widened, grouped and not widened)
-
-    return of(routed=False), of(routed=True)
-
-
-Counted = tuple[Template, float]
 
 
 def _templates(profile: Profile, choice: Choice) -> list[Counted]:
@@ -707,119 +608,85 @@ def _head_bytes(profile: Profile, storage: WeightFormat, tensor: float) -> float
     return (sizes.head_split + sizes.tied) / tensor + sizes.head_whole
 
 
-def _shapes(rows: list[tuple[float, float, float, float]], weight_bytes: float, stored: _Stored) -> _Shapes:
-    """Shapes on one device as columns, depth, times and copies; the bytes are shared by their elements."""
-    shapes = np.array(rows, dtype=np.float64).reshape(-1, 4).T
-    elements = np.prod(shapes, axis=0)
-    share = elements / max(float(np.sum(elements)), 1.0)
-    columns, depth, times, copies = cast("list[float]", list(shapes))
-    return _Shapes(columns, depth, times, copies, cast("float", weight_bytes * share), stored)
-
-
-def _matrix_shapes(
-    profile: Profile, templates: list[Counted], tensor: float, weight_bytes: float, stored: _Stored
-) -> _Shapes:
-    """Dense matrices of blocks on one device; without shapes one matrix as large as the model."""
-    if not profile.shapes_known:
-        side = profile.parameter_count**0.5
-        return _shapes([(side / tensor, side, 1.0, 1.0)], weight_bytes, stored)
-    rows = []
-    for template, count in templates:
-        if isinstance(template, Matrix) and template.rows_of != "sample":
-            columns, depth = template.columns, template.depth
-            if template.split is Split.ROW:
-                depth = depth / tensor
-            elif template.split is not Split.NONE:
-                columns = larger(columns / tensor, template.least)
-            rows.append((columns, depth, template.times * count, template.copies))
-    return _shapes(rows, weight_bytes, stored)
-
-
-def _head_shapes(profile: Profile, tensor: float, weight_bytes: float, stored: _Stored) -> _Shapes:
-    if not profile.vocabulary_size:
-        return _shapes([], 0.0, stored)
-    depth = profile.head_flops_per_token / (2.0 * profile.vocabulary_size)
-    return _shapes([(profile.vocabulary_size / tensor, depth, 1.0, 1.0)], weight_bytes, stored)
-
-
-def _expert_shapes(templates: list[Counted], cut: float, weight_bytes: float, stored: _Stored) -> _Shapes:
-    """Matrices of one expert, each cut over ``cut`` devices; bytes are of all that a device holds."""
-    rows = []
-    for template, count in templates:
-        if isinstance(template, Experts):
-            depth, columns = template.depth, template.columns
-            if template.inward:
-                depth = depth / cut
-            else:
-                columns = columns / cut
-            rows.append((columns, depth, template.times * count, 1.0))
-    return _shapes(rows, weight_bytes, stored)
+def _routing(templates: list[Counted], layout: Parallelism, rates: ServingRates) -> Routing | None:
+    experts = next((template for template, _ in templates if isinstance(template, Experts)), None)
+    if experts is None:
+        return None
+    holders = 1.0 * layout.tensor * layout.expert / (layout.expert_tensor or layout.tensor)
+    return Routing(
+        float(experts.experts),
+        float(experts.chosen),
+        min(holders, float(experts.experts)),
+        rates.expert_imbalance,
+        rates.expert_variety,
+    )
 
 
 def _attention_of(work: AttentionWork, workload: InferenceWorkload, tensor: int) -> _Attention:
+    """Attention of one kind; Transformers copies a cache that grows and repeats it for every query head."""
+    source = workload.input_tokens if workload.source_tokens is None else workload.source_tokens
     cached = layer_cache_bytes(work, workload.cache_format, tensor) if work.caches else 0.0
     elements = work.key_value_heads * work.key_value_head_elements + work.whole_cache_elements
     indexed = cached * work.index_elements / elements if elements else 0.0
     heads = max(work.query_heads / tensor, 1.0)
-    held = max(work.key_value_heads / tensor, 1.0)
-    return _Attention(work, float(work.layers), cached - indexed, indexed, heads, heads / held)
-
-
-def _traffic(templates: list[Counted]) -> tuple[Traffic, Traffic, float]:
-    """What streams activations, per token; that of rows in random order apart, and such a row's elements."""
-    plain, gathered, row = Traffic(), Traffic(), 0.0
-    for template, count in templates:
-        if isinstance(template, Streamed):
-            if template.gathers:
-                gathered, row = gathered.plus(template.forward, count), template.gathers
-            else:
-                plain = plain.plus(template.forward, count)
-    return plain, gathered, row
-
-
-def _scanned(templates: list[Counted]) -> tuple[float, float, float]:
-    scans = [(each, count * each.times) for each, count in templates if isinstance(each, Scan)]
-    return (
-        sum(each.flops * count for each, count in scans),
-        sum(each.elements * count for each, count in scans),
-        4.0 * sum(count for _, count in scans),
+    shared = heads / max(work.key_value_heads / tensor, 1.0)
+    if workload.rules.name is EngineName.TRANSFORMERS and work.key_value_heads:
+        cached *= GROWN_PASSES + REPEATED_PASSES * shared
+    layers, size = float(work.layers), work.score_flops / (4.0 * work.query_heads)
+    return _Attention(
+        layers=layers,
+        window_tokens=work.window_tokens,
+        attended_tokens=work.attended_tokens,
+        token_bytes=layers * (cached - indexed),
+        index_bytes=layers * indexed,
+        decode_flops=layers * (work.decode_score_flops or work.score_flops) / tensor,
+        prefill_flops=layers * work.score_flops / tensor,
+        index_flops=layers * work.index_flops,
+        shared_heads=shared,
+        head_elements=size,
+        query_elements=2.0 * layers * heads * size,
+        caches=work.caches,
+        source_tokens=source if work.cross else None,
     )
 
 
-def _messages(profile: Profile, layout: Parallelism, cluster: Cluster) -> Iterator[_Message]:
-    """The collectives of a pass; a group of one device sends nothing."""
-    domain, width = cluster.domain, profile.widest_elements * _WIDE_BYTES
-
-    def group(devices: float) -> Group:
-        return Group(1.0 * devices, min(1.0 * devices, 1.0 * domain))
-
-    dense, routed = _summed_layers(profile)
-    tensor, everyone = group(layout.tensor), group(layout.tensor * layout.expert)
-    if layout.expert == 1:
-        dense, routed = dense + routed, 0.0
-    if layout.tensor > 1:
-        table = 1.0 * bool(profile.table_tensors)
-        yield _Message(Collective.ALL_REDUCE, tensor, width, dense + table)
-        logits = profile.vocabulary_size * _WIDE_BYTES
-        yield _Message(Collective.ALL_GATHER, tensor, logits, 1.0, of_head=True)
-    if routed:
-        # Tokens of all ranks are gathered, and what experts make of them is summed and scattered.
-        yield _Message(Collective.ALL_GATHER, everyone, width, routed, of_replica=True)
-        yield _Message(Collective.REDUCE_SCATTER, everyone, width, routed, of_replica=True)
-    if layout.pipeline > 1:
-        near = 2.0 if layout.tensor * layout.expert < domain else 1.0
-        hops = layout.pipeline - 1.0
-        yield _Message(Collective.POINT_TO_POINT, Group(2.0, near), width / layout.tensor, hops)
+def _streaming(templates: list[Counted], machine: Machine, wide: NumberFormat, tensor: float) -> _Streaming:
+    """Norms, rotations, activation functions and routing of one position."""
+    found = _Streaming()
+    for template, count in templates:
+        if isinstance(template, Streamed):
+            traffic = template.forward
+            elements = traffic.whole + traffic.split / tensor
+            moved = elements * _WIDE_BYTES + (traffic.whole_wide + traffic.split_wide / tensor) * _FP32_BYTES
+            operator = Operator(
+                template.name,
+                OperatorKind.GATHER if template.gathers else OperatorKind.MEMORY,
+                wide,
+                count * traffic.flops,
+                count * moved,
+                count * traffic.kernels,
+                row_bytes=template.gathers * _WIDE_BYTES,
+            )
+            found = found.plus(operator, operator_seconds(operator, machine))
+    return found
 
 
-def _summed_layers(profile: Profile) -> tuple[float, float]:
-    """Layers that end in matrices cut by rows, and layers of experts: both sum over devices."""
-    dense = routed = 0.0
-    for block in profile.blocks:
-        for layer in block.block.layers:
-            count = block.repeats * float(getattr(layer, "count", 1))
-            if isinstance(layer, MixtureOfExperts):
-                routed += count
-            elif any(tensor.split is Split.ROW for tensor in layer.tensors()):
-                dense += count
-    return dense, routed
+def _drawing(profile: Profile, machine: Machine, wide: NumberFormat, tensor: float) -> _Streaming:
+    """What drawing one token passes over."""
+    moved = profile.vocabulary_size * _FP32_BYTES * SAMPLED_PASSES / tensor
+    kernels = SAMPLED_PASSES * bool(profile.vocabulary_size)
+    operator = Operator("draw", OperatorKind.MEMORY, wide, 0.0, moved, kernels)
+    return _Streaming().plus(operator, operator_seconds(operator, machine))
+
+
+def _scanning(templates: list[Counted], wide: NumberFormat, tensor: float) -> Operator:
+    """Recurrences of all layers over one token of a prompt."""
+    scans = [(each, count * each.times) for each, count in templates if isinstance(each, Scan)]
+    return Operator(
+        "scan",
+        OperatorKind.SCAN,
+        wide,
+        sum(each.flops * count for each, count in scans) / tensor,
+        sum(each.elements * count for each, count in scans) / tensor * _WIDE_BYTES,
+        4.0 * sum(count for _, count in scans),
+    )

@@ -4,7 +4,7 @@ Times are in seconds, lengths in tokens.
 """
 
 from enum import StrEnum
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,8 @@ class Lengths(NamedTuple):
     @property
     def variation(self) -> float:
         """Variance over the square of the mean."""
+        if len(self.values) == 1:
+            return 0.0
         return max(0.0, self.square / (self.mean * self.mean) - 1.0) if self.mean else 0.0
 
     @property
@@ -50,7 +52,9 @@ class Lengths(NamedTuple):
 
     def of(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values at ``shares`` of the distribution."""
-        steps = np.cumsum(self.weights)
+        if len(self.values) == 1:
+            return np.full(shares.shape, self.values[0])
+        steps = list(accumulate(self.weights))
         return np.asarray(self.values)[np.minimum(np.searchsorted(steps, shares), len(self.values) - 1)]
 
 
@@ -172,7 +176,7 @@ class Server(NamedTuple):
     is admitted when its prompt and ``reserved_output`` of its output find room: 0 for engines that admit
     greedily and preempt (vLLM), 1 for those that never evict (TensorRT-LLM). ``frontend_seconds`` pass
     between a request's sending and the scheduler, and back with its first token. Of ``ranks`` with attention
-    of their own, each takes whole prompts and ``batched_tokens`` of its own; all wait for the last.
+    of their own, which share the replica's batch, each takes whole prompts; all wait for the last.
     """
 
     most_requests: int | None
@@ -238,8 +242,8 @@ class Served(NamedTuple):
     prefill_share: float
     iteration: IterationTime
     outcomes: Outcomes
-    knee_requests: float
-    """Requests in all at which rate over latency is largest."""
+    knee_requests: float | None = None
+    """Requests in all at which rate over latency is largest (Kleinrock 1979), where it was looked for."""
 
     def goodput(self, levels: Levels) -> float:
         """Share of requests within all service levels."""

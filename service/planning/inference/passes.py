@@ -47,7 +47,8 @@ from service.planning.positions import BlockPositions, Sample, block_positions
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 from service.planning.profile import Choice, FusedAttention, Fusion
 from service.planning.quantity import Basis
-from service.planning.traffic import tensor_messages, total_seconds
+from service.planning.traffic import seconds as message_seconds
+from service.planning.traffic import tensor_messages
 
 
 class Role(StrEnum):
@@ -346,7 +347,8 @@ class PassModel:
             if layout.tensor > 1 and block.sums:
                 summed = samples * block.summed_elements * widths.element
                 messages = tensor_messages(summed, block.sums, self._placed, sequence=False)  # type: ignore[arg-type]
-                sent = sent + block.repeats * total_seconds(messages.forward, self._fabric)
+                each = sum(message_seconds(one, self._fabric) for one in messages.forward)
+                sent = sent + block.repeats * each
         if part.heads:
             heads = part.operators._replace(heads=part.heads)
             found = sample_head_operators(heads, samples, layout, widths)  # type: ignore[arg-type]

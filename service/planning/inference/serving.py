@@ -50,8 +50,9 @@ from service.planning.inference.sampling import (
 from service.planning.inference.speculation import Iterations, Speculating
 from service.planning.inference.static_batches import served_in_batches
 
-_TOGETHER = 2
 _STEPS = np.arange(18) / 17.0
+_FEW = 20.0
+"""Above it a Poisson number is taken to be normal."""
 _SMALL = np.asarray([0.02, 0.25, 0.6])
 
 
@@ -68,12 +69,12 @@ def served(model: Iterations, server: Server, load: Load) -> Served:
         raise ValueError("give either a concurrency or a rate")
     if server.speculation:
         model = Speculating(model, server.speculation)
-    groups = groups_of(server, load)
+    groups, stages = groups_of(server, load), float(server.pipeline)
     if server.pipeline > 1:
-        server, load = group_of(server, load, groups)
+        server, load = group_of(server, load)
     if server.scheduler is Scheduler.STATIC:
-        return together(served_in_batches(model, server, load), groups)
-    return together(_served_continuously(model, server, load), groups)
+        return together(served_in_batches(model, server, load), groups, stages)
+    return together(_served_continuously(model, server, load), groups, stages)
 
 
 def groups_of(server: Server, load: Load) -> float:
@@ -82,36 +83,37 @@ def groups_of(server: Server, load: Load) -> float:
     return groups if load.concurrency is None else min(groups, max(1.0, load.concurrency))
 
 
-def group_of(server: Server, load: Load, groups: float) -> tuple[Server, Load]:
+def group_of(server: Server, load: Load) -> tuple[Server, Load]:
     """One of the groups of a pipeline, and what it is asked."""
+    groups, stages = groups_of(server, load), float(server.pipeline)
 
-    def share(figure: float | None) -> float | None:
-        return None if figure is None else figure / groups
+    def share(figure: float | None, parts: float) -> float | None:
+        return None if figure is None else figure / parts
 
     most = server.most_requests
     return (
         server._replace(
-            most_requests=None if most is None else max(1, round(most / groups)),
-            cache_tokens=share(server.cache_tokens),
+            most_requests=None if most is None else max(1, round(most / stages)),
+            cache_tokens=share(server.cache_tokens, stages),
             pipeline=1,
         ),
         load._replace(
             concurrency=None if load.concurrency is None else max(1.0, load.concurrency / groups),
-            rate_per_second=share(load.rate_per_second),
-            burst_requests=share(load.burst_requests),
+            rate_per_second=share(load.rate_per_second, groups),
+            burst_requests=share(load.burst_requests, groups),
         ),
     )
 
 
-def together(one: Served, groups: float) -> Served:
-    """All groups of a pipeline, of which each does as ``one``."""
+def together(one: Served, groups: float, stages: float) -> Served:
+    """All groups of a pipeline, of which each does as ``one``, and all that its stages could do."""
     return one._replace(
         requests_per_second=one.requests_per_second * groups,
         output_tokens_per_second=one.output_tokens_per_second * groups,
         decoding=one.decoding * groups,
         waiting=one.waiting * groups,
-        most_requests_per_second=one.most_requests_per_second * groups,
-        knee_requests=one.knee_requests * groups,
+        most_requests_per_second=one.most_requests_per_second * stages,
+        knee_requests=None if one.knee_requests is None else one.knee_requests * stages,
     )
 
 
@@ -135,20 +137,17 @@ def served_closed(
     The iteration model is called for all of them together, which takes a fraction of the time.
     """
     loads = [load._replace(concurrency=requests, rate_per_second=None) for requests in concurrencies]
-    groups = float(server.pipeline)
-    # A pipeline with fewer requests than stages is another server for each number of them.
-    alike = [requests >= groups for requests in concurrencies]
-    if server.scheduler is Scheduler.STATIC or not load.decodes or sum(alike) < _TOGETHER:
+    if server.scheduler is Scheduler.STATIC or not load.decodes or len(loads) <= 1:
         return [served(model, server, each) for each in loads]
     shared = Speculating(model, server.speculation) if server.speculation else model
-    one, _ = group_of(server, load, groups)
-    grouped = [
-        group_of(server, each, groups)[1] for each, is_alike in zip(loads, alike, strict=True) if is_alike
-    ]
-    answered = _closed_loops(shared, one if server.pipeline > 1 else server, grouped)
+    one, grouped = server, loads
+    if server.pipeline > 1:
+        one, _ = group_of(server, load)
+        grouped = [group_of(server, each)[1] for each in loads]
+    answered = _closed_loops(shared, one, grouped)
+    stages = float(server.pipeline)
     return [
-        together(next(answered), groups) if same else served(model, server, each)
-        for each, same in zip(loads, alike, strict=True)
+        together(found, groups_of(server, each), stages) for found, each in zip(answered, loads, strict=True)
     ]
 
 
@@ -366,10 +365,12 @@ def _own_samples(setting: Setting, there: Curve[float]) -> Array:
         adds = adds * load.inputs.of(INPUT) / load.inputs.mean
     others = max(there.shared - 1.0, 0.0)
     if others:
-        terms = np.arange(1.0, 9.0 + 3.0 * others)
-        chances = np.cumsum(np.append(1.0, np.cumprod(others / terms))) * math.exp(-others)
-        more = np.searchsorted(chances, INDEPENDENT_SHARE).astype(np.float64)
-        adds = adds * ((1.0 + np.minimum(more, there.budget / setting.asked.prompt)) / there.shared)
+        more = others + math.sqrt(others) * INDEPENDENT
+        if others < _FEW:
+            terms = np.arange(1.0, 9.0 + 3.0 * others)
+            chances = np.cumsum(np.append(1.0, np.cumprod(others / terms))) * math.exp(-others)
+            more = np.searchsorted(chances, INDEPENDENT_SHARE).astype(np.float64)
+        adds = adds * ((1.0 + np.clip(more, 0.0, there.budget / setting.asked.prompt)) / there.shared)
     return np.asarray(beside + adds)
 
 

@@ -43,7 +43,14 @@ from service.planning.operators.samples import (
     sample_operators_of,
 )
 from service.planning.operators.shapes import Shard, Widths, gemm, operators, shard_of, widths_of
-from service.planning.operators.timing import matrix_seconds, operator_seconds, wave_rounds
+from service.planning.operators.timing import (
+    Multipliers,
+    matrix_seconds,
+    multipliers_of,
+    operator_seconds,
+    tiled_seconds,
+    wave_rounds,
+)
 
 __all__ = [
     "FUSION",
@@ -51,6 +58,7 @@ __all__ = [
     "BlockTimes",
     "Bound",
     "Machine",
+    "Multipliers",
     "Operator",
     "OperatorKind",
     "OperatorTime",
@@ -76,6 +84,7 @@ __all__ = [
     "machine_of",
     "matrix_seconds",
     "mean_context_tokens",
+    "multipliers_of",
     "operator_seconds",
     "operators",
     "optimizer_operators",
@@ -87,6 +96,7 @@ __all__ = [
     "sample_operators_of",
     "shard_of",
     "step_flops",
+    "tiled_seconds",
     "wave_rounds",
     "widths_of",
     "work_of",

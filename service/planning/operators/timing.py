@@ -15,6 +15,8 @@ the depth, each part on a multiprocessor of its own (split-k).
 A tail, a fill and launches of 0 and shares of 1 leave the roofline.
 """
 
+from typing import NamedTuple
+
 from service.planning.figures import larger, rounded_up, smaller, whole
 from service.planning.operators.kinds import Operator, OperatorKind, OperatorTime
 from service.planning.operators.machine import Machine
@@ -31,6 +33,44 @@ def wave_rounds(tiles: float, multiprocessors: float, tail: float = 1.0) -> floa
     return waves + tail * (rounded_up(waves) - waves)
 
 
+class Multipliers(NamedTuple):
+    """How a device multiplies matrices of one format; figures may be arrays, one entry a matrix."""
+
+    peak_flops_per_second: float
+    share: float
+    """Of the peak, that a large multiplication sustains."""
+    filling: float
+    """Elements of depth in which a tile's pipeline fills."""
+    tile_rows: float
+    tile_columns: float
+    units: float
+    tail: float
+
+
+def multipliers_of(machine: Machine, number_format: NumberFormat) -> Multipliers:
+    """Those of ``machine`` for ``number_format``."""
+    rates, facts = machine.rates, machine.facts
+    return Multipliers(
+        machine.peak_flops_per_second[number_format],
+        rates.matrix_peak[number_format],
+        rates.matrix_fill / ELEMENT_BYTES[number_format],
+        facts.tile_rows,
+        facts.tile_columns,
+        facts.multiprocessors,
+        rates.wave_tail,
+    )
+
+
+def tiled_seconds(rows: float, columns: float, depth: float, batch: float, by: Multipliers) -> float:
+    """Seconds of ``batch`` equal multiplications, as the module's formula has it."""
+    tiles = rounded_up(rows / by.tile_rows) * rounded_up(columns / by.tile_columns) * batch
+    parts = larger(1.0, smaller(whole(by.units / tiles), whole(depth / LEAST_DEPTH)))
+    rounds = wave_rounds(tiles * parts, by.units, by.tail)
+    places = 2.0 * by.tile_rows * by.tile_columns * by.units
+    sustained = 2.0 * rows * columns * depth * batch / by.share
+    return larger(sustained, rounds * places * (depth / parts + by.filling)) / by.peak_flops_per_second
+
+
 def matrix_seconds(
     rows: float,
     columns: float,
@@ -41,15 +81,7 @@ def matrix_seconds(
     number_format: NumberFormat,
 ) -> float:
     """Seconds in which the multipliers of ``machine`` work on ``batch`` equal multiplications."""
-    rates, facts = machine.rates, machine.facts
-    peak, units = machine.peak_flops_per_second[number_format], facts.multiprocessors
-    tiles = rounded_up(rows / facts.tile_rows) * rounded_up(columns / facts.tile_columns) * batch
-    parts = larger(1.0, smaller(whole(units / tiles), whole(depth / LEAST_DEPTH)))
-    rounds = wave_rounds(tiles * parts, units, rates.wave_tail)
-    places = 2.0 * facts.tile_rows * facts.tile_columns * units
-    filled = depth / parts + rates.matrix_fill / ELEMENT_BYTES[number_format]
-    sustained = 2.0 * rows * columns * depth * batch / rates.matrix_peak[number_format]
-    return larger(sustained, rounds * places * filled) / peak
+    return tiled_seconds(rows, columns, depth, batch, multipliers_of(machine, number_format))
 
 
 _ATTENTION_RATES = {

@@ -14,10 +14,12 @@ from service.planning.training.iron_law import (
     weight_traffic_bytes,
 )
 from service.planning.training.modelled import (
+    Known,
     ModelledTime,
     machine_under,
     modelled_step,
     modelled_time,
+    nothing_known,
 )
 from service.planning.training.step import FurtherPhase, StepSeconds
 
@@ -25,6 +27,7 @@ __all__ = [
     "IRON_LAW_TERMS",
     "Change",
     "FurtherPhase",
+    "Known",
     "ModelledTime",
     "StepSeconds",
     "Technique",
@@ -35,6 +38,7 @@ __all__ = [
     "machine_under",
     "modelled_step",
     "modelled_time",
+    "nothing_known",
     "step_widths",
     "training_time",
     "unmasked_flops_per_token",

@@ -1,0 +1,162 @@
+"""Facts of serving rows that stand outside of their columns: recipes, data sets and releases of sources."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from service.evidence.facts import engine
+from service.evidence.rows import Row
+
+_RECIPES: Final = re.compile(r"#(20\d\d_\d\d_\d\d_|\w+_cfg\d+$|\w+_gap_analysis_)")
+
+
+def is_sweep_of_recipes(row: Row) -> bool:
+    """Whether a row of the silicon sample is one of InferenceX: its keys have a date or a configuration."""
+    return bool(_RECIPES.search(row.text.get("source_ref", "")))
+
+
+_WITHOUT_HEADS, _WITH_HEADS = "1.2.0rc6.post2", "1.2.0rc6.post3"
+_MEASURED: Final = re.compile(r"measured (20\d\d-\d\d)")
+_FIRST_WITH_HEADS: Final = "2026-01"
+
+
+def recipe_speculates(row: Row) -> bool | None:
+    """Whether a recipe of InferenceX uses the model's own heads; None where release and month leave it open.
+
+    Its perf-changelog.yaml: recipes of TensorRT-LLM without them moved to 1.2.0rc6.post2, those with them to
+    the next container; both came with 1.1.0rc2.post2 in January 2026, before which there were none.
+    """
+    if engine(row) != "tensorrt-llm" or "decode" in row.layout:
+        return None
+    month = _MEASURED.search(row.text.get("notes", ""))
+    version = row.text.get("engine_version", "")
+    if version in (_WITHOUT_HEADS, _WITH_HEADS):
+        return version == _WITH_HEADS
+    if month is None or month[1] > _FIRST_WITH_HEADS:
+        return None
+    if month[1] == _FIRST_WITH_HEADS:
+        return True if version.startswith("1.1") else None
+    return False
+
+
+def recipe_tokens_ahead(row: Row) -> int:
+    """Tokens that recipes have the model's own heads propose.
+
+    TensorRT-LLM 3, with data-parallel attention 1; SGLang 2 (num-steps).
+    """
+    if engine(row) == "sglang":
+        return 2
+    return 1 if int(row.layout.get("attention_data") or 1) > 1 else 3
+
+
+_ALIGNED: Final = 64
+
+
+def recipe_limits(row: Row) -> dict[str, int]:
+    """Most requests and tokens of an iteration in recipes of TensorRT-LLM: one prompt beside all of them."""
+    concurrency = row.batch.get("concurrency")
+    prompt = row.length.get("input_tokens")
+    if not is_sweep_of_recipes(row) or engine(row) != "tensorrt-llm" or "decode" in row.layout:
+        return {}
+    if not concurrency or not prompt:
+        return {}
+    tokens = concurrency + prompt + _ALIGNED
+    return {
+        "max_num_seqs": math.ceil(concurrency),
+        "max_batched_tokens": math.ceil(tokens / _ALIGNED) * _ALIGNED,
+    }
+
+
+_LEAST_LENGTH: Final = 0.8
+
+
+def length_share(row: Row) -> float:
+    """Mean length over the stated one: InferenceX draws lengths evenly from 0.8 to 1.0 of it."""
+    return (1.0 + _LEAST_LENGTH) / 2.0 if is_sweep_of_recipes(row) else 1.0
+
+
+_SWEEPS: Final = "aiconfigurator silicon sample"
+
+
+def rounds_of_requests(row: Row) -> int | None:
+    """Requests in all over those at a time, where a source sends so many, all at once at the start.
+
+    InferenceX takes ten. The other sweeps of the silicon sample do not say; ten is what scripts of their
+    client usually ask for (--request-count).
+    """
+    return 10 if is_sweep_of_recipes(row) or row.source == _SWEEPS else None
+
+
+_PROMPTS: Final[Mapping[str, tuple[int, ...]]] = {
+    "task lm-arena-chat": (300, 100, 1000),
+    "task gpqa": (300, 200, 600),
+    "task sourcegraph-fim": (2000, 500, 6000),
+    "task image-chat": (2000, 700, 3500),
+    "task video-chat": (4000, 1500, 10000),
+    "dataset CNN/DailyMail": (870,),
+    "dataset OpenOrca+GSM8K+MBXP": (230,),
+}
+"""Prompt tokens of data sets, the likeliest first. MLPerf Inference: CNN/DailyMail articles of about 870
+tokens and summaries of 128 at most; the mix of Mixtral is a third each of OpenOrca, GSM8K and MBXP. Chat and
+exam questions are short; pictures take one to some thousand tokens, clips several thousand: the middle is
+about what the mean interval between tokens of those rows has beyond the median."""
+
+
+def likely_prompts(row: Row) -> tuple[int, ...]:
+    """Tokens of a prompt where a row names the data set alone, the likeliest first."""
+    notes = row.text.get("notes", "")
+    return next((tokens for name, tokens in _PROMPTS.items() if name in notes), ())
+
+
+_OUTPUTS: Final = {"dataset CNN/DailyMail": 69, "dataset OpenOrca+GSM8K+MBXP": 145}
+"""Mean tokens that MLPerf's reference runs generate (gen_len over samples: GPT-J 4,016,878 of 13,368 are
+characters; 69 tokens; Mixtral 145.9 tokens a sample is its accuracy target)."""
+
+
+def likely_output(row: Row) -> int:
+    """Generated tokens of a request where a row names the data set alone."""
+    notes = row.text.get("notes", "")
+    return next((tokens for name, tokens in _OUTPUTS.items() if name in notes), 1)
+
+
+_HALF: Final = ("h100", "h200", "gh200", "l40s", "mi300x")
+
+
+def submitted_weights(row: Row) -> str | None:
+    """Format of MLPerf submissions: FP8 on every accelerator that computes in it."""
+    if not row.source.startswith("MLPerf"):
+        return None
+    return "fp8" if row.accelerator_id.removeprefix("?").startswith(_HALF) else "fp16"
+
+
+_VERSION: Final = re.compile(r"v?(\d+\.\d+(?:\.\w+)*)")
+_DYNAMO: Final = re.compile(r"0\.[78]\.\d+\.post\d+")
+_DYNAMO_ENGINE: Final = "1.2.0rc6"
+_RELEASES: Final = {
+    ("ML.ENERGY leaderboard", "vllm"): "0.11.1",
+    ("TensorRT-LLM perf overview", "tensorrt-llm"): "1.1.0",
+    ("Azure AI benchmarking guide", "tensorrt-llm"): "0.13.0",
+    ("MLPerf Inference v4.1", "tensorrt-llm"): "0.12.0",
+    ("MLPerf Inference v4.1 Power", "tensorrt-llm"): "0.12.0",
+}
+"""Releases of the month of tables that print none: ML.ENERGY's third version (end of 2025), the overview of
+TensorRT-LLM's PyTorch backend with RTX PRO 6000 (autumn 2025), Azure's guide (September 2024), MLPerf v4.1
+(submissions of July 2024)."""
+
+
+def release(row: Row) -> str | None:
+    """The release of the engine: as stated, else that of the month of the source.
+
+    Disaggregated rows of TensorRT-LLM print the version of Dynamo, whose 0.7 and 0.8 carry 1.2.0rc.
+    """
+    name, text = engine(row), row.text.get("engine_version", "").strip()
+    if name is None:
+        return None
+    known = _RELEASES.get((row.source, name))
+    if known:
+        return known
+    if name == "tensorrt-llm" and _DYNAMO.fullmatch(text):
+        return _DYNAMO_ENGINE
+    match = _VERSION.match(text)
+    return match[1] if match else None

@@ -1,0 +1,135 @@
+"""What rows outside of a fit were off by: the spread of each kind of answer at each level of evidence."""
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from service.evidence.folds import group_of
+from service.evidence.metrics import METRICS, Family
+from service.evidence.scoring import Scored, percentile
+
+DIGITS: Final = 6
+"""Significant digits of a fitted value."""
+
+
+def rounded(value: float) -> float:
+    """A value to the digits that a fit is good for."""
+    return float(f"{value:.{DIGITS - 1}e}")
+
+
+class Residual(NamedTuple):
+    """What was measured over what was estimated: 10th percentile, median and 90th percentile.
+
+    Of figures around 0 it is the difference of the two in bytes.
+    """
+
+    family: str
+    level: str
+    low: float
+    value: float
+    high: float
+    rows: int
+
+
+_FEWEST = 5
+"""Rows below which a spread is not taken from them."""
+_TAIL = 0.1
+
+
+def tail(count: int) -> float:
+    """Which share of ``count`` rows leaves a tenth of new ones below: less of few rows, none of nine.
+
+    The rank of the k-th of n exchangeable figures is k / (n + 1) (Vovk et al. 2005, section 2.2).
+    """
+    return max(0.0, (_TAIL * (count + 1) - 1.0) / (count - 1))
+
+
+_ALL_AS_GROUPS: Final = 4
+"""How many groups of its own the spread over all software weighs as, in that of one."""
+
+
+def pooled_ends(own: Sequence[float], of_all: Sequence[float], groups: int) -> tuple[float, float]:
+    """Ends of the spread of one software, drawn towards those of all where few groups stand behind them.
+
+    Rows of one group err alike: two groups say less of a third than their number of rows does.
+    """
+    weight = groups / (groups + _ALL_AS_GROUPS)
+    low, high = (
+        math.exp(weight * math.log(one) + (1.0 - weight) * math.log(every))
+        for one, every in zip(own, of_all, strict=True)
+    )
+    return low, high
+
+
+_TOTALS = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
+
+
+def _families(one: Scored) -> list[str]:
+    """The kinds of answer that a row tries: a device in all and under its software, else its metric."""
+    metric = METRICS[one.row.metric]
+    if metric.family is Family.SERVING and metric.spread:
+        # Its levels know the engine.
+        return [metric.spread]
+    if metric.spread:
+        family = metric.spread
+    elif one.row.metric in _TOTALS:
+        family = f"{one.row.kind}_memory"
+    else:
+        return [one.row.metric]
+    return [family, f"{family}/{one.software}"] if one.software else [family]
+
+
+class Ratios(NamedTuple):
+    """Measured over estimated of the rows of a family, and the groups that they are of."""
+
+    figures: list[float]
+    groups: set[str]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The figures that leave a tenth of new ones below, and above."""
+        share = tail(len(self.figures))
+        return percentile(self.figures, share), percentile(self.figures, 1.0 - share)
+
+
+def ratios_of(scored: Sequence[Scored]) -> dict[tuple[str, str], Ratios]:
+    """What rows were off by, by kind of answer and level of evidence."""
+    ratios: dict[tuple[str, str], Ratios] = {}
+    for one in scored:
+        metric = METRICS[one.row.metric]
+        if one.figure is None or metric.unit == "bool" or not one.basis:
+            continue
+        measured, estimated = one.row.value, one.figure.value
+        if one.ways:
+            # What a row leaves open has its own room in the interval: the spread is what lies outside of it.
+            estimated = min(max(measured, one.ways[0]), one.ways[1])
+        if metric.signed:
+            found = measured - estimated
+        elif measured > 0.0 < estimated:
+            found = measured / estimated
+            if metric.family is Family.THROUGHPUT and not metric.counts_time:
+                # A step is slower by what its rate is lower.
+                found = estimated / measured
+        else:
+            continue
+        for family in _families(one):
+            of = ratios.setdefault((family, one.basis), Ratios([], set()))
+            of.figures.append(found)
+            of.groups.add(group_of(one.row))
+    return ratios
+
+
+def residuals(scored: Sequence[Scored]) -> list[Residual]:
+    """Spread of the estimates by kind of answer and level of evidence, from rows outside of their fit."""
+    ratios = ratios_of(scored)
+    found = []
+    for (family, level), of in sorted(ratios.items()):
+        if len(of.figures) < _FEWEST:
+            continue
+        low, high = of.ends
+        if "/" in family:
+            every = ratios[family.partition("/")[0], level]
+            low, high = pooled_ends(of.ends, every.ends, len(of.groups))
+        value = percentile(of.figures, 0.5)
+        found.append(Residual(family, level, rounded(low), rounded(value), rounded(high), len(of.figures)))
+    return found

@@ -1,0 +1,255 @@
+"""Matrices of a served model on one device, all shapes at once: what they stream and how they multiply.
+
+Kinds stand beside one another on the last axis of every figure: dense matrices inside blocks, those of routed
+experts, and the head. Weights are read as they are stored, once a pass; of the experts those that are chosen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.planning.calibration import ServingRates
+from service.planning.figures import (
+    Figure,
+    doublings,
+    larger,
+    natural_log,
+    power_of_two,
+    smaller,
+    square_root,
+)
+from service.planning.layers import Split
+from service.planning.operators import Machine, Multipliers, multipliers_of, tiled_seconds
+from service.planning.precision import ELEMENT_BITS, ELEMENT_BYTES, NumberFormat
+from service.planning.profile import Profile
+from service.planning.profile.layer_operators import Experts, Matrix, Template
+from service.planning.storage import WeightFormat
+from service.planning.storage.named import ALWAYS_WIDE, EXPERT_MODULES
+from service.planning.storage.scheme import Place
+
+Array: TypeAlias = NDArray[np.float64]
+Counted: TypeAlias = tuple[Template, float]
+
+DENSE, ROUTED, HEAD = 0, 1, 2
+LEAST_TILE_ROWS = 16.0
+"""Rows of the smallest tile of a multiplication."""
+_LEAST = 1e-9
+_WIDE_BYTES = 2.0
+
+
+class Stored(NamedTuple):
+    """How matrices of one kind are stored, and the format that they multiply in."""
+
+    number_format: NumberFormat
+    widened: bool = False
+    casts: bool = False
+    """Whether their input is cast with scales of its own."""
+    blocks: bool = False
+    """Whether they are of 8 bits with a scale for each block."""
+
+
+def stored_of(
+    profile: Profile, storage: WeightFormat, narrow: NumberFormat, wide: NumberFormat, *, routed: bool
+) -> Stored:
+    """How dense matrices or those of experts are stored: a mixed format leaves one of them wide.
+
+    Weights that the device does not multiply as they are stored are widened to the format of activations.
+    """
+    facts = profile.weights.facts
+    bits, grouped = storage.mean_bits, False
+    for matrix in profile.weights.matrices:
+        if (matrix.module in EXPERT_MODULES) is routed and matrix.module not in ALWAYS_WIDE:
+            scheme = storage.scheme_of(Place(matrix.module, 0, facts.depth, matrix.inputs), facts)
+            bits, grouped = scheme.element_bits, scheme.group_inputs > 0
+            break
+    if bits >= ELEMENT_BITS[wide]:
+        return Stored(wide)
+    if bits < ELEMENT_BITS[narrow]:
+        return Stored(wide, widened=True)
+    return Stored(narrow, casts=grouped, blocks=grouped and bits == ELEMENT_BITS[NumberFormat.FP8])
+
+
+class Kind(NamedTuple):
+    """Matrices of one kind as columns, depth, times and copies of each shape, and the bytes of all."""
+
+    shapes: list[tuple[float, float, float, float]]
+    weight_bytes: float
+    stored: Stored
+    bandwidth: float
+    """Share of a streaming kernel's rate."""
+    share: float
+    """Share of what a large multiplication alone sustains."""
+
+
+class Multiplied(NamedTuple):
+    """Seconds of each kind on the last axis; the others are sums over all kinds."""
+
+    seconds: Array
+    bound: float
+    flops: float
+    moved_bytes: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matrices:
+    """All shapes of matrices of a device, one entry each."""
+
+    columns: float
+    depth: float
+    copies: float
+    times: float
+    weight_bytes: float
+    """Of all copies and times together."""
+    entering_bytes: float
+    """What a row reads and writes beside, over all times."""
+    row_flops: float
+    bytes_per_second: float
+    by: Multipliers
+    kinds: NDArray[np.intp]
+    of_kind: Array
+    """1 where a shape is of a kind."""
+    launches: tuple[float, float, float]
+    """Kernels of each kind."""
+
+    def multiplied(self, rows: Array, each: Array, share: Array, batch: Array) -> Multiplied:
+        """Seconds of a pass; all four have a kind on their last axis.
+
+        ``rows`` are multiplied in all, ``each`` by one of ``batch`` copies; ``share`` of the weights is read.
+        """
+        kinds = self.kinds
+        height = cast("float", each[..., kinds])
+        total = cast("float", rows[..., kinds])
+        fitting = smaller(power_of_two(doublings(larger(each, LEAST_TILE_ROWS))), self.by.tile_rows)
+        by = self.by._replace(tile_rows=cast("float", cast("Array", fitting)[..., kinds]))
+        copies = self.copies * cast("float", batch[..., kinds])
+        read = cast("float", share[..., kinds])
+        compute = self.times * tiled_seconds(height, self.columns, self.depth, copies, by) * (read > 0.0)
+        moved = self.weight_bytes * read + total * self.entering_bytes
+        memory = moved / self.bytes_per_second
+        seconds = cast("Array", larger(compute, memory))
+        bound = seconds * (compute >= memory)
+        return Multiplied(seconds @ self.of_kind, _sum(bound), _sum(total * self.row_flops), _sum(moved))
+
+
+def _sum(figure: Figure) -> float:
+    """The sum over shapes; as a number where there is no other axis."""
+    whole: float = np.sum(figure, axis=-1)
+    return whole if np.ndim(whole) else float(whole)
+
+
+def matrices_of(kinds: Sequence[Kind], machine: Machine, rates: ServingRates) -> Matrices:
+    """The matrices of all kinds, in their order, as an engine's kernels see them on ``machine``."""
+    shapes = np.array([shape for kind in kinds for shape in kind.shapes], dtype=np.float64).reshape(-1, 4).T
+    columns, depth, times, copies = shapes
+    index = np.repeat(np.arange(len(kinds)), [len(kind.shapes) for kind in kinds])
+    per_kind = [_of_kind(kind, machine, rates) for kind in kinds]
+    elements = columns * depth * times * copies
+    of_kind = (index[:, None] == np.arange(len(kinds))).astype(np.float64)
+    whole = np.maximum(elements @ of_kind, 1.0)
+    stored = np.array([kind.weight_bytes for kind in kinds]) / whole
+    operand, stream, peak, share, filling = (
+        cast("float", np.array(figure)[index]) for figure in zip(*per_kind, strict=True)
+    )
+    by = multipliers_of(machine, kinds[0].stored.number_format)
+    figures = (
+        columns,
+        depth,
+        copies,
+        times,
+        elements * stored[index],
+        times * copies * (depth * operand + columns * _WIDE_BYTES),
+        2.0 * elements,
+        stream,
+    )
+    return Matrices(
+        *cast("tuple[float, float, float, float, float, float, float, float]", figures),
+        by=by._replace(peak_flops_per_second=peak, share=share, filling=filling),
+        kinds=index,
+        of_kind=of_kind,
+        launches=cast("tuple[float, float, float]", tuple((times @ of_kind).tolist())),
+    )
+
+
+def _of_kind(kind: Kind, machine: Machine, rates: ServingRates) -> tuple[float, float, float, float, float]:
+    """Bytes of an operand, bytes per second of weights, peak, sustained share and filling."""
+    number_format, widened = kind.stored.number_format, kind.stored.widened
+    by = multipliers_of(machine, number_format)
+    stream = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * kind.bandwidth
+    share = by.share * kind.share
+    if widened:
+        stream, share = stream * rates.widened_bandwidth, share * rates.widening_share
+    operand = larger(1.0, ELEMENT_BYTES[number_format])
+    return operand, stream, by.peak_flops_per_second, share, by.filling
+
+
+class Routing(NamedTuple):
+    """Experts of a layer, how many a token takes, and the groups of devices that they are spread over."""
+
+    experts: float
+    chosen: float
+    holders: float
+    imbalance: float
+    variety: float
+
+    def busiest(self, tokens: float) -> tuple[float, float, float]:
+        """Rows of the busiest group, rows of each expert that it reads, and how many those are.
+
+        Of X experts N tokens take X (1 - (1 - x / X)^N) by chance. What depends on the tokens before falls on
+        experts that are there already: N counts but ``variety`` of those behind the first. The busiest of e
+        groups lies sqrt(2 ln e) deviations above their mean, of the experts as of the tokens.
+        """
+        held = self.experts / self.holders
+        varied = smaller(tokens, 1.0 + (tokens - 1.0) * self.variety)
+        share = 1.0 - (1.0 - self.chosen / self.experts) ** larger(varied, 0.0)
+        spread = square_root(2.0 * natural_log(self.holders))
+        touched = held * share + spread * square_root(held * share * (1.0 - share))
+        touched = larger(smaller(smaller(touched, held), tokens * self.chosen), _LEAST)
+        mean = tokens * self.chosen / self.holders
+        rows = mean + spread * square_root(mean * (1.0 - 1.0 / self.holders))
+        rows = smaller(rows, tokens * min(self.chosen, held))
+        rows = rows * (1.0 + self.imbalance * spread / square_root(held))
+        return rows, rows / touched, touched
+
+
+def dense_shapes(
+    profile: Profile, templates: Sequence[Counted], tensor: float
+) -> list[tuple[float, float, float, float]]:
+    """Matrices of blocks on one device; without shapes one matrix as large as the model."""
+    if not profile.shapes_known:
+        side = profile.parameter_count**0.5
+        return [(side / tensor, side, 1.0, 1.0)]
+    rows = []
+    for template, count in templates:
+        if isinstance(template, Matrix) and template.rows_of != "sample":
+            columns, depth = template.columns, template.depth
+            if template.split is Split.ROW:
+                depth = depth / tensor
+            elif template.split is not Split.NONE:
+                columns = larger(columns / tensor, template.least)
+            rows.append((columns, depth, template.times * count, template.copies))
+    return rows
+
+
+def expert_shapes(templates: Sequence[Counted], cut: float) -> list[tuple[float, float, float, float]]:
+    """Matrices of one expert, each cut over ``cut`` devices."""
+    rows = []
+    for template, count in templates:
+        if isinstance(template, Experts):
+            depth, columns = template.depth, template.columns
+            if template.inward:
+                depth = depth / cut
+            else:
+                columns = columns / cut
+            rows.append((columns, depth, template.times * count, 1.0))
+    return rows
+
+
+def head_shapes(profile: Profile, tensor: float) -> list[tuple[float, float, float, float]]:
+    """The language-model head on one device."""
+    if not profile.vocabulary_size:
+        return []
+    depth = profile.head_flops_per_token / (2.0 * profile.vocabulary_size)
+    return [(profile.vocabulary_size / tensor, depth, 1.0, 1.0)]
