@@ -71,7 +71,7 @@ def served(model: Iterations, server: Server, load: Load) -> Served:
         model = Speculating(model, server.speculation)
     groups, stages = groups_of(server, load), float(server.pipeline)
     if server.pipeline > 1:
-        server, load = group_of(server, load)
+        server, load = group_of(server, load, groups)
     if server.scheduler is Scheduler.STATIC:
         return together(served_in_batches(model, server, load), groups, stages)
     return together(_served_continuously(model, server, load), groups, stages)
@@ -83,9 +83,9 @@ def groups_of(server: Server, load: Load) -> float:
     return groups if load.concurrency is None else min(groups, max(1.0, load.concurrency))
 
 
-def group_of(server: Server, load: Load) -> tuple[Server, Load]:
+def group_of(server: Server, load: Load, groups: float) -> tuple[Server, Load]:
     """One of the groups of a pipeline, and what it is asked."""
-    groups, stages = groups_of(server, load), float(server.pipeline)
+    stages = float(server.pipeline)
 
     def share(figure: float | None, parts: float) -> float | None:
         return None if figure is None else figure / parts
@@ -142,8 +142,8 @@ def served_closed(
     shared = Speculating(model, server.speculation) if server.speculation else model
     one, grouped = server, loads
     if server.pipeline > 1:
-        one, _ = group_of(server, load)
-        grouped = [group_of(server, each)[1] for each in loads]
+        one, _ = group_of(server, load, 1.0)
+        grouped = [group_of(server, each, groups_of(server, each))[1] for each in loads]
     answered = _closed_loops(shared, one, grouped)
     stages = float(server.pipeline)
     return [
