@@ -94,4 +94,8 @@ def serving_spreads(
     ``families`` are of serving_tpot, serving_ttft, serving_throughput, serving_power and serving_energy.
     """
     level = curves.serving_evidence.level(system, parameter_count)
-    return [widened(curves.residuals, family, level) or curves.inference_latency for family in families]
+    shipped = {"serving_power": curves.served_power}
+    return [
+        widened(curves.residuals, family, level) or shipped.get(family, curves.inference_latency)
+        for family in families
+    ]

@@ -2,7 +2,11 @@
 
 from typing import NamedTuple
 
+from pydantic import MISSING
+
 from service.estimates.data_pipeline import DataTime, data_time
+from service.estimates.disaggregated import serve_apart
+from service.estimates.passes import Passing, serve_passes
 from service.estimates.reliability import Interruptions, interruptions
 from service.estimates.residuals import serving_spreads, step_spread
 from service.estimates.serving import Serving, Subject, serve, subject_of
@@ -11,11 +15,13 @@ from service.planning.curves import Efficiency
 from service.planning.distance import System
 from service.planning.errors import PlanningError
 from service.planning.inference import ServingTime, places_of, serving_time
+from service.planning.inference.encoded import decoder_of
 from service.planning.memory.capacity import requests_that_fit, usable_bytes_of
 from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
 from service.planning.operators import Bound
 from service.planning.positions import forward_flops_of_sample
+from service.planning.profile import Profile
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.rollout import Generation, generated_step, generation, synchronization_seconds
 from service.planning.training import (
@@ -42,10 +48,12 @@ from service.questions.catalog import Catalog
 from service.questions.estimates import RunQuestion, ThroughputQuestion
 from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
 from service.questions.host import note_host
+from service.questions.load import SimulatedSolver
 from service.questions.notes import Notes
 from service.questions.references import AssumedEfficiency, ParameterCountModel
 from service.questions.resolve import Resolved, resolve
 from service.questions.resolve.operation import data_pipeline
+from service.questions.resolve.passes import is_passed
 from service.questions.rollouts import training_cluster
 from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
@@ -59,6 +67,7 @@ class Run(NamedTuple):
     peak_flops_per_second: float
     training: TrainingTime | ModelledTime | None = None
     serving: Serving | ServingTime | None = None
+    passing: Passing | None = None
     duration_seconds: Quantity | None = None
     tokens: Quantity | None = None
     """Tokens trained on, or generated, over the whole run."""
@@ -384,11 +393,17 @@ def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     if horizon and horizon.unit is HorizonUnit.DURATION:
         run = run._replace(duration_seconds=assumed(horizon.amount))
     pointer = "/requests_per_second"
+    given = question.workload
+    assert isinstance(given, InferenceWorkloadInput)  # noqa: S101
+    if profile.shapes_known and is_passed(given, profile):
+        return _by_passes(run, question, given, catalog)
     if not profile.shapes_known:
         detail = "prefill and decode need the shapes of the model"
         run.notes.gap(pointer, "ARCHITECTURE_REQUIRED", detail)
-    elif profile.unmodelled_kinds:
-        run.notes.gap(pointer, *_unmodelled(profile.unmodelled_kinds))
+    elif resolved.held.unknown is not None:
+        run.notes.gap(pointer, resolved.held.unknown.code, resolved.held.unknown.detail)
+    elif kinds := _unserved(profile, question):
+        run.notes.gap(pointer, *_unmodelled(kinds))
     elif run.cluster.accelerator.bandwidth_bytes_per_second is None:
         detail = "the memory bandwidth of the accelerator is not known"
         run.notes.gap(pointer, "BANDWIDTH_UNKNOWN", detail)
@@ -399,13 +414,55 @@ def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     return run
 
 
+def _unserved(profile: Profile, question: RunQuestion) -> frozenset[str]:
+    """Kinds whose work is not modelled: of a model with an encoder those of its decoder."""
+    if profile.sampled is None or isinstance(question.efficiency, AssumedEfficiency):
+        return profile.unmodelled_kinds
+    inputs = {item.kind for item in profile.sampled.inputs}
+    return decoder_of(profile.sampled).unmodelled_kinds - inputs
+
+
+def _by_passes(run: Run, question: RunQuestion, given: InferenceWorkloadInput, catalog: Catalog) -> Run:
+    """The run of requests that are forward passes."""
+    resolved, held, pointer = run.resolved, run.resolved.held, "/requests_per_second"
+    workload = resolved.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    if held.unknown is not None:
+        run.notes.gap(pointer, held.unknown.code, held.unknown.detail)
+        return run
+    efficiency = None
+    if isinstance(question.efficiency, AssumedEfficiency):
+        efficiency = resolve_efficiency(question.efficiency, catalog, run.cluster, workload, run.notes)
+    passing = serve_passes(resolved, given, run.cluster, catalog, run.notes, efficiency=efficiency)
+    if passing is None:
+        detail = "the memory bandwidth of the accelerator is not known"
+        run.notes.gap(pointer, "BANDWIDTH_UNKNOWN", detail)
+        return run
+    if passing.batched.saturated:
+        most = passing.most_requests_per_second.value
+        detail = f"more requests arrive than the {most:.3g} a second that can be served: queues grow"
+        run.notes.warn("SATURATED", "/workload", detail)
+    idle = resolved.layout.data - passing.replicas
+    if idle:
+        detail = f"{idle:.0f} of {resolved.layout.data} replicas have no request"
+        run.notes.warn("REPLICAS_IDLE", "/workload/concurrency", detail)
+    return _until_horizon(run._replace(passing=passing), workload, passing.requests_per_second)
+
+
 def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     """The run in the time of the iterations of its engine."""
     assert isinstance(question.workload, InferenceWorkloadInput)  # noqa: S101
     subject = subject_of(run.resolved, question.workload, run.cluster)
     limit = usable_bytes(run.cluster, subject.workload)
     solver = question.solver if isinstance(question, ThroughputQuestion) else None
-    serving = serve(subject, run.cluster, catalog.curves, limit_bytes=limit, solver=solver)
+    apart = question.workload.disaggregated
+    serving: Serving | None
+    if apart is not MISSING:
+        if isinstance(solver, SimulatedSolver):
+            raise PlanningError("NOT_MODELLED", "/solver/kind", "disaggregated serving is not simulated")
+        serving = serve_apart(subject, question, apart, catalog, run.notes)
+    else:
+        serving = serve(subject, run.cluster, catalog.curves, limit_bytes=limit, solver=solver)
     if serving is None:
         run.notes.gap("/requests_per_second", "PEAK_RATE_UNKNOWN", "no rate of the accelerator is known")
         return run

@@ -1,17 +1,16 @@
 """A served model: what each replica is asked, what it then does, and how sure that is."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
+from pydantic import MISSING
 
+from service.estimates.encoded import Encoded, iterations_of
 from service.estimates.residuals import serving_spreads
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
 from service.planning.distance import System
-from service.planning.errors import PlanningError
 from service.planning.inference import (
     Arrivals,
     Batch,
@@ -29,7 +28,9 @@ from service.planning.inference import (
     iteration_model,
     places_of,
     served,
+    simulated,
 )
+from service.planning.inference.encoded import is_read
 from service.planning.memory.capacity import requests_held
 from service.planning.memory.serving import inference_memory
 from service.planning.operators import Bound, Phase
@@ -37,9 +38,9 @@ from service.planning.parallelism import Parallelism
 from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, assumed, combine
 from service.planning.workload import HorizonUnit, InferenceWorkload
-from service.questions.load import SimulatedSolver, SolverInput
+from service.questions.load import MOST_SIMULATED, SimulatedSolver, SolverInput
 from service.questions.resolve import Resolved
-from service.questions.resolve.load import Asked, Proposals
+from service.questions.resolve.load import Asked, Proposals, check_length
 from service.questions.software import system_of
 from service.questions.workloads import InferenceWorkloadInput
 
@@ -56,6 +57,8 @@ class Subject(NamedTuple):
     asked: Asked
     system: System
     """Engine and device, for what was measured of such."""
+    encoded: Encoded | None = None
+    """Pictures, sound or a text in front of the decoder."""
 
 
 def subject_of(resolved: Resolved, given: InferenceWorkloadInput, cluster: Cluster) -> Subject:
@@ -69,7 +72,14 @@ def subject_of(resolved: Resolved, given: InferenceWorkloadInput, cluster: Clust
         longer = tuple(tokens + added for tokens in asked.inputs.values)
         asked = asked._replace(inputs=asked.inputs._replace(values=longer))
         workload = workload._replace(input_tokens=held.input_tokens, source_tokens=held.source_tokens)
-    return Subject(profile, workload, resolved.layout, asked, system_of(given, cluster.accelerator))
+    encoded, sample = None, resolved.held.sample
+    if sample is not None and profile.generates and (given.sample is not MISSING or is_read(profile)):
+        encoded = Encoded(sample, None if given.engine is MISSING else given.engine.name)
+    if profile.encodes and profile.generates:
+        # The prompt is the encoder's; the decoder begins with one token.
+        asked = asked._replace(inputs=asked.inputs._replace(values=(1.0,), weights=(1.0,)))
+    system = system_of(given, cluster.accelerator)
+    return Subject(profile, workload, resolved.layout, asked, system, encoded)
 
 
 class Spreads(NamedTuple):
@@ -165,7 +175,11 @@ class Serving:
         first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
         rate = self.served.requests_per_second
         waiting = min(self.served.waiting / rate, first) if rate else 0.0
-        phases = [Phase("prefill", self.first_token(first - waiting), bound_of(self.alone[0]))]
+        ahead = min(self.model.preceding.seconds, first - waiting)
+        prompt = self.first_token(first - waiting - ahead)
+        phases = [Phase("prefill", prompt, bound_of(self.prefill_iteration))]
+        if ahead:
+            phases.insert(0, Phase("encoder", self.first_token(ahead), Bound.COMPUTE))
         if waiting:
             phases.insert(0, Phase("waiting", self.first_token(waiting), Bound.WAITING))
         if whole > first:
@@ -173,26 +187,11 @@ class Serving:
         return tuple(phases)
 
     @cached_property
-    def alone(self) -> tuple[IterationTime, IterationTime]:
-        """Iterations of a request that is alone: one of its prompt, and one behind it."""
-        load, server = self.load, self.server
-        prompt, context = load.computed_tokens, load.decoding_context
-        tokens = min(prompt, float(server.batched_tokens)) if server.chunked_prefill else prompt
-        positions = server.speculation.positions if server.speculation else 1.0
-        both = self.model.time(
-            Batch(
-                decoding=np.array((0.0, 1.0)),  # type: ignore[arg-type]
-                cached_tokens=np.array((0.0, context)),  # type: ignore[arg-type]
-                prefilled=np.array((tokens, 0.0)),  # type: ignore[arg-type]
-                prefill_context=np.array((load.prefill_context, 0.0)),  # type: ignore[arg-type]
-                prompts=np.array((tokens / prompt, 0.0)),  # type: ignore[arg-type]
-                positions=np.array((1.0, positions)),  # type: ignore[arg-type]
-            )
-        )
-        rows = np.broadcast_arrays(*both)
-        return IterationTime(*(float(row[0]) for row in rows)), IterationTime(
-            *(float(row[1]) for row in rows)
-        )
+    def prefill_iteration(self) -> IterationTime:
+        """An iteration with prompt tokens alone: of one request, as many as the engine takes at a time."""
+        load, prompt = self.load, self.load.computed_tokens
+        tokens = min(prompt, float(self.server.batched_tokens)) if self.server.chunked_prefill else prompt
+        return self.model.time(Batch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt))
 
     def first_token(self, seconds: float) -> Quantity:
         """A time before the first token, with its interval."""
@@ -210,20 +209,6 @@ class Serving:
             for factors in ((1.0, 1.0), (first.high, each.high), (first.low, each.low))
         )
         return Quantity(value, min(low, value), max(high, value), self.basis)
-
-    @property
-    def knee_concurrency(self) -> float:
-        """Requests at a time of the cluster at which the largest rate would be reached without any wait.
-
-        X W, of the largest rate and of the time of a request that is alone: where the asymptotes of the rate
-        by requests at a time cross (Kleinrock 1979).
-        """
-        prompt, one = self.alone
-        load, speculation = self.load, self.server.speculation
-        pieces = math.ceil(load.computed_tokens / self.server.batched_tokens)
-        passes = load.decodes / (speculation.tokens_per_pass if speculation else 1.0)
-        seconds = max(1, pieces) * prompt.seconds + passes * one.seconds
-        return max(1.0, self.served.most_requests_per_second * seconds) * self.replicas
 
     @property
     def limit(self) -> str:
@@ -274,24 +259,25 @@ def serve(
 
     ``limit_bytes`` is the engine's share of a device; None, or one that holds no request, is no limit.
     """
-    profile, workload, layout, asked, _ = subject
-    model = iteration_model(profile, workload, layout, cluster=cluster, calibration=curves.calibration)
+    profile, workload, layout, asked, _, encoded = subject
+    model = iterations_of(profile, workload, layout, encoded, cluster=cluster, calibration=curves.calibration)
     if model is None:
         return None
     replicas = layout.data // layout.expert
     if asked.concurrency is not None:
         replicas = min(replicas, asked.concurrency)
-    held = None if limit_bytes is None else _held(subject, limit_bytes)
+    held = None if limit_bytes is None else held_by(subject, limit_bytes)
     rules = workload.rules
     rates = curves.calibration.serving.rates(rules.name, rules.generation)
     server = server_of(subject, held)._replace(frontend_seconds=rates.frontend_seconds)
     if asked.proposals is not None:
-        proposer = _speculation(subject, asked.proposals, cluster, curves)
+        proposer = speculation_of(subject, asked.proposals, cluster, curves)
         server = server._replace(speculation=proposer)
     load = load_of(subject, replicas)
     if isinstance(solver, SimulatedSolver):
-        raise PlanningError("NOT_MODELLED", "/solver/kind", "servers are not simulated yet")
-    found = served(model, server, load)
+        found = _simulated(model, server, load, solver)
+    else:
+        found = served(model, server, load)
     return Serving(
         served=found,
         model=model,
@@ -305,16 +291,28 @@ def serve(
     )
 
 
+def _simulated(model: IterationModel, server: Server, load: Load, solver: SimulatedSolver) -> Served:
+    """Requests followed one by one; a burst that is longer than a simulation is taken for a steady load."""
+    if (load.burst_requests or 0.0) > MOST_SIMULATED:
+        load = load._replace(burst_requests=None)
+    if solver.duration_seconds is MISSING:
+        requests = SIMULATED_REQUESTS if solver.requests is MISSING else solver.requests
+        return simulated(model, server, load, seed=solver.seed, requests=requests)
+    rate = load.rate_per_second or served(model, server, load).requests_per_second
+    check_length(rate * solver.duration_seconds)
+    return simulated(model, server, load, seed=solver.seed, duration_seconds=solver.duration_seconds)
+
+
 def server_of(subject: Subject, held: float | None) -> Server:
     """One replica of the engine: ``expert`` ranks, each with a batch and a cache of its own."""
-    _, workload, layout, asked, _ = subject
+    _, workload, layout, asked, *_ = subject
     rules, ranks = workload.rules, layout.expert
     most = workload.most_requests
     each = asked.inputs.mean + asked.outputs.mean + workload.block_tokens / 2.0
     static = workload.is_static
     return Server(
         most_requests=None if most is None else most * ranks,
-        batched_tokens=max(1, (workload.batched_tokens or int(asked.inputs.values[-1])) * ranks),
+        batched_tokens=max(1, workload.batched_tokens or int(asked.inputs.values[-1])),
         cache_tokens=None if held is None or held < 1.0 else held * each,
         block_tokens=workload.block_tokens,
         chunked_prefill=workload.chunks_prefill,
@@ -322,10 +320,11 @@ def server_of(subject: Subject, held: float | None) -> Server:
         pipeline=layout.pipeline,
         mixed_prefill=rules.mixes_prefill or (workload.chunks_prefill and not rules.chunks_prefill),
         reserved_output=1.0 if rules.admits_whole or not rules.paged else 0.0,
+        ranks=ranks,
     )
 
 
-def _held(subject: Subject, limit_bytes: float) -> float:
+def held_by(subject: Subject, limit_bytes: float) -> float:
     """Requests of the mean length that a replica holds, each with what it keeps beside tokens."""
     workload, layout = subject.workload._replace(concurrency=subject.layout.data), subject.layout
     memory = inference_memory(subject.profile, workload, layout)
@@ -334,7 +333,7 @@ def _held(subject: Subject, limit_bytes: float) -> float:
 
 def load_of(subject: Subject, replicas: int) -> Load:
     """What one of ``replicas`` is asked: an even share."""
-    _, workload, _, asked, _ = subject
+    _, workload, _, asked, *_ = subject
     horizon = workload.horizon
     burst = None
     if asked.concurrency is not None and horizon and horizon.unit is HorizonUnit.REQUESTS:
@@ -360,11 +359,11 @@ def _arrivals(asked: Asked, replicas: int) -> Arrivals:
     return Arrivals(Process.UNIFORM if asked.uniform else Process.POISSON)
 
 
-def _speculation(
+def speculation_of(
     subject: Subject, proposals: Proposals, cluster: Cluster, curves: ReferenceCurves
 ) -> Speculation:
     """How tokens are proposed: by a draft on the same devices, by a layer of the model, or from the text."""
-    profile, workload, layout, _, _ = subject
+    profile, workload, layout, *_ = subject
     draft, share = workload.draft, 0.0
     model = None
     if draft is not None:

@@ -93,7 +93,8 @@ class Fabric(NamedTuple):
     mesh: int = 0
 
 
-def _rail(link: Link, calibration: LinkCalibration, share: float | None = None) -> Rail:
+def rail_of(link: Link, calibration: LinkCalibration, share: float | None = None) -> Rail:
+    """One link at what software achieves on it, or at a ``share`` of its rate."""
     achieved = calibration.links[link.kind]
     return Rail(
         link.bytes_per_second * (achieved.rate if share is None else share),
@@ -109,10 +110,10 @@ def fabric_of(cluster: Cluster, calibration: LinkCalibration) -> Fabric:
     if intra.in_network:
         generation = cluster.accelerator.generation
         share = calibration.in_network.get(generation, calibration.in_network_pooled)
-        through_switch = _rail(intra, calibration, share)
+        through_switch = rail_of(intra, calibration, share)
     return Fabric(
-        intra=_rail(intra, calibration),
-        inter=_rail(inter, calibration),
+        intra=rail_of(intra, calibration),
+        inter=rail_of(inter, calibration),
         domain=cluster.domain,
         launch_seconds=calibration.launch_seconds,
         in_network=through_switch,

@@ -243,6 +243,13 @@ class Draft(NamedTuple):
     tokens: int
 
 
+class Companion(NamedTuple):
+    """A model on the same devices that a request passes too, such as a text encoder."""
+
+    profile: Profile
+    stored: WeightFormat
+
+
 class Adapters(NamedTuple):
     """Low-rank adapters on every matrix inside blocks but experts', loaded at a time (LoRA)."""
 
@@ -286,6 +293,7 @@ class InferenceWorkload(NamedTuple):
     """Positions that the model knows, where the engine holds tables of them."""
     draft: Draft | None = None
     adapters: Adapters | None = None
+    companions: tuple[Companion, ...] = ()
     reserved_tokens: int = 0
     """Tokens that a request takes at least, where the cache is no paged one."""
     device_layers: int | None = None

@@ -36,12 +36,14 @@ class SaturationAnswer(TypedDict):
     """Whether more is asked for than can be served: queues grow, and latencies are those of an hour of it."""
     most_requests_per_second: QuantityAnswer
     """The rate of the whole cluster that no load passes."""
-    knee_concurrency: float
-    """Requests at a time at which the largest rate would be reached if none waited for another: beyond it a
-    request gains latency faster than the cluster gains rate (Kleinrock 1979)."""
-    limit: Literal["concurrency", "arrivals", "cache", "max_num_seqs", "rate"]
+    knee_concurrency: NotRequired[float]
+    """Requests at a time at which the rate over the time of a request is largest (Kleinrock 1979): beyond it
+    latency grows faster than the rate."""
+    limit: Literal[
+        "concurrency", "arrivals", "cache", "max_num_seqs", "rate", "prefill", "decode", "transfer"
+    ]
     """What keeps the rate where it is: the requests that there are, the arrivals, the KV cache, the engine's
-    setting, or the speed of the devices."""
+    setting, or the speed of the devices; of disaggregated serving of one side, or of the links between."""
 
 
 class ServingParts(TypedDict):

@@ -51,7 +51,7 @@ def test_a_closed_loop_agrees_with_itself(pair, axis, count, lengths, concurrenc
     asked = {**served(*pair, count, **workload), "parallelism": {axis: count}}
     answer = throughput(asked)
     requests, lasting = value(answer, "requests_per_second"), value(answer, "request_seconds")
-    assert requests * lasting == pytest.approx(concurrency, rel=0.1)
+    assert requests * lasting == pytest.approx(concurrency, rel=1e-6)
     assert sum(phase["seconds"]["value"] for phase in answer["breakdown"]) == pytest.approx(lasting, rel=1e-9)
     for phase in answer["breakdown"]:
         parts = phase.get("parts", [])

@@ -151,7 +151,7 @@ def test_recipes_send_ten_rounds_of_uneven_lengths_with_and_without_own_heads(se
     assert (asked[0]["input_tokens"], asked[0]["output_tokens"]) == (900, 450)
     assert "horizon" not in workload(served())
     sweep = served(source="aiconfigurator silicon sample")
-    assert workload(sweep)["horizon"] == {"total_requests": 256}
+    assert workload(sweep)["horizon"] == {"total_requests": 640}
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ class ServingQuantity(StrEnum):
     REQUEST_SECONDS = "request_seconds"
     """What it adds for each request of the iteration."""
     FRONTEND_SECONDS = "frontend_seconds"
-    """What passes between a request and its place in an iteration: connection, tokens, queues of processes."""
+    """What passes between a request and its place in an iteration: connection, tokens, queues."""
     HANDOFF_SECONDS = "handoff_seconds"
     """From the last kernel of a prompt on one replica until another may decode it, beside the transfer of its
     cache: it is announced, room is found, and it joins an iteration."""

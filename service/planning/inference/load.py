@@ -4,7 +4,7 @@ Times are in seconds, lengths in tokens.
 """
 
 from enum import StrEnum
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,8 @@ class Lengths(NamedTuple):
     @property
     def variation(self) -> float:
         """Variance over the square of the mean."""
+        if len(self.values) == 1:
+            return 0.0
         return max(0.0, self.square / (self.mean * self.mean) - 1.0) if self.mean else 0.0
 
     @property
@@ -50,7 +52,9 @@ class Lengths(NamedTuple):
 
     def of(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values at ``shares`` of the distribution."""
-        steps = np.cumsum(self.weights)
+        if len(self.values) == 1:
+            return np.full(shares.shape, self.values[0])
+        steps = list(accumulate(self.weights))
         return np.asarray(self.values)[np.minimum(np.searchsorted(steps, shares), len(self.values) - 1)]
 
 

@@ -223,7 +223,8 @@ def dense_shapes(
         return [(side / tensor, side, 1.0, 1.0)]
     rows = []
     for template, count in templates:
-        if isinstance(template, Matrix) and template.rows_of != "sample":
+        # Keys and values of what is read are made with the encoder's output, not of each token.
+        if isinstance(template, Matrix) and template.rows_of == "entering":
             columns, depth = template.columns, template.depth
             if template.split is Split.ROW:
                 depth = depth / tensor

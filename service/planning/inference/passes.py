@@ -347,7 +347,8 @@ class PassModel:
             if layout.tensor > 1 and block.sums:
                 summed = samples * block.summed_elements * widths.element
                 messages = tensor_messages(summed, block.sums, self._placed, sequence=False)  # type: ignore[arg-type]
-                sent = sent + block.repeats * sum(message_seconds(one, self._fabric) for one in messages.forward)
+                each = sum(message_seconds(one, self._fabric) for one in messages.forward)
+                sent = sent + block.repeats * each
         if part.heads:
             heads = part.operators._replace(heads=part.heads)
             found = sample_head_operators(heads, samples, layout, widths)  # type: ignore[arg-type]

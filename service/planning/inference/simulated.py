@@ -575,9 +575,9 @@ def simulated(
     if (duration_seconds is None) == (requests is None):
         raise ValueError("give either a duration or a number of requests")
     expected = served(model, server, load)
-    groups = groups_of(server, load)
+    groups, stages = groups_of(server, load), float(server.pipeline)
     if server.pipeline > 1:
-        server, load = group_of(server, load)
+        server, load = group_of(server, load, groups)
     if requests is not None:
         counted = max(1, round(requests / groups))
     else:
@@ -588,8 +588,8 @@ def simulated(
     if load.concurrency is None and load.arrivals.process is Process.TRACE:
         counted = min(counted, len(load.arrivals.at_seconds))
     done = run(model, server, load, seed=seed, requests=counted)
-    one = _summary(model, server, load, done, together(expected, 1.0 / groups))
-    return together(one, groups)
+    one = _summary(model, server, load, done, together(expected, 1.0 / groups, 1.0 / stages))
+    return together(one, groups, stages)
 
 
 def _summary(model: Iterations, server: Server, load: Load, done: Run, expected: Served) -> Served:

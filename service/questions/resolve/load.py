@@ -189,6 +189,11 @@ def check_solver(solver: SolverInput, asked: Asked) -> None:
     if solver.requests is not MISSING:
         detail = "give duration_seconds or requests"
         raise PlanningError("SOLVER_CONFLICT", "/solver/requests", detail)
-    if (asked.rate_per_second or 0.0) * solver.duration_seconds > MOST_SIMULATED:
+    check_length((asked.rate_per_second or 0.0) * solver.duration_seconds)
+
+
+def check_length(requests: float) -> None:
+    """Refuse a simulation of too many requests."""
+    if requests > MOST_SIMULATED:
         detail = f"{MOST_SIMULATED} requests are simulated at most"
         raise PlanningError("SIMULATION_TOO_LONG", "/solver/duration_seconds", detail)
