@@ -44,10 +44,12 @@ def add_serving(
     levels = question.workload.service_levels
     if levels is not MISSING:
         answer["service_level_goodput"] = _goodput(serving, levels)
+    if not explains:
+        return
     answer["breakdown"] = [_phase_with_parts(phase, serving) for phase in serving.phases]
     busy = [phase for phase in serving.phases if phase.bound is not Bound.WAITING]
     longest = max(busy, key=lambda phase: phase.seconds.value)
-    advice = serving_advice(question.workload, run, serving, catalog) if explains else []
+    advice = serving_advice(question.workload, run, serving, catalog)
     answer["bottleneck"] = bottleneck(longest.bound, advice)
 
 

@@ -174,11 +174,11 @@ def test_what_was_fitted_is_found_again_in_the_reference_set(problem, found):
         assert [one.error for one in first.scored] == pytest.approx([one.error for one in second.scored])
 
 
-def test_derivatives_are_taken_of_a_part_of_large_groups(problem, monkeypatch):
-    assert len(thinned(problem.asked)) == len(problem.asked)
-    monkeypatch.setattr(holdouts, "MOST_OF_GROUP", 2)
+def test_large_groups_are_thinned_evenly(problem):
     groups = {group_of(one.row) for one in problem.asked}
-    assert len(thinned(problem.asked)) == 2 * len(groups)
+    assert len(thinned(problem.asked, 10)) == len(problem.asked)
+    assert len(thinned(problem.asked, 2)) == 2 * len(groups)
+    assert thinned(problem.asked[:6], 2) == [0, 3]
 
 
 def test_few_rows_are_not_held_out_alone(problem, monkeypatch):

@@ -174,7 +174,6 @@ class _Work(NamedTuple):
 class _Attention(NamedTuple):
     """Attention over a cache in the layers of one kind on one device; all figures are of all layers."""
 
-    layers: float
     window_tokens: float
     attended_tokens: float
     token_bytes: float
@@ -656,7 +655,6 @@ def _attention_of(work: AttentionWork, workload: InferenceWorkload, tensor: int)
         cached *= GROWN_PASSES + REPEATED_PASSES * shared
     layers, size = float(work.layers), work.score_flops / (4.0 * work.query_heads)
     return _Attention(
-        layers=layers,
         window_tokens=work.window_tokens,
         attended_tokens=work.attended_tokens,
         token_bytes=layers * (cached - indexed),

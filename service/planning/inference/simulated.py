@@ -577,7 +577,7 @@ def simulated(
     expected = served(model, server, load)
     groups, stages = groups_of(server, load), float(server.pipeline)
     if server.pipeline > 1:
-        server, load = group_of(server, load)
+        server, load = group_of(server, load, groups)
     if requests is not None:
         counted = max(1, round(requests / groups))
     else:
