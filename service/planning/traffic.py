@@ -13,7 +13,7 @@ Bytes and counts are floats or arrays, one entry for each layout. A message of a
 no time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -44,6 +44,11 @@ def seconds(message: Message, fabric: Fabric) -> float:
         fabric=fabric,
     )
     return message.times * each
+
+
+def total_seconds(messages: Iterable[Message], fabric: Fabric) -> float:
+    """Time of several messages, one after the other."""
+    return sum((seconds(message, fabric) for message in messages), 0.0)
 
 
 # --- weights and gradients --------------------------------------------------------------------------------

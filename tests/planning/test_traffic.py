@@ -20,6 +20,7 @@ from service.planning.traffic import (
     seconds,
     tensor_messages,
     tied_embedding,
+    total_seconds,
     vocabulary_messages,
 )
 from service.planning.training.communication import exposed
@@ -28,10 +29,6 @@ GB = 1e9
 FABRIC = Fabric(Rail(400 * GB, 0.0), Rail(40 * GB, 0.0), 8)
 SEVEN_BILLION = Exchanged(dense=7e9, expert=0.0, weight_bytes=2.0, gradient_bytes=2.0, units=1.0)
 SENT = {Collective.ALL_REDUCE: 2.0, Collective.ALL_GATHER: 1.0, Collective.REDUCE_SCATTER: 1.0}
-
-
-def total_seconds(messages, fabric):
-    return sum(seconds(message, fabric) for message in messages)
 
 
 def sent_bytes(messages):

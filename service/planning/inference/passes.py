@@ -47,8 +47,7 @@ from service.planning.positions import BlockPositions, Sample, block_positions
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
 from service.planning.profile import Choice, FusedAttention, Fusion
 from service.planning.quantity import Basis
-from service.planning.traffic import seconds as message_seconds
-from service.planning.traffic import tensor_messages
+from service.planning.traffic import tensor_messages, total_seconds
 
 
 class Role(StrEnum):
@@ -347,8 +346,7 @@ class PassModel:
             if layout.tensor > 1 and block.sums:
                 summed = samples * block.summed_elements * widths.element
                 messages = tensor_messages(summed, block.sums, self._placed, sequence=False)  # type: ignore[arg-type]
-                each = sum(message_seconds(one, self._fabric) for one in messages.forward)
-                sent = sent + block.repeats * each
+                sent = sent + block.repeats * total_seconds(messages.forward, self._fabric)
         if part.heads:
             heads = part.operators._replace(heads=part.heads)
             found = sample_head_operators(heads, samples, layout, widths)  # type: ignore[arg-type]
