@@ -154,7 +154,6 @@ AWAITED = {
     "verdict",
     "bucket_bytes",
     "buckets",
-    "iteration_model",
     "served",
     "simulated",
     "fixed",

@@ -3,10 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import Request
-from pydantic import TypeAdapter
+from pydantic import MISSING, TypeAdapter
 
 from service.estimates import cost, frontier, memory, throughput, utility_bill
 from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
@@ -86,8 +87,19 @@ async def _answers(operation: str, questions: Sequence[Input], request: Request)
             if time.perf_counter() > turn_ends:
                 await asyncio.sleep(0)
                 turn_ends = time.perf_counter() + HOLD_SECONDS
-            results.append(write(answer(estimator, question, snapshot, f"/requests/{position}")))
+            asked = partial(answer, estimator, question, snapshot, f"/requests/{position}")
+            results.append(write(await asyncio.to_thread(asked) if _is_long(question) else asked()))
     return Written(b'{"results":[' + b",".join(results) + b"]}")
+
+
+def _is_long(question: Input) -> bool:
+    """Whether an answer takes its time: a scaling curve some ten milliseconds, a simulation up to seconds.
+
+    Such ones are worked out in a thread and one after the other, as a search is.
+    """
+    if not isinstance(question, ThroughputQuestion):
+        return False
+    return question.scaling is not MISSING or question.solver.kind != "analytic"
 
 
 @router.post("/memory")
@@ -107,9 +119,8 @@ async def estimate_memory_batch(batch: MemoryBatch, request: Request) -> MemoryA
 async def estimate_throughput(question: ThroughputQuestion, request: Request) -> ThroughputAnswer:
     """How fast will it go? Rates, where the time goes, and what limits the speed."""
     snapshot = await _snapshot(request)
-    if question.solver.kind == "analytic":
+    if not _is_long(question):
         return answer(throughput.estimate_throughput, question, snapshot)
-    # A simulation takes up to seconds: as a search, in a thread and one after the other.
     async with request.app.state.search_turn:
         return await asyncio.to_thread(answer, throughput.estimate_throughput, question, snapshot)
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.serving import Serving, serve, subject_of
+from service.estimates.run import unserved_kinds
+from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.estimates.serving_parts import levels_of
 from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
@@ -22,7 +23,7 @@ from service.planning.inference import (
     frontier,
     layouts,
     ruled_out,
-    served,
+    served_closed,
 )
 from service.planning.memory.capacity import largest_concurrency, usable_bytes_of
 from service.planning.memory.serving import inference_memory
@@ -51,6 +52,8 @@ _LARGEST_CONCURRENCY = 1_000_000
 """Of a throughput question."""
 _SEARCHED = ("concurrency", "request_rate_per_second", "arrivals")
 """Members of a workload that a search sets."""
+_APART = ("disaggregated", "passes")
+"""Members that ask for something else than replicas of one layout that generate tokens."""
 
 
 class _Searched(NamedTuple):
@@ -61,6 +64,7 @@ class _Searched(NamedTuple):
     cluster: Cluster
     resolved: Resolved
     workload: InferenceWorkload
+    """As memory sees it."""
     sizes: Sequence[int]
 
     @property
@@ -73,17 +77,13 @@ class _Searched(NamedTuple):
         workload = self.given.model_copy(update={"concurrency": size * self.layout.data})
         return self.question.model_copy(update={"workload": workload})
 
-    def of(self, size: int) -> InferenceWorkload:
-        """The workload of ``size`` requests at a time on each replica."""
-        return self.workload._replace(concurrency=size * self.layout.data)
-
     def headroom_bytes(self, size: int) -> float | None:
         """What is left of the engine's share of the fullest device; None where the capacity is unknown."""
-        workload = self.of(size)
+        workload = self.workload._replace(concurrency=size * self.layout.data)
         limit = usable_bytes(self.cluster, workload)
         if limit is None:
             return None
-        memory = inference_memory(self.resolved.model.profile, workload, self.layout)
+        memory = inference_memory(self.resolved.held.profile, workload, self.layout)
         return usable_bytes_of(memory, workload, limit) - memory.total_bytes
 
 
@@ -107,10 +107,14 @@ class _Search:
         if not profile.shapes_known:
             detail = "prefill and decode need the shapes of the model"
             self.notes.gap("/points", "ARCHITECTURE_REQUIRED", detail)
-        elif profile.unmodelled_kinds:
-            names = ", ".join(sorted(profile.unmodelled_kinds))
-            detail = f"the work of layers of kind {names} is not modelled"
+        elif kinds := unserved_kinds(profile):
+            detail = f"the work of layers of kind {', '.join(sorted(kinds))} is not modelled"
             self.notes.gap("/points", "LAYER_KIND_NOT_MODELLED", detail)
+        elif any(getattr(self.question.workload, name) is not MISSING for name in _APART):
+            detail = (
+                f"one kind of replica that generates tokens is searched: leave out {' and '.join(_APART)}"
+            )
+            self.notes.gap("/points", "NOT_MODELLED", detail)
         elif not profile.generates or longest <= 1.0:
             self.notes.gap("/points", "NOT_APPLICABLE", "no request has a second token")
         else:
@@ -201,7 +205,7 @@ class _Search:
         notes = Notes()
         resolved = resolve(question, cluster, self.catalog, notes, self.model)
         self.notes.take(notes)
-        workload = resolved.workload
+        held, workload = resolved.held.profile, resolved.held.workload
         assert isinstance(workload, InferenceWorkload)  # noqa: S101
         try:
             compute_peak(cluster, workload)
@@ -214,7 +218,7 @@ class _Search:
             self.ruled_out[Constraint.ENGINE] += len(sizes) - len(allowed)
         limit = usable_bytes(cluster, workload)
         if limit is not None:
-            memory = inference_memory(self.model.profile, workload, resolved.layout)
+            memory = inference_memory(held, workload, resolved.layout)
             most = largest_concurrency(memory, workload, limit)
             fitting = [size for size in allowed if size <= most]
             self.ruled_out[Constraint.MEMORY] += len(allowed) - len(fitting)
@@ -236,10 +240,10 @@ class _Served:
     """What a variant does for numbers of requests, by the functions of a single estimate."""
 
     def __init__(self, searched: _Searched, catalog: Catalog) -> None:
-        workload = searched.of(searched.sizes[0])
-        resolved = searched.resolved._replace(workload=workload)
-        subject = subject_of(resolved, searched.given, searched.cluster)
-        limit = usable_bytes(searched.cluster, workload)
+        self._subject = subject_of(searched.resolved, searched.given, searched.cluster)
+        least = searched.sizes[0]
+        subject = self._of(least * searched.layout.data)
+        limit = usable_bytes(searched.cluster, subject.workload)
         one = serve(subject, searched.cluster, catalog.curves, limit_bytes=limit)
         assert one is not None  # noqa: S101  # the bandwidth is known
         self._one = one
@@ -247,20 +251,27 @@ class _Served:
         levels = searched.given.service_levels
         self._levels = None if levels is MISSING else levels_of(levels)
         self._share = 0.0 if levels is MISSING else levels.percentile / 100.0
-        self._known: dict[int, Serving] = {}
+        self._known: dict[int, Serving] = {least: one}
 
-    def of(self, size: int) -> Serving:
-        """With ``size`` requests at a time on each replica."""
-        if size not in self._known:
-            one = self._one
-            concurrency = size * self._searched.layout.data / one.replicas
-            load = one.load._replace(concurrency=concurrency)
-            self._known[size] = replace(one, served=served(one.model, one.server, load), load=load)
-        return self._known[size]
+    def _of(self, requests: int) -> Subject:
+        """What is asked with so many requests at a time over the whole cluster."""
+        subject = self._subject
+        return subject._replace(
+            workload=subject.workload._replace(concurrency=requests),
+            asked=subject.asked._replace(concurrency=requests),
+        )
 
     def speeds(self, sizes: Sequence[int]) -> list[Speed]:
-        """With each of so many requests at a time."""
-        return [self._speed(self.of(size)) for size in sizes]
+        """With each of so many requests at a time on each replica."""
+        one = self._one
+        new = [size for size in sizes if size not in self._known]
+        requests = [size * self._searched.layout.data for size in new]
+        each = [count / one.replicas for count in requests]
+        answered = served_closed(one.model, one.server, one.load, each)
+        for size, count, found in zip(new, requests, answered, strict=True):
+            load = one.load._replace(concurrency=count / one.replicas)
+            self._known[size] = replace(one, served=found, load=load, subject=self._of(count))
+        return [self._speed(self._known[size]) for size in sizes]
 
     def _speed(self, serving: Serving) -> Speed:
         found, devices = serving.served, self._searched.layout.devices
@@ -271,8 +282,8 @@ class _Served:
         return Speed(rate / devices, 1.0 / each.mean, within)
 
     def point(self, size: int) -> FrontierPoint:
-        """The answer about ``size`` requests at a time on each replica."""
-        searched, serving = self._searched, self.of(size)
+        """The answer about ``size`` requests at a time on each replica, whose speed is known."""
+        searched, serving = self._searched, self._known[size]
         outputs, devices = searched.workload.output_tokens, float(searched.layout.devices)
         requests, each = serving.requests_per_second, serving.time_per_output_token_seconds
         assert each is not None  # noqa: S101

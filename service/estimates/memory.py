@@ -19,6 +19,7 @@ from service.planning.memory.capacity import (
     cache_waste,
     largest_concurrency,
     longest_context,
+    requests_of_a_pass,
     usable_bytes_of,
 )
 from service.planning.memory.sampled import longest_sampled_sequence, takes_any_length
@@ -27,9 +28,8 @@ from service.planning.memory.serving import (
     ServingRange,
     inference_memory,
     inference_memory_range,
-    pass_bytes,
 )
-from service.planning.memory.stages import stage_share, whole_units
+from service.planning.memory.stages import stage_share
 from service.planning.memory.training import (
     StageMemory,
     largest_micro_batch,
@@ -211,6 +211,7 @@ def _serving_components(memory: ServingMemory) -> Iterator[tuple[str, float]]:
     yield "workspace", memory.workspace
     rest = {
         "state": memory.state,
+        "auxiliary_models": memory.auxiliary_models,
         "draft_weights": memory.draft_weights,
         "draft_kv_cache": memory.draft_kv_cache,
         "adapters": memory.adapters,
@@ -322,8 +323,7 @@ def _pass_limits(
     notes.gap(pointer, "NO_KV_CACHE", "the model keeps nothing of a request that has ended")
     if usable is None or not workload.pass_elements:
         return {}
-    most = whole_units((usable - memory.beside_bytes) / pass_bytes(workload))
-    return {"max_concurrency": most * layout.data}
+    return {"max_concurrency": requests_of_a_pass(memory, workload, usable) * layout.data}
 
 
 def _serving_limits(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from service.planning.calibration import OperatorQuantity
+from service.planning.calibration import LinkCalibration, LinkCurves, OperatorQuantity
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
 from service.planning.distance import System, widened
@@ -38,11 +38,16 @@ def as_measured(device: DeviceMemory, workload: WorkloadInput, curves: Reference
 
 
 def step_spread(
-    curves: ReferenceCurves, framework: Framework, cluster: Cluster, compute_format: NumberFormat
+    curves: ReferenceCurves,
+    framework: Framework,
+    cluster: Cluster,
+    compute_format: NumberFormat,
+    waiting_share: float = 0.0,
 ) -> Spread:
     """Measured over modelled seconds of a step under this software, else under any, else as it ships.
 
-    On a generation without measured kernels it is wider by the range of what kernels reach of any device.
+    On a generation without measured kernels it is wider by the range of what kernels reach of any device, and
+    over links without a measured collective by their range, on the share of the step that waits for them.
     """
     generation, spread = cluster.accelerator.generation, curves.training_step
     for family in (f"training_step/{framework.value}", "training_step"):
@@ -50,6 +55,7 @@ def step_spread(
         if known is not None:
             spread = Spread(min(known.low, 1.0), max(known.high, 1.0), known.source)
             break
+    spread = _over_links(spread, curves.calibration.links, cluster, waiting_share)
     operators = curves.calibration.operators
     if operators.rates(generation).basis is Basis.REFERENCE:
         return spread
@@ -61,6 +67,25 @@ def step_spread(
     )
 
 
+def _over_links(spread: Spread, links: LinkCurves, cluster: Cluster, waiting_share: float) -> Spread:
+    used = {cluster.intra_node_link.kind} if cluster.domain > 1 else set()
+    if cluster.domain < cluster.accelerator_count:
+        used.add(cluster.inter_node_link.kind)
+    unmeasured = used - links.measured
+    if not unmeasured or not waiting_share:
+        return spread
+
+    def ratios(end: LinkCalibration) -> list[float]:
+        return [links.value.links[kind].rate / end.links[kind].rate for kind in unmeasured]
+
+    slower, faster = max(ratios(links.slow)), min(ratios(links.fast))
+    return Spread(
+        spread.low * (1.0 - waiting_share * (1.0 - faster)),
+        spread.high * (1.0 + waiting_share * (slower - 1.0)),
+        "; ".join([spread.source, *(f"{kind.value}: {links.sources[kind]}" for kind in sorted(unmeasured))]),
+    )
+
+
 def serving_spreads(
     curves: ReferenceCurves, families: Iterable[str], system: System, parameter_count: int | None
 ) -> list[Spread]:
@@ -69,4 +94,8 @@ def serving_spreads(
     ``families`` are of serving_tpot, serving_ttft, serving_throughput, serving_power and serving_energy.
     """
     level = curves.serving_evidence.level(system, parameter_count)
-    return [widened(curves.residuals, family, level) or curves.inference_latency for family in families]
+    shipped = {"serving_power": curves.served_power}
+    return [
+        widened(curves.residuals, family, level) or shipped.get(family, curves.inference_latency)
+        for family in families
+    ]

@@ -2,27 +2,37 @@
 
 from typing import NamedTuple
 
+from pydantic import MISSING
+
 from service.estimates.data_pipeline import DataTime, data_time
+from service.estimates.disaggregated import serve_apart
+from service.estimates.passes import Passing, serve_passes
 from service.estimates.reliability import Interruptions, interruptions
-from service.estimates.residuals import step_spread
+from service.estimates.residuals import serving_spreads, step_spread
 from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.planning.cluster import Cluster
 from service.planning.curves import Efficiency
+from service.planning.distance import System
 from service.planning.errors import PlanningError
 from service.planning.inference import ServingTime, places_of, serving_time
+from service.planning.inference.encoded import decoder_of
 from service.planning.memory.capacity import requests_that_fit, usable_bytes_of
 from service.planning.memory.serving import inference_memory
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
+from service.planning.operators import Bound
 from service.planning.positions import forward_flops_of_sample
+from service.planning.profile import Profile
 from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.rollout import Generation, generated_step, generation, synchronization_seconds
 from service.planning.training import (
+    Known,
     ModelledTime,
     TrainingTime,
     flops_per_token,
     machine_under,
     modelled_step,
     modelled_time,
+    nothing_known,
     training_time,
     weight_traffic_bytes,
 )
@@ -38,10 +48,12 @@ from service.questions.catalog import Catalog
 from service.questions.estimates import RunQuestion, ThroughputQuestion
 from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
 from service.questions.host import note_host
+from service.questions.load import SimulatedSolver
 from service.questions.notes import Notes
 from service.questions.references import AssumedEfficiency, ParameterCountModel
 from service.questions.resolve import Resolved, resolve
 from service.questions.resolve.operation import data_pipeline
+from service.questions.resolve.passes import is_passed
 from service.questions.rollouts import training_cluster
 from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
@@ -55,6 +67,7 @@ class Run(NamedTuple):
     peak_flops_per_second: float
     training: TrainingTime | ModelledTime | None = None
     serving: Serving | ServingTime | None = None
+    passing: Passing | None = None
     duration_seconds: Quantity | None = None
     tokens: Quantity | None = None
     """Tokens trained on, or generated, over the whole run."""
@@ -63,6 +76,8 @@ class Run(NamedTuple):
     """``training`` without waiting for data."""
     data: DataTime | None = None
     """What the devices wait for data; ``training`` counts it."""
+    known: Known | None = None
+    """What the step of ``training`` shares with changed ones."""
     generated: Generation | None = None
     """A rollout of a policy; ``training`` counts a step's share of it."""
     interruptions: Interruptions = Interruptions()
@@ -138,6 +153,7 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
     calibration = curves.calibration
     compute_format = compute_peak(cluster, workload)[0]
     machine = machine_under(cluster.accelerator, workload, calibration)
+    known = nothing_known()
     step = modelled_step(
         profile,
         workload,
@@ -145,6 +161,7 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
         cluster=training_cluster(cluster, workload.rollout),
         calibration=calibration,
         compute_format=compute_format,
+        known=known,
     )
     assert machine is not None  # noqa: S101
     assert step is not None  # noqa: S101
@@ -155,7 +172,8 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
         )
         step = generated_step(step, workload.rollout, generated, sent)
     basis = machine.rates.basis
-    spread = step_spread(curves, workload.framework, cluster, compute_format)
+    waiting = sum(seconds for _, seconds, bound in step.phases() if bound is Bound.COMMUNICATION)
+    spread = step_spread(curves, workload.framework, cluster, compute_format, waiting / step.total)
     time = modelled_time(
         flops_per_token(profile, workload),
         step,
@@ -175,23 +193,25 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
             "citation": f"operators, collectives and schedule of the layout; {spread.source}",
         }
     )
-    return _lasting(run._replace(generated=generated), time)
+    return _lasting(run._replace(known=known, generated=generated), time)
 
 
 def _generated(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Generation | None:
     """A rollout on the engines of the question's devices; None for objectives that generate nothing."""
-    rollout, resolved = workload.rollout, run.resolved
+    rollout, resolved, curves = workload.rollout, run.resolved, catalog.curves
     if rollout is None:
         return None
+    profile, accelerator = resolved.model.profile, run.cluster.accelerator
+    system = System(None, None, accelerator.id, accelerator.generation)
     sequences = workload.sequences * workload.micro_batches * resolved.layout.data * rollout.steps
+    [spread] = serving_spreads(curves, ["serving_throughput"], system, profile.parameter_count)
     found = generation(
-        resolved.model.profile,
+        profile,
         workload,
         sequences,
         cluster=run.cluster,
-        peak_flops_per_second=run.peak_flops_per_second,
-        efficiency=catalog.curves.serving_efficiency(run.cluster.accelerator.generation),
-        spread=catalog.curves.inference_latency,
+        calibration=curves.calibration,
+        spread=spread,
     )
     if found is not None and not found.held:
         detail = "a replica of the engine does not hold the model and a sequence; the time is that of one"
@@ -373,11 +393,17 @@ def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     if horizon and horizon.unit is HorizonUnit.DURATION:
         run = run._replace(duration_seconds=assumed(horizon.amount))
     pointer = "/requests_per_second"
+    given = question.workload
+    assert isinstance(given, InferenceWorkloadInput)  # noqa: S101
+    if profile.shapes_known and is_passed(given, profile):
+        return _by_passes(run, question, given, catalog)
     if not profile.shapes_known:
         detail = "prefill and decode need the shapes of the model"
         run.notes.gap(pointer, "ARCHITECTURE_REQUIRED", detail)
-    elif profile.unmodelled_kinds:
-        run.notes.gap(pointer, *_unmodelled(profile.unmodelled_kinds))
+    elif resolved.held.unknown is not None:
+        run.notes.gap(pointer, resolved.held.unknown.code, resolved.held.unknown.detail)
+    elif kinds := _unserved(profile, question):
+        run.notes.gap(pointer, *_unmodelled(kinds))
     elif run.cluster.accelerator.bandwidth_bytes_per_second is None:
         detail = "the memory bandwidth of the accelerator is not known"
         run.notes.gap(pointer, "BANDWIDTH_UNKNOWN", detail)
@@ -388,13 +414,61 @@ def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     return run
 
 
+def _unserved(profile: Profile, question: RunQuestion) -> frozenset[str]:
+    if isinstance(question.efficiency, AssumedEfficiency):
+        return profile.unmodelled_kinds
+    return unserved_kinds(profile)
+
+
+def unserved_kinds(profile: Profile) -> frozenset[str]:
+    """Kinds whose work is not modelled: of a model with an encoder those of its decoder."""
+    if profile.sampled is None:
+        return profile.unmodelled_kinds
+    inputs = {item.kind for item in profile.sampled.inputs}
+    return decoder_of(profile.sampled).unmodelled_kinds - inputs
+
+
+def _by_passes(run: Run, question: RunQuestion, given: InferenceWorkloadInput, catalog: Catalog) -> Run:
+    """The run of requests that are forward passes."""
+    resolved, held, pointer = run.resolved, run.resolved.held, "/requests_per_second"
+    workload = resolved.workload
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    if held.unknown is not None:
+        run.notes.gap(pointer, held.unknown.code, held.unknown.detail)
+        return run
+    efficiency = None
+    if isinstance(question.efficiency, AssumedEfficiency):
+        efficiency = resolve_efficiency(question.efficiency, catalog, run.cluster, workload, run.notes)
+    passing = serve_passes(resolved, given, run.cluster, catalog, run.notes, efficiency=efficiency)
+    if passing is None:
+        detail = "the memory bandwidth of the accelerator is not known"
+        run.notes.gap(pointer, "BANDWIDTH_UNKNOWN", detail)
+        return run
+    if passing.batched.saturated:
+        most = passing.most_requests_per_second.value
+        detail = f"more requests arrive than the {most:.3g} a second that can be served: queues grow"
+        run.notes.warn("SATURATED", "/workload", detail)
+    idle = resolved.layout.data - passing.replicas
+    if idle:
+        detail = f"{idle:.0f} of {resolved.layout.data} replicas have no request"
+        run.notes.warn("REPLICAS_IDLE", "/workload/concurrency", detail)
+    return _until_horizon(run._replace(passing=passing), workload, passing.requests_per_second)
+
+
 def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     """The run in the time of the iterations of its engine."""
     assert isinstance(question.workload, InferenceWorkloadInput)  # noqa: S101
     subject = subject_of(run.resolved, question.workload, run.cluster)
     limit = usable_bytes(run.cluster, subject.workload)
     solver = question.solver if isinstance(question, ThroughputQuestion) else None
-    serving = serve(subject, run.cluster, catalog.curves, limit_bytes=limit, solver=solver)
+    apart = question.workload.disaggregated
+    serving: Serving | None
+    if apart is not MISSING:
+        if isinstance(solver, SimulatedSolver):
+            raise PlanningError("NOT_MODELLED", "/solver/kind", "disaggregated serving is not simulated")
+        serving = serve_apart(subject, question, apart, catalog, run.notes)
+    else:
+        serving = serve(subject, run.cluster, catalog.curves, limit_bytes=limit, solver=solver)
     if serving is None:
         run.notes.gap("/requests_per_second", "PEAK_RATE_UNKNOWN", "no rate of the accelerator is known")
         return run

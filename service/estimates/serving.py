@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pydantic import MISSING
 
+from service.estimates.encoded import Encoded, iterations_of
 from service.estimates.residuals import serving_spreads
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
@@ -29,6 +30,7 @@ from service.planning.inference import (
     served,
     simulated,
 )
+from service.planning.inference.encoded import is_read
 from service.planning.memory.capacity import requests_held
 from service.planning.memory.serving import inference_memory
 from service.planning.operators import Bound, Phase
@@ -55,6 +57,8 @@ class Subject(NamedTuple):
     asked: Asked
     system: System
     """Engine and device, for what was measured of such."""
+    encoded: Encoded | None = None
+    """Pictures, sound or a text in front of the decoder."""
 
 
 def subject_of(resolved: Resolved, given: InferenceWorkloadInput, cluster: Cluster) -> Subject:
@@ -68,7 +72,14 @@ def subject_of(resolved: Resolved, given: InferenceWorkloadInput, cluster: Clust
         longer = tuple(tokens + added for tokens in asked.inputs.values)
         asked = asked._replace(inputs=asked.inputs._replace(values=longer))
         workload = workload._replace(input_tokens=held.input_tokens, source_tokens=held.source_tokens)
-    return Subject(profile, workload, resolved.layout, asked, system_of(given, cluster.accelerator))
+    encoded, sample = None, resolved.held.sample
+    if sample is not None and profile.generates and (given.sample is not MISSING or is_read(profile)):
+        encoded = Encoded(sample, None if given.engine is MISSING else given.engine.name)
+    if profile.encodes and profile.generates:
+        # The prompt is the encoder's; the decoder begins with one token.
+        asked = asked._replace(inputs=asked.inputs._replace(values=(1.0,), weights=(1.0,)))
+    system = system_of(given, cluster.accelerator)
+    return Subject(profile, workload, resolved.layout, asked, system, encoded)
 
 
 class Spreads(NamedTuple):
@@ -164,7 +175,11 @@ class Serving:
         first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
         rate = self.served.requests_per_second
         waiting = min(self.served.waiting / rate, first) if rate else 0.0
-        phases = [Phase("prefill", self.first_token(first - waiting), bound_of(self.prefill_iteration))]
+        ahead = min(self.model.preceding.seconds, first - waiting)
+        prompt = self.first_token(first - waiting - ahead)
+        phases = [Phase("prefill", prompt, bound_of(self.prefill_iteration))]
+        if ahead:
+            phases.insert(0, Phase("encoder", self.first_token(ahead), Bound.COMPUTE))
         if waiting:
             phases.insert(0, Phase("waiting", self.first_token(waiting), Bound.WAITING))
         if whole > first:
@@ -244,19 +259,19 @@ def serve(
 
     ``limit_bytes`` is the engine's share of a device; None, or one that holds no request, is no limit.
     """
-    profile, workload, layout, asked, _ = subject
-    model = iteration_model(profile, workload, layout, cluster=cluster, calibration=curves.calibration)
+    profile, workload, layout, asked, _, encoded = subject
+    model = iterations_of(profile, workload, layout, encoded, cluster=cluster, calibration=curves.calibration)
     if model is None:
         return None
     replicas = layout.data // layout.expert
     if asked.concurrency is not None:
         replicas = min(replicas, asked.concurrency)
-    held = None if limit_bytes is None else _held(subject, limit_bytes)
+    held = None if limit_bytes is None else held_by(subject, limit_bytes)
     rules = workload.rules
     rates = curves.calibration.serving.rates(rules.name, rules.generation)
     server = server_of(subject, held)._replace(frontend_seconds=rates.frontend_seconds)
     if asked.proposals is not None:
-        proposer = _speculation(subject, asked.proposals, cluster, curves)
+        proposer = speculation_of(subject, asked.proposals, cluster, curves)
         server = server._replace(speculation=proposer)
     load = load_of(subject, replicas)
     if isinstance(solver, SimulatedSolver):
@@ -298,7 +313,7 @@ def _check_work(server: Server, load: Load, requests: float) -> None:
 
 def server_of(subject: Subject, held: float | None) -> Server:
     """One replica of the engine: ``expert`` ranks, each with a batch and a cache of its own."""
-    _, workload, layout, asked, _ = subject
+    _, workload, layout, asked, *_ = subject
     rules, ranks = workload.rules, layout.expert
     most = workload.most_requests
     each = asked.inputs.mean + asked.outputs.mean + workload.block_tokens / 2.0
@@ -317,7 +332,7 @@ def server_of(subject: Subject, held: float | None) -> Server:
     )
 
 
-def _held(subject: Subject, limit_bytes: float) -> float:
+def held_by(subject: Subject, limit_bytes: float) -> float:
     """Requests of the mean length that a replica holds, each with what it keeps beside tokens."""
     workload, layout = subject.workload._replace(concurrency=subject.layout.data), subject.layout
     memory = inference_memory(subject.profile, workload, layout)
@@ -326,7 +341,7 @@ def _held(subject: Subject, limit_bytes: float) -> float:
 
 def load_of(subject: Subject, replicas: int) -> Load:
     """What one of ``replicas`` is asked: an even share."""
-    _, workload, _, asked, _ = subject
+    _, workload, _, asked, *_ = subject
     horizon = workload.horizon
     burst = None
     if asked.concurrency is not None and horizon and horizon.unit is HorizonUnit.REQUESTS:
@@ -352,11 +367,11 @@ def _arrivals(asked: Asked, replicas: int) -> Arrivals:
     return Arrivals(Process.UNIFORM if asked.uniform else Process.POISSON)
 
 
-def _speculation(
+def speculation_of(
     subject: Subject, proposals: Proposals, cluster: Cluster, curves: ReferenceCurves
 ) -> Speculation:
     """How tokens are proposed: by a draft on the same devices, by a layer of the model, or from the text."""
-    profile, workload, layout, _, _ = subject
+    profile, workload, layout, *_ = subject
     draft, share = workload.draft, 0.0
     model = None
     if draft is not None:

@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import MISSING
 
+from service.estimates.disaggregated import Apart
+from service.estimates.passes import Passing
 from service.estimates.run import Run
 from service.estimates.serving import Serving
 from service.estimates.serving_advice import serving_advice
@@ -36,15 +38,51 @@ def add_serving(
         answer["bottleneck"] = bottleneck(longest.bound, _ROOFLINE_ADVICE[longest.bound])
         return
     _add_load(answer, serving, workload)
+    if isinstance(serving, Apart):
+        answer["disaggregation"] = serving.answer()
     answer["saturation"] = _saturation(serving)
     levels = question.workload.service_levels
     if levels is not MISSING:
         answer["service_level_goodput"] = _goodput(serving, levels)
+    if not explains:
+        return
     answer["breakdown"] = [_phase_with_parts(phase, serving) for phase in serving.phases]
     busy = [phase for phase in serving.phases if phase.bound is not Bound.WAITING]
     longest = max(busy, key=lambda phase: phase.seconds.value)
-    advice = serving_advice(question.workload, run, serving, catalog) if explains else []
+    advice = serving_advice(question.workload, run, serving, catalog)
     answer["bottleneck"] = bottleneck(longest.bound, advice)
+
+
+def add_passes(answer: ThroughputAnswer, run: Run, passing: Passing) -> None:
+    """Latency and rate of requests that are passes, and where their time goes."""
+    batched = passing.batched
+    answer["requests_per_second"] = quantity(passing.requests_per_second)
+    request = passing.request_seconds
+    if request is None:
+        run.notes.gap("/request_seconds", "SATURATED", "the line of requests grows without end")
+    else:
+        answer["request_seconds"] = quantity(request)
+    by_request = passing.request_percentiles
+    if by_request is not None:
+        answer["request_seconds_percentiles"] = _percentiles(by_request)
+        answer["mean_queue"] = quantity(passing.around(batched.waiting))
+    low, busy = passing.around(1.0).low, batched.utilization
+    answer["utilization"] = quantity(Quantity(busy, busy * low, min(1.0, busy / low), passing.basis))
+    for name in ("time_to_first_token_seconds", "time_per_output_token_seconds", "output_tokens_per_second"):
+        run.notes.gap(f"/{name}", "NOT_APPLICABLE", "a request generates no tokens")
+    answer["passes"] = passing.answer()
+    answer["saturation"] = {
+        "saturated": batched.saturated,
+        "most_requests_per_second": quantity(passing.most_requests_per_second),
+        "knee_concurrency": max(
+            1.0, batched.most_requests_per_second * passing.replicas * passing.alone_seconds
+        ),
+        "limit": "concurrency" if passing.arriving is None else "rate" if batched.saturated else "arrivals",
+    }
+    answer["breakdown"] = [phase_answer(phase) for phase in passing.phases]
+    busy_phases = [phase for phase in passing.phases if phase.bound is not Bound.WAITING]
+    longest = max(busy_phases, key=lambda phase: phase.seconds.value)
+    answer["bottleneck"] = bottleneck(longest.bound, _PASS_ADVICE[longest.bound])
 
 
 def _add_rates(
@@ -164,6 +202,25 @@ def bottleneck(bound: Bound, advice: list[Advice]) -> Bottleneck:
     """What limits the speed, with changes worth trying."""
     return {"bound": bound.value, "axis": _AXES[bound], "advice": advice}
 
+
+_PASS_ADVICE: dict[Bound, list[Advice]] = {
+    Bound.MEMORY: [
+        {"code": "MORE_CONCURRENCY", "detail": "a pass reads the weights once for all of its requests"},
+        {"code": "FUSED_KERNELS", "detail": "an engine that joins operators moves activations less often"},
+    ],
+    Bound.COMPUTE: [
+        {"code": "NARROWER_COMPUTE", "detail": "a format with a higher dense rate"},
+        {"code": "FEWER_EVALUATIONS", "detail": "of a sampled picture: fewer steps, or guidance distilled"},
+    ],
+    Bound.COMMUNICATION: [
+        {"code": "LESS_TENSOR_PARALLELISM", "detail": "replicas send nothing to each other"},
+    ],
+    Bound.HOST: [
+        {"code": "FEWER_LAUNCHES", "detail": "an engine, a compiler or a graph launches kernels at once"},
+        {"code": "MORE_CONCURRENCY", "detail": "larger batches take no more launches"},
+    ],
+    Bound.WAITING: [],
+}
 
 _ROOFLINE_ADVICE: dict[Bound, list[Advice]] = {
     Bound.MEMORY: [

@@ -3,7 +3,7 @@
 from service.estimates.diagnosis import roofline_points, step_advice, technique_terms
 from service.estimates.power import add_power
 from service.estimates.run import Run, plan_run, step_tokens, tokens_of_sample
-from service.estimates.serving_parts import add_serving, bottleneck, phase_answer
+from service.estimates.serving_parts import add_passes, add_serving, bottleneck, phase_answer
 from service.estimates.training_parts import add_data, add_training_parts
 from service.planning.precision import NumberFormat
 from service.planning.quantity import combine, inverted, scaled
@@ -43,6 +43,8 @@ def estimate_throughput(
     workload = run.resolved.workload
     if run.training and isinstance(workload, TrainingWorkload):
         _add_training(answer, run, run.training, workload, catalog, explains=explains)
+    elif run.passing:
+        add_passes(answer, run, run.passing)
     elif run.serving:
         add_serving(answer, question, run, catalog, explains=explains)
     add_power(answer, run, catalog)

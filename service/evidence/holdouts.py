@@ -36,18 +36,21 @@ from service.questions.catalog import Catalog
 
 FOLD: Final = "fold"
 LINEARISATIONS: Final = 2
-MOST_OF_GROUP: Final = 12
+MOST_OF_GROUP: Final = 10
 """Rows of one group and metric that derivatives are taken of; a group weighs as the root of its rows."""
+MOST_TRIED: Final = 10
+"""Rows of one group and metric that a device, model, release or engine held out is tried on."""
 FEWEST_HELD_OUT: Final = 10
 """Rows below which a device, a model or a release is not held out alone."""
 
 
 class HoldOut(NamedTuple):
-    """Rows that a fit does not see."""
+    """Rows that a fit does not see, and those of them that it is tried on."""
 
     kind: str
     name: str
     outside: tuple[int, ...]
+    tried: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +101,21 @@ def hold_outs(asked: Sequence[Asked], served: Sequence[Served], split: Mapping[s
         for kind, name in names.items():
             if name:
                 keys.setdefault((kind, name), []).append(place)
+    few = frozenset(thinned(asked, MOST_TRIED))
     return [
-        HoldOut(kind, name, tuple(places))
+        HoldOut(
+            kind,
+            name,
+            tuple(places),
+            tuple(place for place in places if kind == FOLD or place in few),
+        )
         for (kind, name), places in sorted(keys.items())
         if kind == FOLD or len(places) >= FEWEST_HELD_OUT
     ]
 
 
-def thinned(asked: Sequence[Asked]) -> list[int]:
-    """Rows that derivatives are taken of: evenly from each group and metric, each figure of a run once."""
+def thinned(asked: Sequence[Asked], most: int) -> list[int]:
+    """At most so many rows of each group and metric, evenly from them, each figure of a run once."""
     groups: dict[tuple[str, str], dict[tuple[int, float], int]] = {}
     for place, one in enumerate(asked):
         known = groups.setdefault((group_of(one.row), one.row.metric), {})
@@ -114,9 +123,17 @@ def thinned(asked: Sequence[Asked]) -> list[int]:
     found: list[int] = []
     for known in groups.values():
         places = sorted(known.values())
-        step = max(1.0, len(places) / MOST_OF_GROUP)
-        found += [places[int(k * step)] for k in range(min(len(places), MOST_OF_GROUP))]
+        step = max(1.0, len(places) / most)
+        found += [places[int(k * step)] for k in range(min(len(places), most))]
     return sorted(found)
+
+
+_UNCLEAR: Final = frozenset({"layout", "batch"})
+
+
+def _is_clear(one: Asked) -> bool:
+    """Whether a row says how many devices do what: one that does not is tried, but teaches nothing."""
+    return not (_UNCLEAR & one.row.missing)
 
 
 class _Linear(NamedTuple):
@@ -181,7 +198,7 @@ class Validation(NamedTuple):
         ordered = {
             place: scored
             for one in self.folds
-            for place, scored in zip(one.held.outside, one.scored, strict=True)
+            for place, scored in zip(one.held.tried, one.scored, strict=True)
         }
         return [ordered[place] for place in sorted(ordered)]
 
@@ -189,7 +206,8 @@ class Validation(NamedTuple):
 def validate(problem: Problem, split: Mapping[str, int]) -> Validation:
     """Fit all rows, then try each hold-out."""
     served = systems_of(problem.asked, problem.catalog(curves_of(problem.document)))
-    rows = thinned(problem.asked)
+    rows = [place for place in thinned(problem.asked, MOST_OF_GROUP) if _is_clear(problem.asked[place])]
+    held = hold_outs(problem.asked, served, split)
     values = problem.bounds[0].copy()
     fitted = Fitted(tuple(values), 0, 0)
     for _ in range(LINEARISATIONS):
@@ -197,8 +215,8 @@ def validate(problem: Problem, split: Mapping[str, int]) -> Validation:
         fitted = linear.solved(problem)
         values = np.array(fitted.values)
     tried = [
-        Tried(held, without := linear.solved(problem, held.outside), under(problem, without, held, served))
-        for held in hold_outs(problem.asked, served, split)
+        Tried(one, without := linear.solved(problem, one.outside), under(problem, without, one, served))
+        for one in held
     ]
     return Validation(fitted, tuple(tried), tuple(served))
 
@@ -208,7 +226,7 @@ def under(problem: Problem, fitted: Fitted, held: HoldOut, served: Sequence[Serv
     curves = curves_of(with_values(problem.document, problem.constants, fitted.values))
     left = replace(curves, serving_evidence=evidence_inside(served, held.outside))
     catalog, estimators = problem.catalog(left), answered_once(problem.estimators)
-    return tuple(score_row(problem.asked[place], catalog, estimators) for place in held.outside)
+    return tuple(score_row(problem.asked[place], catalog, estimators) for place in held.tried)
 
 
 _FEWEST: Final = 5
@@ -223,7 +241,7 @@ def spreads(tried: Sequence[Tried], without: Sequence[int] = ()) -> list[Residua
     scored = [
         one
         for each in tried
-        for place, one in zip(each.held.outside, each.scored, strict=True)
+        for place, one in zip(each.held.tried, each.scored, strict=True)
         if place not in left
     ]
     ratios = ratios_of(scored)

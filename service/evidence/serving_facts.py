@@ -82,12 +82,10 @@ _SWEEPS: Final = "aiconfigurator silicon sample"
 def rounds_of_requests(row: Row) -> int | None:
     """Requests in all over those at a time, where a source sends so many, all at once at the start.
 
-    InferenceX takes ten. The other sweeps of the silicon sample do not say; their times to first token have
-    about a quarter of a queue of all requests at a time in them.
+    InferenceX takes ten. The other sweeps of the silicon sample do not say; ten is what scripts of their
+    client usually ask for (--request-count).
     """
-    if is_sweep_of_recipes(row):
-        return 10
-    return 4 if row.source == _SWEEPS else None
+    return 10 if is_sweep_of_recipes(row) or row.source == _SWEEPS else None
 
 
 _PROMPTS: Final[Mapping[str, tuple[int, ...]]] = {

@@ -30,7 +30,15 @@ from typing import Final, NamedTuple
 from service.planning.calibration.links import LinkCalibration
 from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
-from service.planning.figures import doublings, larger, power_of_two, rounded_up, smaller, square_root
+from service.planning.figures import (
+    doublings,
+    is_only,
+    larger,
+    power_of_two,
+    rounded_up,
+    smaller,
+    square_root,
+)
 from service.planning.links import MESHES, Link
 
 
@@ -85,7 +93,8 @@ class Fabric(NamedTuple):
     mesh: int = 0
 
 
-def _rail(link: Link, calibration: LinkCalibration, share: float | None = None) -> Rail:
+def rail_of(link: Link, calibration: LinkCalibration, share: float | None = None) -> Rail:
+    """One link at what software achieves on it, or at a ``share`` of its rate."""
     achieved = calibration.links[link.kind]
     return Rail(
         link.bytes_per_second * (achieved.rate if share is None else share),
@@ -101,10 +110,10 @@ def fabric_of(cluster: Cluster, calibration: LinkCalibration) -> Fabric:
     if intra.in_network:
         generation = cluster.accelerator.generation
         share = calibration.in_network.get(generation, calibration.in_network_pooled)
-        through_switch = _rail(intra, calibration, share)
+        through_switch = rail_of(intra, calibration, share)
     return Fabric(
-        intra=_rail(intra, calibration),
-        inter=_rail(inter, calibration),
+        intra=rail_of(intra, calibration),
+        inter=rail_of(inter, calibration),
         domain=cluster.domain,
         launch_seconds=calibration.launch_seconds,
         in_network=through_switch,
@@ -399,10 +408,12 @@ def collective_seconds(
     :class:`PlanningError` for an algorithm that the collective or the link does not have.
     """
     ways = _WAYS[kind]
+    if algorithm is not None and algorithm not in ways:
+        raise PlanningError("ALGORITHM_UNAVAILABLE", "", f"there is no {kind} by {algorithm}")
+    if is_only(devices, 1.0):
+        return 0.0 * message_bytes
     group = _group(devices, per_domain, fabric)
     if algorithm is not None:
-        if algorithm not in ways:
-            raise PlanningError("ALGORITHM_UNAVAILABLE", "", f"there is no {kind} by {algorithm}")
         return (devices > 1.0) * ways[algorithm](message_bytes, group)
     first, *others = _CHOSEN_FROM[kind]
     if kind is Collective.ALL_REDUCE and fabric.in_network is not None:

@@ -29,6 +29,16 @@ def smaller(first: Figure, second: Figure) -> float:
     return min(first, second)
 
 
+def is_only(figure: Figure, number: float) -> bool:
+    """Whether it is this one number: what follows from it need not be worked out for an array of others."""
+    return not isinstance(figure, np.ndarray) and figure == number
+
+
+def is_nothing(figure: Figure) -> bool:
+    """Whether it is 0, in every entry of an array."""
+    return not (figure.any() if isinstance(figure, np.ndarray) else figure)
+
+
 def rounded_up(figure: Figure) -> float:
     """The least whole number that is not below ``figure``."""
     if isinstance(figure, np.ndarray):

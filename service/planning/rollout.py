@@ -1,15 +1,14 @@
 """How long a policy generates the sequences that it is trained on.
 
 All sequences of a rollout begin at a time. As many as the cache holds run on each replica; a prompt is read
-once for all its samples, then each step gives every sequence a token. Replicas that have more to do go
-through as many rounds:
+once for all its samples, then each step gives every sequence a token, until all of a replica are made:
 
-    rollout = sequences / (replicas x held) x (prefill / samples + (responses - 1) x step of held)
+    rollout = sequences / replicas x (prefill / samples + (responses - 1) x step of held / held)
               + (longest - responses) x step of one
 
-Prefill and decode steps are those of serving. The last term is the tail of uneven responses: a step is what
-its weights take and what each sequence adds, and the sequences add the same however they are spread over
-steps.
+Prefill and steps are iterations of a serving engine, steps half-way through the response. The last term is
+the tail of uneven responses: a step is what its weights take and what each sequence adds, and the sequences
+add the same however they are spread over steps.
 """
 
 from typing import NamedTuple
@@ -17,15 +16,15 @@ from typing import NamedTuple
 from service.planning.calibration import Calibration
 from service.planning.cluster import Cluster
 from service.planning.collectives import fabric_of
-from service.planning.curves import Efficiency
-from service.planning.inference import serving_time
+from service.planning.figures import larger
+from service.planning.inference import Batch, IterationModel, IterationTime, iteration_model
 from service.planning.layout import inference_layout
 from service.planning.memory.capacity import requests_that_fit
-from service.planning.operators import Bound, Phase
+from service.planning.operators import Bound
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BYTES
 from service.planning.profile import Profile
-from service.planning.quantity import Quantity, Spread, combine, scaled
+from service.planning.quantity import Quantity, Spread
 from service.planning.training import FurtherPhase, StepSeconds
 from service.planning.workload import InferenceWorkload, Rollout, TrainingWorkload
 
@@ -87,45 +86,62 @@ def generation(
     sequences: int,
     *,
     cluster: Cluster,
-    peak_flops_per_second: float,
-    efficiency: Efficiency,
+    calibration: Calibration,
     spread: Spread,
 ) -> Generation | None:
-    """One rollout of ``sequences``; None where nothing is generated or the device's bandwidth is unknown."""
-    rollout, bandwidth = workload.rollout, cluster.accelerator.bandwidth_bytes_per_second
-    if rollout is None or bandwidth is None:
+    """One rollout of ``sequences``; None where nothing is generated or rates of the device are not known.
+
+    ``spread`` is what serving is off by.
+    """
+    rollout, capacity = workload.rollout, cluster.accelerator.capacity_bytes
+    if rollout is None:
         return None
     layout = _replicas(profile, workload, rollout, sequences, cluster)
     each = max(1, -(-sequences // layout.data))
     engine = _engine(workload, rollout, each * layout.data)
-    capacity = cluster.accelerator.capacity_bytes
+    model = iteration_model(profile, engine, layout, cluster=cluster, calibration=calibration)
+    if model is None:
+        return None
     held = min(each, MOST_REQUESTS)
     if capacity is not None:
         limit = capacity.value * rollout.memory_fraction
         held = min(held, requests_that_fit(profile, engine, layout, limit))
     running = max(1, held)
+    found = _rollout_seconds(model, rollout, engine, each=each, running=running)
+    basis = model.machine.rates.basis
+    return Generation(spread.around(found.seconds, basis), found.bound, layout, held)
 
-    def phases(requests: int) -> tuple[Phase, ...]:
-        served = serving_time(
-            profile,
-            engine._replace(concurrency=requests * layout.data),
-            layout,
-            peak_flops_per_second=peak_flops_per_second,
-            bandwidth_bytes_per_second=bandwidth,
-            efficiency=efficiency,
-            spread=spread,
-        )
-        return served.phases
 
-    prefill, *decode = phases(running)
-    rounds = each / running
-    parts = [scaled(prefill.seconds, rounds / rollout.samples)]
-    parts += [scaled(phase.seconds, rounds) for phase in decode]
-    beyond = (rollout.longest_tokens or engine.output_tokens) - engine.output_tokens
-    if beyond and decode:
-        parts.append(scaled(phases(1)[1].seconds, beyond / (engine.output_tokens - 1.0)))
-    bound = max((prefill, *decode), key=lambda phase: phase.seconds.value).bound
-    return Generation(combine(lambda *each: sum(each), *parts), bound, layout, held)
+class _Made(NamedTuple):
+    seconds: float
+    bound: Bound
+
+
+def _rollout_seconds(
+    model: IterationModel, rollout: Rollout, engine: InferenceWorkload, *, each: int, running: int
+) -> _Made:
+    """Seconds in which a replica makes ``each`` sequences, ``running`` of them at a time."""
+    prompt, outputs = engine.input_tokens, engine.output_tokens
+    computed = each * prompt / rollout.samples
+    full = Batch(0.0, 0.0, BATCHED_TOKENS, prompt / 2.0, BATCHED_TOKENS * rollout.samples / prompt)
+    prefill = computed / BATCHED_TOKENS * model.time(full).seconds
+    context = prompt + outputs / 2.0
+
+    def step(requests: float) -> IterationTime:
+        return model.time(Batch(requests, requests * context))
+
+    decode, steps = step(running), larger(0.0, outputs - 1.0)
+    beyond = (rollout.longest_tokens or outputs) - outputs
+    seconds = prefill + each / running * steps * decode.seconds + beyond * step(1).seconds
+    if prefill > each / running * steps * decode.seconds:
+        return _Made(seconds, Bound.COMPUTE)
+    shares = {
+        Bound.HOST: decode.host + decode.launch,
+        Bound.COMMUNICATION: decode.collectives,
+        Bound.COMPUTE: decode.compute_bound_seconds,
+    }
+    shares[Bound.MEMORY] = decode.seconds - sum(shares.values())
+    return _Made(seconds, max(shares, key=lambda bound: shares[bound]))
 
 
 def synchronization_seconds(

@@ -1,7 +1,7 @@
 """What a training step communicates: which messages, in which groups, how often.
 
-Every function gives the messages of one kind of parallelism; :func:`seconds` is their time on a fabric, all
-of it, hidden or not.
+Every function gives the messages of one kind of parallelism; :func:`seconds` is the time of one on a fabric,
+all of it, hidden or not.
 
 Sources: Li et al. 2020 (DDP: buckets in reverse order), Rajbhandari et al. 2020 (ZeRO: reduce-scatter and
 all-gather; stage 3 gathers twice, 1.5 times the bytes), Zhao et al. 2023 (FSDP, hybrid sharding), Shoeybi et
@@ -17,10 +17,8 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from service.planning.collectives import Collective, Fabric, collective_seconds
-from service.planning.figures import larger, rounded_up, smaller
+from service.planning.figures import is_nothing, larger, rounded_up, smaller
 from service.planning.frameworks import Framework
 from service.planning.parallelism import Group, Parallelism, Placement, Sharding
 from service.planning.units import MEBIBYTE_BYTES
@@ -107,7 +105,7 @@ def replica_messages(
         (exchanged.dense, placed.replicas, placed.shards, placed.shard_replicas),
         (exchanged.expert, placed.expert_replicas, placed.expert_shards, placed.expert_shard_replicas),
     ):
-        if not np.any(parameters):
+        if is_nothing(parameters):
             continue
         share = parameters / exchanged.units
         gradients, weights = share * exchanged.gradient_bytes, share * exchanged.weight_bytes

@@ -94,10 +94,9 @@ class Rollout(NamedTuple):
 
     A sequence begins with ``prompt_tokens`` that are given, ``samples`` of them with the same; the longest
     response has ``longest_tokens``, None for as many as all. A rollout makes the sequences of ``steps``
-    optimizer steps, each of which is taken ``epochs`` times. ``devices`` generate and do nothing else, 0
-    for those that train. One that is ``ahead`` is made while the one before is trained on. The engine takes
-    ``memory_fraction`` of a device and spreads a replica over ``tensor`` of them, None for as few as hold
-    it.
+    optimizer steps, each of which is taken ``epochs`` times. ``devices`` generate and do nothing else, 0 for
+    those that train. One that is ``ahead`` is made while the one before is trained on. The engine takes
+    ``memory_fraction`` of a device and spreads a replica over ``tensor`` of them, None for as few as hold it.
     """
 
     prompt_tokens: float
@@ -244,6 +243,13 @@ class Draft(NamedTuple):
     tokens: int
 
 
+class Companion(NamedTuple):
+    """A model on the same devices that a request passes too, such as a text encoder."""
+
+    profile: Profile
+    stored: WeightFormat
+
+
 class Adapters(NamedTuple):
     """Low-rank adapters on every matrix inside blocks but experts', loaded at a time (LoRA)."""
 
@@ -287,6 +293,7 @@ class InferenceWorkload(NamedTuple):
     """Positions that the model knows, where the engine holds tables of them."""
     draft: Draft | None = None
     adapters: Adapters | None = None
+    companions: tuple[Companion, ...] = ()
     reserved_tokens: int = 0
     """Tokens that a request takes at least, where the cache is no paged one."""
     device_layers: int | None = None

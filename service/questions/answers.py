@@ -15,6 +15,8 @@ from service.questions.base import (
     MoneyQuantity,
     QuantityAnswer,
 )
+from service.questions.disaggregated import DisaggregationAnswer
+from service.questions.passes import PassesAnswer
 from service.questions.run_answers import TrainingParts
 from service.questions.serving_answers import ServingParts
 
@@ -212,7 +214,12 @@ class PhaseAnswer(TypedDict):
         "stragglers",
         "data",
         "waiting",
+        "encoder",
+        "text_encoder",
+        "denoiser",
+        "autoencoder",
         "prefill",
+        "transfer",
         "decode",
     ]
     """Part of a step or of a request."""
@@ -292,6 +299,10 @@ class ThroughputAnswer(Answer, Rates, TrainingParts, ServingParts):
 
     breakdown: list[PhaseAnswer]
     """Where the time of a step or of a request goes."""
+    passes: NotRequired[PassesAnswer]
+    """Where requests are passes."""
+    disaggregation: NotRequired[DisaggregationAnswer]
+    """Where prefill and decode have replicas of their own."""
     bottleneck: NotRequired[Bottleneck]
     """What limits the speed."""
     operators: NotRequired[list[OperatorAnswer]]

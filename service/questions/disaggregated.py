@@ -1,10 +1,11 @@
 """Serving whose prompts and answers are computed on devices of their own."""
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from pydantic import MISSING
+from typing_extensions import TypedDict
 
-from service.questions.base import Degree, Input, Size
+from service.questions.base import Degree, Input, Integer, QuantityAnswer, Size
 from service.questions.references import AcceleratorReference, LinkReference, ParallelismInput
 
 
@@ -35,3 +36,43 @@ class DisaggregatedInput(Input):
     inside a node where all replicas stand in one."""
     transfer: Literal["by_layer", "whole"] = "by_layer"
     """Whether the cache of a layer leaves while later layers compute, or all of it behind the last."""
+
+
+class PoolAnswer(TypedDict):
+    """What one side does."""
+
+    accelerator_count: Integer
+    """Devices of all its replicas."""
+    most_requests_per_second: QuantityAnswer
+    """The rate that all its replicas cannot pass."""
+    utilization: float
+    """Share of the time in which a replica computes."""
+    mean_batch: float
+    """Prompts of a pass, or requests that decode at a time, on one replica."""
+
+
+class TransferAnswer(TypedDict):
+    """What the KV cache of a prompt takes on its way."""
+
+    bytes_per_request: Integer
+    """Over all links."""
+    seconds: float
+    """From the first byte to the last."""
+    exposed_seconds: float
+    """What of it, and of handing the request over, a request waits for."""
+    most_requests_per_second: NotRequired[float]
+    """The rate that the links cannot pass; absent where nothing is sent."""
+
+
+class DisaggregationAnswer(TypedDict):
+    """Both sides of disaggregated serving at the rate that they reach together."""
+
+    prefill: PoolAnswer
+    """Replicas that compute prompts."""
+    decode: PoolAnswer
+    """Replicas that generate."""
+    transfer: TransferAnswer
+    """Between them."""
+    balanced_prefill_replicas_per_decode_replica: float
+    """With as many, neither side waits for the other: what decode ends over what prefill begins, each at its
+    most."""

@@ -56,7 +56,8 @@ class _Links(NamedTuple):
     sources: Mapping[str, Source]
 
 
-def _given_link(reference: LinkReference, catalog: Catalog, pointer: str) -> tuple[Link, Source | None]:
+def given_link(reference: LinkReference, catalog: Catalog, pointer: str) -> tuple[Link, Source | None]:
+    """A link that a question names, with the row that it comes from."""
     if isinstance(reference, CatalogLink):
         known = lookup(catalog.links, reference.id, f"{pointer}/id")
         return known.link, known.source
@@ -91,12 +92,12 @@ def _links(given: ClusterInput, catalog: Catalog, per_node: int) -> _Links:
     sources: dict[str, Source | None] = {}
     if given.intra_node_link is not MISSING:
         pointer = "/cluster/intra_node_link"
-        intra, sources[pointer] = _given_link(given.intra_node_link, catalog, pointer)
+        intra, sources[pointer] = given_link(given.intra_node_link, catalog, pointer)
     elif known and (own := next(_own_links(known, catalog, per_node), None)):
         intra, sources["/cluster/intra_node_link"] = own.link, own.source
     if given.inter_node_link is not MISSING:
         pointer = "/cluster/inter_node_link"
-        inter, sources[pointer] = _given_link(given.inter_node_link, catalog, pointer)
+        inter, sources[pointer] = given_link(given.inter_node_link, catalog, pointer)
     elif known and (network := catalog.links.get(known.inter_node_link_id or "")):
         inter, sources["/cluster/inter_node_link"] = network.link, network.source
         interfaces = known.network_interfaces_per_device

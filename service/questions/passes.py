@@ -3,8 +3,9 @@
 from typing import Annotated, Literal
 
 from pydantic import MISSING, Field
+from typing_extensions import TypedDict
 
-from service.questions.base import Degree, Input, NotNegative, Share, Size
+from service.questions.base import Degree, Input, NotNegative, QuantityAnswer, Share, Size
 from service.questions.references import ModelReference
 
 _INT64 = {"format": "int64"}
@@ -14,10 +15,10 @@ class PassesInput(Input):
     """Each request is one pass over its sequences; nothing is generated, whatever the model could."""
 
     task: Literal["embedding", "reranking", "classification"] = "embedding"
-    """Embedding takes the hidden states; the others pass the last token of each sequence through the head."""
+    """Embedding takes the hidden states; the others pass one token of each sequence through the head."""
     sequences: Degree = 1
-    """Sequences of a request, each of input_tokens: texts that are embedded, or a query with each of the
-    documents that are ranked."""
+    """Sequences or pictures of a request, each of input_tokens: texts that are embedded, or a query with each
+    of the documents that are ranked."""
 
 
 class TextEncoderInput(Input):
@@ -34,6 +35,8 @@ class AutoencoderInput(Input):
 
     model: ModelReference
     """Encoder and decoder; the decoder's half runs once a picture."""
+    precision: Literal["fp32", "tf32", "fp16", "bf16"] | MISSING = MISSING
+    """What it multiplies in; defaults to 16 bit. That of Stable Diffusion XL overflows there: give tf32."""
     tile_pixels: Annotated[int, Field(ge=8, le=65_536, json_schema_extra=_INT64)] | MISSING = MISSING
     """Side of the tiles that a picture is decoded in, for less memory; whole when left out."""
 
@@ -66,3 +69,29 @@ class BatchingInput(Input):
     """Most requests of one pass; defaults to all that wait and that the memory holds."""
     delay_seconds: NotNegative = 0.0
     """How long a pass waits for more requests than are there."""
+
+
+class EvaluationsAnswer(TypedDict):
+    """How often a request passes one of its models, and what one pass takes."""
+
+    phase: Literal["forward", "text_encoder", "denoiser", "autoencoder"]
+    """Which model."""
+    evaluations: float
+    """Passes of a request, one after the other."""
+    samples: float
+    """Samples of a request in each of them."""
+    flops: float
+    """Floating-point operations of all of them for one request, on one device."""
+
+
+class PassesAnswer(TypedDict):
+    """Requests that are passes."""
+
+    models: list[EvaluationsAnswer]
+    """What a request walks through, in order."""
+    samples_per_second: QuantityAnswer
+    """Sequences, pictures or videos of the whole cluster."""
+    batch: float
+    """Requests of a pass on one replica, on average."""
+    pass_seconds: QuantityAnswer
+    """Time of a pass from end to end."""

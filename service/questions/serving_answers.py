@@ -39,9 +39,11 @@ class SaturationAnswer(TypedDict):
     knee_concurrency: NotRequired[float]
     """Requests at a time at which the rate over the time of a request is largest (Kleinrock 1979): beyond it
     latency grows faster than the rate."""
-    limit: Literal["concurrency", "arrivals", "cache", "max_num_seqs", "rate"]
+    limit: Literal[
+        "concurrency", "arrivals", "cache", "max_num_seqs", "rate", "prefill", "decode", "transfer"
+    ]
     """What keeps the rate where it is: the requests that there are, the arrivals, the KV cache, the engine's
-    setting, or the speed of the devices."""
+    setting, or the speed of the devices; of disaggregated serving of one side, or of the links between."""
 
 
 class ServingParts(TypedDict):

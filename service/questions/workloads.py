@@ -19,7 +19,9 @@ from service.planning.workload import (
     Recomputation,
 )
 from service.questions.base import Count, Degree, Input, NotNegative, Positive, Share, Size, Text
+from service.questions.disaggregated import DisaggregatedInput
 from service.questions.load import ArrivalsInput, LengthInput, ServiceLevelsInput, SpeculativeInput
+from service.questions.passes import BatchingInput, DiffusionInput, PassesInput
 from service.questions.rollouts import RolloutInput
 
 _INT64 = {"format": "int64"}
@@ -354,8 +356,7 @@ class InferenceWorkloadInput(Input):
     input_tokens: LengthInput = 1024
     """Tokens of a prompt; those of pictures come on top where sample says how large they are."""
     sample: SampleInput | MISSING = MISSING
-    """What a request holds beside its tokens: sizes of pictures, videos and of what an encoder reads. Of a
-    diffusion model a request is one denoised sample of one step; guidance makes two of it."""
+    """What a request holds beside its tokens: sizes of pictures, videos and of what an encoder reads."""
     output_tokens: LengthInput = 256
     """Tokens that are generated for a prompt."""
     concurrency: Degree | MISSING = MISSING
@@ -379,6 +380,14 @@ class InferenceWorkloadInput(Input):
     what sglang reckons by version, device and group, to 1 for llama.cpp and transformers."""
     speculative: SpeculativeInput | MISSING = MISSING
     """Speculative decoding; without it a pass makes one token."""
+    passes: PassesInput | MISSING = MISSING
+    """Requests that are forward passes of a model that could generate, such as a decoder that embeds."""
+    diffusion: DiffusionInput | MISSING = MISSING
+    """How a request of a denoiser is sampled; without it a request is one evaluation of one sample."""
+    batching: BatchingInput | MISSING = MISSING
+    """How requests that are passes are batched; all that wait, when left out."""
+    disaggregated: DisaggregatedInput | MISSING = MISSING
+    """Prefill and decode on replicas of their own, which take the place of parallelism."""
     adapters: AdaptersInput | MISSING = MISSING
     """Low-rank adapters served beside the model."""
     horizon: HorizonInput | MISSING = MISSING

@@ -140,7 +140,7 @@ class TestRollout:
         once, twice = (phases(answered(objective="ppo", rollout={"epochs": epochs})) for epochs in (1, 2))
         for name in ("generation", "reference_forward", "weight_synchronization"):
             assert twice[name] == pytest.approx(once[name] / 2)
-        assert twice["forward"] == once["forward"]
+        assert twice["forward"] == pytest.approx(once["forward"])
 
     def test_samples_of_a_group_share_their_prompt(self):
         alone, group = (
@@ -282,3 +282,9 @@ class TestOffload:
         adapted = {"kind": "lora", "rank": 16}
         answer = offloaded(offload={"optimizer": "cpu"}, adaptation=adapted)
         assert phases(answer)["optimizer"] < 0.01
+
+    def test_state_that_fits_the_device_is_better_kept_there(self):
+        answer, kept = offloaded(offload={"optimizer": "cpu"}), answered()
+        advice = {each["code"]: each for each in answer["bottleneck"]["advice"]}
+        assert advice["NO_OFFLOAD"]["gain_share"] == pytest.approx(1.0 - value(kept) / value(answer))
+        assert "NO_OFFLOAD" not in codes(kept["bottleneck"]["advice"])

@@ -383,3 +383,30 @@ class TestHints:
 
     def test_one_device_has_none(self):
         assert "hints" not in answered(question("llama-3.1-8b", "h100-sxm"))
+
+
+class TestLinks:
+    def test_links_that_nobody_measured_widen_the_interval_by_what_waits_for_them(self):
+        """InfiniBand has no measured collective, EFA has."""
+
+        def asked(kind):
+            given = trained(count=64, micro_batch_size=1)
+            link = {"kind": kind, "bandwidth_bytes_per_second": 1e9}
+            given["cluster"]["inter_node_link"] = {"source": "specification", "specification": link}
+            return answered({**given, "parallelism": {"data": 64, "sharding": "zero_3"}})
+
+        measured, unmeasured = asked("efa"), asked("ethernet")
+        width = {
+            name: answer["step_seconds"]["high"] / answer["step_seconds"]["value"]
+            for name, answer in (("measured", measured), ("unmeasured", unmeasured))
+        }
+        waits = sum(
+            phase["seconds"]["value"]
+            for phase in unmeasured["breakdown"]
+            if phase["bound"] == "communication"
+        )
+        share = waits / value(unmeasured, "step_seconds")
+        assert share > 0.1
+        # Ethernet is known to a rate between 0.5 and 0.8 of its line, 0.65 in the middle.
+        expected = width["measured"] * (1.0 + share * (0.65 / 0.5 - 1.0))
+        assert width["unmeasured"] == pytest.approx(expected)

@@ -8,10 +8,19 @@ import pytest
 from service.evidence.service import reference_curves
 from service.planning.calibration.links import IDEAL_LINKS
 from service.planning.cluster import Cluster
+from service.planning.collectives import (
+    Algorithm,
+    Collective,
+    Fabric,
+    Rail,
+    collective_seconds,
+    fabric_of,
+)
 from service.planning.engines import EngineName, rules_of
 from service.planning.inference import Batch, iteration_model
+from service.planning.inference.exchange import Message, ways_of
 from service.planning.links import Link, LinkKind
-from service.planning.parallelism import Parallelism
+from service.planning.parallelism import Group, Parallelism
 from service.planning.precision import NumberFormat
 from service.planning.workload import InferenceWorkload
 from service.snapshot.service import shipped_snapshot
@@ -201,3 +210,170 @@ def test_a_device_of_unknown_bandwidth_has_no_iterations():
     profile = CATALOG.models["llama-3.1-8b"].profile
     bare = cluster(bandwidth_bytes_per_second=None)
     assert iteration_model(profile, WORKLOAD, Parallelism(), cluster=bare, calibration=CALIBRATION) is None
+
+
+def attended_bytes(name, context, workload=WORKLOAD, layout=ONE):
+    """Bytes that one token more of context moves in a decode step of one request."""
+    found = model(name, workload, layout)
+    near, far = (found.time(Batch(1, tokens)).moved_bytes for tokens in (context, context + 1))
+    return far - near
+
+
+def test_a_window_ends_what_its_layers_read():
+    """gpt-oss-120b: 18 of 36 layers see 128 tokens; 8 heads of keys and values of 64 elements of 2 bytes."""
+    layer = 2 * 8 * 64 * 2
+    assert attended_bytes("gpt-oss-120b", 100) == pytest.approx(36 * layer, rel=1e-3)
+    assert attended_bytes("gpt-oss-120b", 4000) == pytest.approx(18 * layer, rel=1e-3)
+
+
+def test_a_sparse_attention_reads_its_index_of_all_tokens_and_2048_of_them_whole():
+    """DeepSeek-V3.2: 61 layers of 512 + 64 elements and a key of 128 for the index."""
+    assert attended_bytes("deepseek-v3.2", 1000, FP8) == pytest.approx(61 * 2 * (576 + 128), rel=1e-3)
+    assert attended_bytes("deepseek-v3.2", 5000, FP8) == pytest.approx(61 * 2 * 128, rel=1e-3)
+
+
+def test_heads_beyond_those_of_keys_are_repeated():
+    """Llama-3.1-8B has 8 heads of keys: 16 devices hold one each, as 8 do."""
+    eight, sixteen = (
+        attended_bytes("llama-3.1-8b", 1000, layout=Parallelism(tensor=tensor)) for tensor in (8, 16)
+    )
+    assert eight == pytest.approx(131_072 / 8, rel=1e-6)
+    assert sixteen == pytest.approx(eight, rel=1e-6)
+
+
+def test_a_state_is_read_and_written_whatever_the_context():
+    found = model("mamba2-780m")
+    near, far = (found.time(Batch(1, context)) for context in (10, 100_000))
+    assert near.moved_bytes == far.moved_bytes
+    one, two = (found.time(Batch(requests, 100)).moved_bytes for requests in (64, 128))
+    # 48 layers of 3,072 x 128 elements of 2 bytes, both ways, and the last inputs of the convolution.
+    state = 2 * 48 * 3072 * 128 * 2
+    assert state < (two - one) / 64 < 1.1 * state
+
+
+def test_one_token_reads_the_experts_that_it_takes():
+    """Mixtral-8x7B: 2 of 8 experts of 3 x 4,096 x 14,336 parameters of 2 bytes in 32 layers."""
+    one, many = (work("mixtral-8x7b", Batch(tokens, 0)).moved_bytes for tokens in (1, 4096))
+    expert = 3 * 4096 * 14_336 * 2
+    others = 2 * 46_702_792_704 - 8 * 32 * expert - 2 * 32_000 * 4096
+    assert one == pytest.approx(others + 2 * 32 * expert, rel=1e-3)
+    assert many > others + 8 * 32 * expert
+
+
+def test_experts_spread_whole_wait_for_the_device_that_has_most():
+    """Of 8 experts that one token takes, the busiest of 8 devices has more than one; with many tokens all."""
+    spread, cut = (
+        model("deepseek-v3", FP8, Parallelism(tensor=8, expert_tensor=expert_tensor))
+        for expert_tensor in (1, 8)
+    )
+    assert spread.time(Batch(1, 100)).experts > 1.5 * cut.time(Batch(1, 100)).experts
+    many = Batch(512, 512)
+    assert spread.time(many).experts == pytest.approx(cut.time(many).experts, rel=0.3)
+
+
+def test_narrow_weights_are_read_as_they_are_stored():
+    """Llama-3.1-70B in FP8 moves half of the weights inside its blocks; its head stays at 16 bits."""
+    wide = work("llama-3.1-70b", Batch(1, 0)).moved_bytes
+    narrow = work("llama-3.1-70b", Batch(1, 0), workload=FP8).moved_bytes
+    blocks = 70_553_706_496 - 2 * 128_256 * 8192
+    assert wide - narrow == pytest.approx(blocks, rel=2e-3)
+
+
+def test_a_device_without_the_narrow_format_widens_and_is_slower_where_it_computes():
+    accelerator = CATALOG.accelerators["a100-sxm-80gb"].accelerator
+    on = cluster()._replace(accelerator=accelerator)
+    packed = WORKLOAD._replace(weight_format=NumberFormat.INT4)
+    prompt = Batch(0, 0, 8192, 4096, 1)
+    wide, widened = (model("llama-3.1-8b", workload, on=on) for workload in (WORKLOAD, packed))
+    assert widened.time(Batch(1, 1000)).matrices < 0.6 * wide.time(Batch(1, 1000)).matrices
+    assert widened.time(prompt).matrices > wide.time(prompt).matrices
+
+
+def test_more_positions_of_a_request_read_its_cache_and_the_weights_once():
+    one, four = (work("llama-3.1-8b", Batch(1, 10_000, positions=positions)) for positions in (1, 4))
+    assert four.moved_bytes == pytest.approx(one.moved_bytes, rel=5e-3)
+    assert four.flops == pytest.approx(4 * one.flops, rel=1e-6)
+
+
+def test_transformers_launches_each_kernel_and_copies_its_cache():
+    eager = WORKLOAD._replace(rules=rules_of(EngineName.TRANSFORMERS, "4.46.0"))
+    one, served = (work("qwen2.5-7b", Batch(1, 100), workload=each) for each in (eager, WORKLOAD))
+    assert one.launch > 5 * served.launch
+    # Read and written, read again and written for 7 query heads of each of 4, and read there.
+    factor = attended_bytes("qwen2.5-7b", 5000, eager) / attended_bytes("qwen2.5-7b", 5000)
+    assert factor == pytest.approx(3 + 2 * 7, rel=1e-3)
+
+
+def test_stages_of_a_pipeline_add_up():
+    """Two stages take what one does, beside the hop between them."""
+    one, two = (
+        work("llama-3.1-70b", Batch(8, 8000), Parallelism(tensor=4, pipeline=stages)) for stages in (1, 2)
+    )
+    assert two[:4] == one[:4]
+    assert 0.0 < two.collectives - one.collectives < 1e-4
+
+
+@pytest.mark.parametrize("kind", [Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.ALL_TO_ALL])
+@pytest.mark.parametrize("devices", [2, 8, 16])
+def test_a_message_takes_what_its_collective_does(kind, devices):
+    fabric = fabric_of(cluster(16), CALIBRATION.links.value)._replace(in_network=None)
+    group = Group(float(devices), min(8.0, devices))
+    sums = kind is Collective.ALL_REDUCE
+    ways = ways_of(kind, group, fabric, 0.5 if sums else None)[: 2 if sums else 1]
+    for size in (1e3, 1e6, 1e9):
+        found = Message(1.0, 1.0, ways).seconds(size)
+        expected = collective_seconds(kind, size, devices=devices, per_domain=group.per_domain, fabric=fabric)
+        assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_short_sums_take_one_hop_and_long_ones_move_each_part_once():
+    """8 devices by NVLink: one shot moves 7 messages in one hop, two shots 2 x 7 / 8 of one in two."""
+    fabric = Fabric(Rail(1e9, 1e-6), Rail(1e8, 1e-5), 8)
+
+    def taking(algorithm, size):
+        return collective_seconds(
+            Collective.ALL_REDUCE, size, devices=8, per_domain=8, fabric=fabric, algorithm=algorithm
+        )
+
+    assert taking(Algorithm.ONE_SHOT, 100.0) == pytest.approx(1e-6 + 700.0 / 1e9)
+    assert taking(Algorithm.TWO_SHOT, 1e6) == pytest.approx(2e-6 + 1.75e6 / 1e9)
+    assert (
+        taking(Algorithm.ONE_SHOT, 100.0) < taking(Algorithm.TWO_SHOT, 100.0) < taking(Algorithm.RING, 100.0)
+    )
+
+
+def test_constants_of_a_generation_stand_before_those_of_the_engine():
+    vllm, serving = EngineName.VLLM, CALIBRATION.serving
+    first, second, third = (
+        serving.rates(vllm, generation).host_seconds for generation in ("v1", "asynchronous", None)
+    )
+    assert len({first, second, third, serving.rates(None).host_seconds}) == 4
+    assert serving.rates(vllm, "another") == serving.rates(vllm)
+    assert serving.without_engines().rates(vllm, "v1") == serving.rates(None)
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "generation"),
+    [
+        (EngineName.VLLM, "0.6.3", "v0"),
+        (EngineName.VLLM, "0.11.2", "v1"),
+        (EngineName.VLLM, "0.15.1", "asynchronous"),
+        (EngineName.VLLM, None, None),
+        (EngineName.SGLANG, "0.4.6.post1", "early"),
+        (EngineName.TENSORRT_LLM, "1.2.0rc6.post3", "later"),
+        (EngineName.LLAMA_CPP, "b4000", None),
+    ],
+)
+def test_the_generation_of_a_version(engine, version, generation):
+    assert rules_of(engine, version).generation == generation
+
+
+def test_kernels_that_keep_few_loads_under_way_take_no_more_of_a_wider_memory():
+    """llama.cpp's products of a matrix and a vector: a multiprocessor streams so many bytes and no more."""
+    llama_cpp = WORKLOAD._replace(rules=rules_of(EngineName.LLAMA_CPP, None))
+    wider = cluster(bandwidth_bytes_per_second=2.0 * ACCELERATOR.bandwidth_bytes_per_second)
+    batch = Batch(1, 0)
+    here, there = (model("llama-3.1-8b", llama_cpp, on=on).time(batch).matrices for on in (cluster(), wider))
+    assert there == pytest.approx(here, rel=1e-9)
+    served, faster = (model("llama-3.1-8b", on=on).time(batch).matrices for on in (cluster(), wider))
+    assert faster == pytest.approx(served / 2.0, rel=1e-9)

@@ -13,7 +13,12 @@ from service.evidence import facts
 from service.evidence.asking.layouts import Arrangement, arrangements
 from service.evidence.asking.serving import serving_workloads
 from service.evidence.asking.skips import Skip, Skipped
-from service.evidence.asking.training import training_layout, training_workloads
+from service.evidence.asking.training import (
+    documented,
+    sequences_of_step,
+    training_layout,
+    training_workloads,
+)
 from service.evidence.metrics import METRICS, Metric, Operation
 from service.evidence.rows import Row, stated_count
 from service.evidence.shapes import model_references
@@ -53,9 +58,20 @@ def _arrangements(row: Row, metric: Metric) -> list[Arrangement]:
         return [Arrangement(1)]
     if row.kind == "inference" and metric.operation is Operation.THROUGHPUT:
         return arrangements(row)
+    if _is_laid_out_by_service(row, metric):
+        return [Arrangement(stated_count(row.text["n_gpus"]) or 1)]
     layout = _layout(row, metric)
     count = math.prod(layout.get(name, 1) for name in ("tensor", "pipeline", "context", "data"))
     return [Arrangement(count, layout)]
+
+
+def _is_laid_out_by_service(row: Row, metric: Metric) -> bool:
+    """Whether a training row says how much runs on how many devices, but not in which layout."""
+    devices = stated_count(row.text["n_gpus"]) or 0
+    known = row.layout or documented(row).layout
+    if known or row.kind != "training" or metric.operation is not Operation.THROUGHPUT:
+        return False
+    return devices > 1 and sequences_of_step(row) is not None
 
 
 def _workloads(
@@ -72,7 +88,7 @@ def _workloads(
 
 
 def _layout(row: Row, metric: Metric) -> dict[str, Any]:
-    stated = row.layout
+    stated = row.layout or documented(row).layout
     devices = stated_count(row.text["n_gpus"]) or 0
     if not stated and (devices > 1 or (not devices and "layout" in metric.needs)):
         raise Skipped(Skip.LAYOUT_UNKNOWN)
@@ -160,7 +176,8 @@ def _clusters(row: Row, metric: Metric, count: int, catalog: Catalog) -> Sequenc
     speed = metric.operation is Operation.THROUGHPUT
     if known and (speed or facts.device_bytes(row) is None):
         accelerator = {"source": "catalog", "id": row.accelerator_id}
-        return [{"accelerator": accelerator, "accelerator_count": count, **_network(row)}]
+        beside = {**_network(row), **documented(row).cluster}
+        return [{"accelerator": accelerator, "accelerator_count": count, **beside}]
     if speed:
         return [{**each, "accelerator_count": count, **_network(row)} for each in _variants(row, catalog)]
     capacities = _capacities(row, catalog)

@@ -1,7 +1,8 @@
 """Training rows as the workloads and layouts of questions."""
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from service.evidence import facts
 from service.evidence.asking.skips import Skip, Skipped
@@ -9,14 +10,75 @@ from service.evidence.metrics import METRICS, Operation
 from service.evidence.rows import Row
 
 
+class Documented(NamedTuple):
+    """What the paper of a run says beside its rows."""
+
+    sequences: int | None = None
+    layout: Mapping[str, Any] = {}
+    recomputation: str | None = None
+    cluster: Mapping[str, Any] = {}
+
+
+_DOCUMENTED: Mapping[str, Documented] = {
+    "DeepSeek-V3 report": Documented(sequences=15_360),
+    "PaLM paper": Documented(
+        layout={"tensor": 12, "data": 512, "sharding": "hybrid", "sharding_group_size": 256},
+        recomputation="full",
+        cluster={
+            "accelerators_per_node": 3072,
+            "intra_node_link": {
+                "source": "specification",
+                "specification": {"kind": "ici", "bandwidth_bytes_per_second": 300e9},
+            },
+            "inter_node_link": {
+                "source": "specification",
+                "specification": {"kind": "ethernet", "bandwidth_bytes_per_second": 81e12 / 8 / 6144},
+            },
+            "network_interfaces_per_node": 3072,
+        },
+    ),
+}
+"""DeepSeek-V3, section 4.2: from 3,072 sequences a step to 15,360 over the first 469e9 of 14.8e12 tokens.
+PaLM, section 4: two pods, in each 12-way model parallelism and 256-way fully sharded data parallelism; the
+second of its two utilizations counts what is computed again; 81 Tbit/s between the pods. A chip of TPU v4 has
+six links of 50 GB/s (Jouppi et al. 2023)."""
+
+
+def documented(row: Row) -> Documented:
+    """What the paper of a row's run says; empty where it says no more than the row."""
+    return _DOCUMENTED.get(row.source, Documented())
+
+
+def sequences_of_step(row: Row) -> int | None:
+    """Sequences of an optimizer step of all replicas; None where row and paper leave them open."""
+    stated, length = row.batch.get("global_batch_size"), row.length.get("sequence_length")
+    if stated is None and "global_batch_tokens" in row.batch and length:
+        stated = row.batch["global_batch_tokens"] // length
+    found = documented(row).sequences if stated is None else stated
+    return None if found is None else int(found)
+
+
+_TOTAL = re.compile(r"(\d+(?:\.\d+)?)T tokens")
+
+
+def _total_tokens(row: Row) -> int:
+    """Tokens of the whole run, as method or notes have them."""
+    text = f"{row.text.get('method', '')} {row.text.get('notes', '')}"
+    match = _TOTAL.search(text)
+    if match is None:
+        raise Skipped(Skip.LENGTHS_UNKNOWN, "the tokens of the run")
+    return round(float(match[1]) * 1e12)
+
+
 def training_layout(row: Row) -> dict[str, Any]:
     """What training adds to the degrees of a layout."""
-    stated = row.layout
+    stated = row.layout or documented(row).layout
     layout: dict[str, Any] = {}
     if stated.get("sharding", "none") != "none":
         layout["sharding"] = stated["sharding"]
-    if stated.get("zero_group") and stated.get("sharding") == "hybrid":
-        layout["sharding_group_size"] = int(stated["zero_group"])
+    group = stated.get("zero_group") or stated.get("sharding_group_size")
+    if group and stated.get("sharding") == "hybrid":
+        layout["sharding_group_size"] = int(group)
     known = facts.framework(row)
     if known and known.sharding and "sharding" not in stated:
         layout["sharding"] = known.sharding
@@ -34,9 +96,7 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
     """Sequences of a micro-batch, and micro-batches of a step."""
     micro = row.batch.get("micro_batch_size")
     data = layout.get("data", 1)
-    total = row.batch.get("global_batch_size")
-    if total is None and "global_batch_tokens" in row.batch and row.length.get("sequence_length"):
-        total = row.batch["global_batch_tokens"] // row.length["sequence_length"]
+    total = sequences_of_step(row)
     steps = facts.micro_batches(row) or row.batch.get("gradient_accumulation_steps")
     if micro is None:
         if total is None:
@@ -52,10 +112,23 @@ def _micro_batch(row: Row, layout: Mapping[str, Any]) -> tuple[int, int]:
     return micro, int(steps or layout.get("pipeline", 1))
 
 
+def _batch(row: Row, layout: Mapping[str, Any]) -> dict[str, int]:
+    """Sequences of a step; where the service chooses the layout, it divides them as well."""
+    if layout:
+        micro, steps = _micro_batch(row, layout)
+        return {"micro_batch_size": micro, "gradient_accumulation_steps": steps}
+    sequences = sequences_of_step(row)
+    if sequences is None:
+        raise Skipped(Skip.BATCH_UNKNOWN)
+    return {"global_batch_size": sequences}
+
+
 def _recomputations(row: Row) -> list[str]:
     if row.recomputation in ("none", "selective", "full"):
         return [row.recomputation]
-    known = facts.framework(row)
+    known, said = facts.framework(row), documented(row).recomputation
+    if said:
+        return [said]
     likeliest = known.recomputation if known else "none"
     return sorted(("none", "selective", "full"), key=lambda strategy: strategy != likeliest)
 
@@ -129,16 +202,16 @@ def training_workloads(row: Row, layout: Mapping[str, Any]) -> Iterator[dict[str
         length = facts.mean_tokens(row) or length
     if not length:
         raise Skipped(Skip.LENGTHS_UNKNOWN)
-    micro, steps = _micro_batch(row, layout)
     workload: dict[str, Any] = {
         "kind": "training",
         "sequence_length": int(length),
-        "micro_batch_size": micro,
-        "gradient_accumulation_steps": steps,
+        **_batch(row, layout),
         "precision": _training_precision(row),
         "adaptation": _adaptation(row),
         **_habits(row),
     }
+    if METRICS[row.metric].unit == "device*s":
+        workload["total_tokens"] = _total_tokens(row)
     optimizer = _optimizer(row)
     if optimizer:
         workload["optimizer"] = optimizer

@@ -41,7 +41,7 @@ from service.planning.inference.roofline import (
     serving_time,
     touched_expert_share,
 )
-from service.planning.inference.serving import served
+from service.planning.inference.serving import served, served_closed
 from service.planning.inference.simulated import simulated
 from service.planning.inference.speculation import Speculation
 
@@ -79,6 +79,7 @@ __all__ = [
     "prefill_iteration",
     "ruled_out",
     "served",
+    "served_closed",
     "serving_time",
     "simulated",
     "touched_expert_share",

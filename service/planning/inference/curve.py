@@ -131,21 +131,26 @@ def places_of(server: Server, load: Load) -> float:
     return min(limits)
 
 
-def curve(model: Iterations, server: Server, load: Load, batch: Array) -> Curve[Array]:
+def curve(
+    model: Iterations, server: Server, load: Load, batch: Array, alone: Array | None = None
+) -> Curve[Array]:
     """The replica at each of the mean batches ``batch``, by one call of the iteration model.
 
     Lengths, prefix hits and, of a closed loop, the number of requests are those of ``load``; speculation
-    has to be part of ``model`` (``Speculating``).
+    has to be part of ``model`` (``Speculating``). ``alone`` is the share that one request is of several
+    closed loops, a column: then there is a row for each of them.
     """
     asked = asked_of(server, load)
+    if alone is not None:
+        asked = asked._replace(alone=cast("float", alone))
     if not asked.decodes:
         return _prompts_only(model, server, load, asked, batch)
     shape = _shape(server, load, asked, batch)
-    none = np.zeros_like(batch)
+    none = np.zeros_like(shape.seen)
     beside = shape.seen if server.mixed_prefill else none
-    decoding = np.concatenate([shape.seen, beside, beside])
-    prefilled = np.concatenate([none, shape.computed, shape.budget])
-    alike, both, full = np.asarray(iteration_times(model, asked, decoding, prefilled).seconds).reshape(3, -1)
+    decoding = np.stack([shape.seen, beside, beside])
+    prefilled = np.stack([none, shape.computed, shape.budget])
+    alike, both, full = np.asarray(iteration_times(model, asked, decoding, prefilled).seconds)
     return _curve(server, load, asked, shape, _Times(alike, both, full, both, alike))
 
 
@@ -154,26 +159,41 @@ def point(model: Iterations, server: Server, load: Load, batch: float) -> tuple[
 
     These are one that decodes, and one with prompts.
     """
-    asked = asked_of(server, load)
-    there = np.asarray([batch])
+    asked, there = asked_of(server, load), np.asarray([batch])
     if not asked.decodes:
         only = _prompts_only(model, server, load, asked, there)
-        return _only(only), iteration_times(model, asked, np.zeros(2), np.repeat(only.tokens, 2))
-    shape = _shape(server, load, asked, there)
-    beside = [shape.seen[0], shape.others[0]] if server.mixed_prefill else [0.0, 0.0]
+        times = iteration_times(model, asked, np.zeros((2, 1)), np.stack([only.tokens, only.tokens]))
+    else:
+        only, times = points(model, server, load, there, np.asarray([asked.alone]))
+    return entry(only, 0), entry_of(times, 0)
+
+
+def points(
+    model: Iterations, server: Server, load: Load, batch: Array, alone: Array
+) -> tuple[Curve[Array], IterationTime]:
+    """``point`` at several, by one call: ``alone`` as in ``curve``, one entry for each of ``batch``."""
+    asked = asked_of(server, load)._replace(alone=cast("float", alone))
+    shape = _shape(server, load, asked, batch)
+    none = np.zeros_like(shape.seen)
+    beside = (shape.seen, shape.others) if server.mixed_prefill else (none, none)
     times = iteration_times(
         model,
         asked,
-        np.asarray([shape.seen[0], beside[0], beside[0], beside[1], shape.others[0]]),
-        np.asarray([0.0, shape.computed[0], shape.budget[0], shape.computed[0], 0.0]),
+        np.stack([shape.seen, beside[0], beside[0], beside[1], shape.others]),
+        np.stack([none, shape.computed, shape.budget, shape.computed, none]),
     )
-    seconds = np.asarray(times.seconds)
-    found = _curve(server, load, asked, shape, _Times(*(seconds[i : i + 1] for i in range(5))))
-    return _only(found), times
+    return _curve(server, load, asked, shape, _Times(*np.asarray(times.seconds))), times
 
 
-def _only(found: Curve[Array]) -> Curve[float]:
-    return Curve(*(float(figures[0]) for figures in found))
+def entry(found: Curve[Array], place: int) -> Curve[float]:
+    """One of several points."""
+    return Curve(*(float(figures[place]) for figures in found))
+
+
+def entry_of(times: IterationTime, place: int) -> IterationTime:
+    """The iterations of one of several points."""
+    columns = (np.asarray(part)[:, place] for part in times)
+    return IterationTime(*(cast("float", column) for column in columns))
 
 
 class _Shape(NamedTuple):
@@ -243,7 +263,7 @@ def pieces_of(server: Server, load: Load, asked: Asked, budget: Array) -> Array:
         return np.ones_like(budget)
     computed = np.asarray(load.inputs.values) * (asked.prompt / load.inputs.mean)
     weights = np.asarray(load.inputs.weights)
-    return np.asarray((np.ceil(computed[:, None] / rank) * weights[:, None]).sum(axis=0))
+    return np.tensordot(weights, np.ceil(np.multiply.outer(computed, 1.0 / rank)), axes=1)
 
 
 def iteration_times(model: Iterations, asked: Asked, decoding: Array, prefilled: Array) -> IterationTime:

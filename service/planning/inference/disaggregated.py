@@ -25,7 +25,7 @@ from service.planning.collectives import Rail
 from service.planning.inference.batching import Batched, Floats, open_batching
 from service.planning.inference.iteration import Batch, IterationTime
 from service.planning.inference.load import Load, Outcomes, Percentiles, Served, Server, percentiles
-from service.planning.inference.speculation import Iterations
+from service.planning.inference.speculation import Iterations, Speculating
 from service.planning.memory.caches import key_value_bytes
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
@@ -41,6 +41,8 @@ _LEAST = 1e-3
 """The smallest mean batch."""
 _LOADS = np.array([0.02, 0.2, 0.4, 0.6, 0.75, 0.85, 0.93, 0.98])
 """Shares of the largest rate at which the line of a prefill replica is looked at."""
+_REACHED = 0.98
+"""Share of the largest rate from which a side is said to limit it."""
 _FULL = 0.999
 """Share of its rate up to which a side is asked: beyond it the line has no end."""
 
@@ -109,10 +111,21 @@ class Sides(NamedTuple):
     most_sent_per_second: float
     prefill_utilization: float
     prefill_batch: float
+    decode_utilization: float
     decode_batch: float
     """Requests that decode on a replica, on average."""
-    transfer_seconds: float
     exposed_seconds: float
+    """What a request waits for between prefill and decode."""
+    replicas: tuple[float, float]
+
+    @property
+    def most_requests_per_second(self) -> float:
+        """What neither side nor the links pass."""
+        return min(self.most_prefilled_per_second, self.most_decoded_per_second, self.most_sent_per_second)
+
+    def is_reached(self, rate: float) -> bool:
+        """Whether ``rate`` is nearly the largest."""
+        return rate > _REACHED * self.most_requests_per_second
 
     @property
     def limit(self) -> str:
@@ -125,9 +138,10 @@ class Sides(NamedTuple):
         return min(rates, key=lambda side: rates[side])
 
     @property
-    def prefill_share(self) -> float:
-        """Prefill over decode replicas with equally fast sides, over the same of this system."""
-        return self.most_decoded_per_second / self.most_prefilled_per_second
+    def balanced_ratio(self) -> float:
+        """Prefill over decode replicas of a system whose sides are equally fast."""
+        prefill, decode = self.replicas
+        return (self.most_decoded_per_second / decode) / (self.most_prefilled_per_second / prefill)
 
 
 class Disaggregated(NamedTuple):
@@ -156,6 +170,7 @@ class _System:
         self._prompts = np.unique(np.round(np.geomspace(1.0, self.prompts, _POINTS)))
         self._prefills = prefill_seconds(prefill, load, self._prompts)
         self.own_seconds = float(self._prefills[0])
+        self.front_seconds = prefill.server.frontend_seconds
         self.exposed = transfer.exposed_seconds(self.own_seconds)
         self.stages = float(prefill.server.pipeline)
         rates = self._prompts / self._prefills
@@ -165,13 +180,23 @@ class _System:
         if transfer.seconds:
             self.most_sent = min(prefill.replicas, decode.replicas) / transfer.seconds
         self.places = _places(decode.server, load)
-        groups = float(decode.server.pipeline)
+        self.groups = float(decode.server.pipeline)
+        speculation = decode.server.speculation
+        self.tokens_per_pass = speculation.tokens_per_pass if speculation else 1.0
+        self._decoder = Speculating(decode.model, speculation) if speculation else decode.model
         self._batches = np.geomspace(_LEAST, self.places, _POINTS)
-        each = self._batches / groups
-        iteration = decode.model.time(Batch(each, each * load.decoding_context))  # type: ignore[arg-type]
-        self._tokens = np.asarray(iteration.seconds) * groups
+        self._tokens = self.token_seconds(self.iteration(self._batches))
         self.most_decoded = self.rate_of(self.places)
         self._lines = self._line_seconds()
+
+    def iteration(self, batch: float | Floats) -> IterationTime:
+        """One of a decode replica with ``batch`` requests, in as many groups as it has stages."""
+        each = batch / self.groups
+        return self._decoder.time(Batch(each, each * self.load.decoding_context))  # type: ignore[arg-type]
+
+    def token_seconds(self, iteration: IterationTime) -> Floats:
+        """From one token of a request to the next; a pass may give several."""
+        return np.asarray(iteration.seconds) * self.groups / self.tokens_per_pass
 
     def rate_of(self, batch: float) -> float:
         """Requests a second of all decode replicas at ``batch`` each."""
@@ -185,6 +210,12 @@ class _System:
         most = self.most_prefilled
         waits = [self.prefilled(load * most).mean_seconds for load in _LOADS]
         return (np.array(waits) - self.own_seconds / self.stages) * (1.0 - _LOADS)
+
+    @property
+    def alone_seconds(self) -> float:
+        """Time of a request that meets no other."""
+        each = float(np.interp(1.0, self._batches, self._tokens))
+        return self.front_seconds + self.own_seconds + self.exposed + self.load.decodes * each
 
     @property
     def most(self) -> float:
@@ -209,7 +240,8 @@ class _System:
         load = min(rate / self.most_prefilled, _FULL)
         waited = float(np.interp(load, _LOADS, self._lines)) / (1.0 - load)
         # An arrival meets the others alone (Schweitzer 1979).
-        return self.own_seconds + max(0.0, waited) * (1.0 - 1.0 / max(requests, 1.0)) + self.exposed
+        others = max(0.0, waited) * (1.0 - 1.0 / max(requests, 1.0))
+        return self.front_seconds + self.own_seconds + others + self.exposed
 
     def held(self, rate: float, requests: float) -> float:
         """Requests in the system at ``rate`` (Little 1961)."""
@@ -266,8 +298,7 @@ def _found(system: _System) -> _Found:
         rate = min(asked, _FULL * system.most)
     first, line = system.first_seconds(rate, requests), system.prefilled(rate)
     batch = system.batch_at(rate)
-    each = batch / system.decode.server.pipeline
-    iteration = system.decode.model.time(Batch(each, each * load.decoding_context))
+    iteration = system.iteration(batch)
     waiting = 0.0
     if load.concurrency is not None:
         held = rate * first + system.decode.replicas * batch
@@ -291,9 +322,10 @@ def disaggregated(prefill: Pool, decode: Pool, load: Load, transfer: Transfer) -
         system.most_sent,
         found.line.utilization,
         found.line.batch,
+        min(1.0, found.batch),
         found.batch,
-        transfer.seconds,
         system.exposed,
+        (prefill.replicas, decode.replicas),
     )
     return Disaggregated(_served(system, found), sides)
 
@@ -316,7 +348,7 @@ def _outcomes(system: _System, found: _Found) -> Outcomes:
     count = len(firsts)
     shares = ((np.arange(count) * _STRIDE) % count + 0.5) / count
     behind = np.maximum(0.0, load.outputs.of(shares) - 1.0)
-    each = np.full(count, float(found.iteration.seconds) * system.decode.server.pipeline)
+    each = np.full(count, float(system.token_seconds(found.iteration)))
     return Outcomes(firsts, each, firsts + behind * each)
 
 
@@ -327,7 +359,7 @@ def _with_burst(system: _System, firsts: Floats, concurrency: float, requests: f
     if not kept:
         return firsts
     before = (np.arange(kept) + 0.5) / kept * concurrency
-    together = before / system.most_prefilled + system.own_seconds + system.exposed
+    together = before / system.most_prefilled + system.front_seconds + system.own_seconds + system.exposed
     others = firsts[np.linspace(0, count - 1, count - kept).astype(int)]
     return np.sort(np.concatenate([others, np.maximum(together, firsts[0])]))
 
@@ -352,6 +384,7 @@ def _served(system: _System, found: _Found) -> Served:
         saturated=found.saturated,
         most_requests_per_second=system.most,
         preemptions_per_request=0.0,
+        knee_requests=max(1.0, system.most * system.alone_seconds),
         prefill_share=prefilling / (prefilling + decoding),
         iteration=found.iteration,
         outcomes=outcomes,

@@ -27,7 +27,7 @@ MOST_REQUESTS = 4096
 
 _EACH = 32
 _GROWTH = 1.05
-_PARTS = 2
+_PARTS = 4
 
 RESOLUTION = 0.005
 """Share by which a configuration has to be better for it to be looked for."""

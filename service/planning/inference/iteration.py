@@ -174,7 +174,6 @@ class _Work(NamedTuple):
 class _Attention(NamedTuple):
     """Attention over a cache in the layers of one kind on one device; all figures are of all layers."""
 
-    layers: float
     window_tokens: float
     attended_tokens: float
     token_bytes: float
@@ -241,6 +240,18 @@ def _number(figure: Figure) -> float:
     return cast("float", figure) if np.ndim(figure) else float(figure)
 
 
+class Preceding(NamedTuple):
+    """What an encoder in front of the decoder takes of a prompt, in the iteration that the prompt ends in."""
+
+    seconds: float = 0.0
+    flops: float = 0.0
+    moved_bytes: float = 0.0
+    compute_bound_seconds: float = 0.0
+
+
+NOTHING_AHEAD = Preceding()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class IterationModel:
     """The iterations of one model under one engine and layout; made by :func:`iteration_model`."""
@@ -270,6 +281,7 @@ class IterationModel:
     decode_peak: float
     """FLOPs per second of the same."""
     graphs: bool
+    preceding: Preceding = NOTHING_AHEAD
 
     def time(self, batch: Batch) -> IterationTime:
         """Seconds of one iteration by part."""
@@ -289,13 +301,21 @@ class IterationModel:
             matrices=dense + head,
             experts=experts,
             attention=attention.seconds,
-            other=other,
+            other=other + batch.prompts * self.preceding.seconds,
             collectives=collectives,
             launch=launch + waiting,
             host=self._host(batch.decoding + batch.prompts),
-            flops=matrices.flops + attention.flops + here * self.streaming.flops,
-            moved_bytes=matrices.moved_bytes + attention.moved_bytes + moved,
-            compute_bound_seconds=matrices.bound + attention.bound,
+            flops=matrices.flops
+            + attention.flops
+            + here * self.streaming.flops
+            + batch.prompts * self.preceding.flops,
+            moved_bytes=matrices.moved_bytes
+            + attention.moved_bytes
+            + moved
+            + batch.prompts * self.preceding.moved_bytes,
+            compute_bound_seconds=matrices.bound
+            + attention.bound
+            + batch.prompts * self.preceding.compute_bound_seconds,
         )
 
     def tabulated(self, most_tokens: int) -> "Tabulated":
@@ -442,7 +462,8 @@ class Tabulated:
             busy += model.prefill_kernels * model.rates.kernel_seconds
             busy += self._prefilling(prefilled / self._ranks, prefill_context)
         launched = kernels * model._launched(tokens)  # noqa: SLF001
-        return max(busy, launched) + model._host(decoding + prompts)  # noqa: SLF001
+        ahead = prompts * model.preceding.seconds
+        return max(busy, launched) + ahead + model._host(decoding + prompts)  # noqa: SLF001
 
     def slope(  # noqa: PLR0917
         self,
@@ -534,7 +555,7 @@ def iteration_model(
         attention=attention,
         scanning=scanning,
         state_bytes=state_bytes(profile, workload.state_format, tensor=tensor, rules=rules),
-        messages=messages_of(profile, layout, cluster.domain, fabric),
+        messages=messages_of(profile, layout, cluster.domain, fabric, rates.sum_bandwidth),
         kernels=sum(matrices.launches[:HEAD]) + streaming.kernels + beside + cast * rates.cast_kernels,
         prefill_kernels=attentive + scanning.kernels,
         stream=stream,
@@ -612,10 +633,11 @@ def _routing(templates: list[Counted], layout: Parallelism, rates: ServingRates)
     experts = next((template for template, _ in templates if isinstance(template, Experts)), None)
     if experts is None:
         return None
+    holders = 1.0 * layout.tensor * layout.expert / (layout.expert_tensor or layout.tensor)
     return Routing(
         float(experts.experts),
         float(experts.chosen),
-        1.0 * layout.tensor * layout.expert / (layout.expert_tensor or layout.tensor),
+        min(holders, float(experts.experts)),
         rates.expert_imbalance,
         rates.expert_variety,
     )
@@ -633,7 +655,6 @@ def _attention_of(work: AttentionWork, workload: InferenceWorkload, tensor: int)
         cached *= GROWN_PASSES + REPEATED_PASSES * shared
     layers, size = float(work.layers), work.score_flops / (4.0 * work.query_heads)
     return _Attention(
-        layers=layers,
         window_tokens=work.window_tokens,
         attended_tokens=work.attended_tokens,
         token_bytes=layers * (cached - indexed),

@@ -177,7 +177,8 @@ def _of_kind(kind: Kind, machine: Machine, rates: ServingRates) -> tuple[float, 
     """Bytes of an operand, bytes per second of weights, peak, sustained share and filling."""
     number_format, widened = kind.stored.number_format, kind.stored.widened
     by = multipliers_of(machine, number_format)
-    stream = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * kind.bandwidth
+    streamed = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * kind.bandwidth
+    stream = smaller(streamed, machine.facts.multiprocessors * rates.unit_bandwidth)
     share = by.share * kind.share
     if widened:
         stream, share = stream * rates.widened_bandwidth, share * rates.widening_share
@@ -223,7 +224,8 @@ def dense_shapes(
         return [(side / tensor, side, 1.0, 1.0)]
     rows = []
     for template, count in templates:
-        if isinstance(template, Matrix) and template.rows_of != "sample":
+        # Keys and values of what is read are made with the encoder's output, not of each token.
+        if isinstance(template, Matrix) and template.rows_of == "entering":
             columns, depth = template.columns, template.depth
             if template.split is Split.ROW:
                 depth = depth / tensor

@@ -5,6 +5,7 @@ of which a request meets more than a mean batch has.
 """
 
 import math
+from collections.abc import Iterator, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -18,9 +19,12 @@ from service.planning.inference.curve import (
     Setting,
     asked_of,
     curve,
+    entry,
+    entry_of,
     mean_iteration,
     places_of,
     point,
+    points,
 )
 from service.planning.inference.iteration import IterationTime
 from service.planning.inference.load import (
@@ -67,7 +71,7 @@ def served(model: Iterations, server: Server, load: Load) -> Served:
         model = Speculating(model, server.speculation)
     groups, stages = groups_of(server, load), float(server.pipeline)
     if server.pipeline > 1:
-        server, load = group_of(server, load)
+        server, load = group_of(server, load, groups)
     if server.scheduler is Scheduler.STATIC:
         return together(served_in_batches(model, server, load), groups, stages)
     return together(_served_continuously(model, server, load), groups, stages)
@@ -79,9 +83,9 @@ def groups_of(server: Server, load: Load) -> float:
     return groups if load.concurrency is None else min(groups, max(1.0, load.concurrency))
 
 
-def group_of(server: Server, load: Load) -> tuple[Server, Load]:
+def group_of(server: Server, load: Load, groups: float) -> tuple[Server, Load]:
     """One of the groups of a pipeline, and what it is asked."""
-    groups, stages = groups_of(server, load), float(server.pipeline)
+    stages = float(server.pipeline)
 
     def share(figure: float | None, parts: float) -> float | None:
         return None if figure is None else figure / parts
@@ -125,12 +129,61 @@ class _Point(NamedTuple):
     saturated: bool = False
 
 
+def served_closed(
+    model: Iterations, server: Server, load: Load, concurrencies: Sequence[float]
+) -> list[Served]:
+    """``served`` of closed loops of so many requests each, all else as in ``load``.
+
+    The iteration model is called for all of them together, which takes a fraction of the time.
+    """
+    loads = [load._replace(concurrency=requests, rate_per_second=None) for requests in concurrencies]
+    if server.scheduler is Scheduler.STATIC or not load.decodes or len(loads) <= 1:
+        return [served(model, server, each) for each in loads]
+    shared = Speculating(model, server.speculation) if server.speculation else model
+    one, grouped = server, loads
+    if server.pipeline > 1:
+        one, _ = group_of(server, load, 1.0)
+        grouped = [group_of(server, each, groups_of(server, each))[1] for each in loads]
+    answered = _closed_loops(shared, one, grouped)
+    stages = float(server.pipeline)
+    return [
+        together(found, groups_of(server, each), stages) for found, each in zip(answered, loads, strict=True)
+    ]
+
+
 def _served_continuously(model: Iterations, server: Server, load: Load) -> Served:
     places = places_of(server, load)
-    grid = curve(model, server, load, np.append(_SMALL, max(places, 1.001) ** _STEPS))
+    grid = curve(model, server, load, _batches(places))
     at = _closed(grid, places, load.concurrency) if load.concurrency else _open(grid, places, load)
     there, times = point(model, server, load, at.batch)
-    setting = Setting(server, load, asked_of(server, load), places)
+    return _standing(Setting(server, load, asked_of(server, load), places), there, at, times)
+
+
+def _closed_loops(model: Iterations, server: Server, loads: Sequence[Load]) -> Iterator[Served]:
+    """Closed loops that differ in their requests alone."""
+    load, places = loads[0], places_of(server, loads[0])
+    requests = [each.concurrency or 1.0 for each in loads]
+    alone = 1.0 / np.maximum(1.0, np.asarray(requests))
+    batches = _batches(places)
+    found = curve(model, server, load, batches, alone[:, None])
+    rows = Curve(*(np.broadcast_to(figures, (len(requests), len(batches))) for figures in found))
+    stood = [
+        _closed(Curve(*(figures[place] for figures in rows)), places, count)
+        for place, count in enumerate(requests)
+    ]
+    there, times = points(model, server, load, np.asarray([at.batch for at in stood]), alone)
+    for place, (each, at) in enumerate(zip(loads, stood, strict=True)):
+        setting = Setting(server, each, asked_of(server, each), places)
+        yield _standing(setting, entry(there, place), at, entry_of(times, place))
+
+
+def _batches(places: float) -> Array:
+    return np.append(_SMALL, max(places, 1.001) ** _STEPS)
+
+
+def _standing(setting: Setting, there: Curve[float], at: _Point, times: IterationTime) -> Served:
+    """What a server does where it stands on its curve."""
+    load = setting.load
     if load.concurrency is None and not at.saturated and setting.asked.decodes:
         # By Little's law: the mean batch over the rate, as it fluctuates.
         there = there._replace(decoding_seconds=at.batch / at.rate)
@@ -239,6 +292,7 @@ def _answer(setting: Setting, there: Curve[float], at: _Point, times: IterationT
     arriving = there.wait_seconds + there.residual_seconds
     inside = there.own_seconds + means.decoding
     each = outcomes.per_token_seconds
+    waited = means.first - there.own_seconds - server.frontend_seconds
     return Served(
         percentiles(outcomes.first_token_seconds)._replace(mean=means.first),
         percentiles(each)._replace(mean=means.each) if each is not None else None,
@@ -246,7 +300,7 @@ def _answer(setting: Setting, there: Curve[float], at: _Point, times: IterationT
         rate,
         rate * load.outputs.mean,
         rate * means.decoding,
-        rate * max(0.0, means.first - there.own_seconds - server.frontend_seconds),
+        rate * (waited if waited > NOTHING * means.first else 0.0),
         _busy_share(load, at.rate * (arriving + inside)),
         at.saturated,
         at.most,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from service.planning.engines import Reservation
 from service.planning.memory.caches import cache_bytes_per_token, most_tokens
-from service.planning.memory.serving import ServingMemory, inference_memory
+from service.planning.memory.serving import ServingMemory, inference_memory, pass_bytes
 from service.planning.memory.stages import stage_share, whole_units
 from service.planning.parallelism import Parallelism
 from service.planning.profile import Profile
@@ -86,6 +86,11 @@ def requests_that_fit(
 ) -> int:
     """Most whole requests of one replica that fit, if the engine's share of a device is ``limit_bytes``."""
     return largest_concurrency(inference_memory(profile, workload, layout), workload, limit_bytes)
+
+
+def requests_of_a_pass(memory: ServingMemory, workload: InferenceWorkload, usable_bytes: float) -> int:
+    """Most requests of one forward pass, of a model that keeps nothing of a request that has ended."""
+    return max(0, whole_units((usable_bytes - memory.beside_bytes) / pass_bytes(workload)))
 
 
 class _Room(NamedTuple):

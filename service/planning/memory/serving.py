@@ -64,6 +64,8 @@ class ServingMemory(NamedTuple):
     """Requests that room to draw a token is reserved for; 0 where it is that of the requests served."""
     held_bytes: float = 0.0
     """Of an iteration, what is still held when tokens are drawn."""
+    auxiliary_models: float = 0.0
+    """Weights of models that a request passes beside this one."""
     draft_weights: float = 0.0
     draft_sequence_cache_bytes: float = 0.0
     adapters: float = 0.0
@@ -126,7 +128,7 @@ class ServingMemory(NamedTuple):
     @property
     def beside_bytes(self) -> float:
         """What stays whatever the requests and the batch are."""
-        loaded = self.weights + self.draft_weights + self.adapters
+        loaded = self.weights + self.auxiliary_models + self.draft_weights + self.adapters
         return loaded + self.communication + self.runtime + self.cuda_graphs + self.context
 
     @property
@@ -318,7 +320,7 @@ def _measures(profile: Profile, workload: InferenceWorkload, layout: Parallelism
             sampler_requests=reserved if rules.samples_at_start else 0,
             held_bytes=profile.widest_elements * tokens * _WIDE_BYTES,
         )
-    if workload.draft is not None or workload.adapters is not None:
+    if workload.draft is not None or workload.adapters is not None or workload.companions:
         memory = memory._replace(**_beside(profile, workload, layout))
     captured = share if known and workload.cuda_graphs else 0.0
     return _Measures(
@@ -428,7 +430,7 @@ def _decoded_bytes(profile: Profile, workload: InferenceWorkload, layout: Parall
 
 
 def _beside(profile: Profile, workload: InferenceWorkload, layout: Parallelism) -> dict[str, Any]:
-    """Draft model and adapters of a workload that has them."""
+    """Draft model, adapters and companions of a workload that has them."""
     parts: dict[str, Any] = {}
     draft = workload.draft
     if draft is not None:
@@ -438,6 +440,10 @@ def _beside(profile: Profile, workload: InferenceWorkload, layout: Parallelism) 
         parts["draft_sequence_cache_bytes"] = key_value_bytes(
             draft.profile, workload.context_tokens, workload.cache_format, tensor=layout.tensor
         )
+    parts["auxiliary_models"] = sum(
+        inference_weight_bytes(other.profile, other.stored, Parallelism(tensor=layout.tensor)).total
+        for other in workload.companions
+    )
     if workload.adapters is not None:
         size = adapter_bytes(profile, workload.adapters, layout.tensor)
         parts["adapters"] = size * stage_share(profile, layout)

@@ -1,6 +1,6 @@
 """Time of a training step: from operators and collectives, or by the Iron Law at a share of the peak."""
 
-from service.planning.training.changes import Change, changes
+from service.planning.training.changes import Change, changes, most_gain
 from service.planning.training.compute import step_widths
 from service.planning.training.iron_law import (
     IRON_LAW_TERMS,
@@ -14,10 +14,12 @@ from service.planning.training.iron_law import (
     weight_traffic_bytes,
 )
 from service.planning.training.modelled import (
+    Known,
     ModelledTime,
     machine_under,
     modelled_step,
     modelled_time,
+    nothing_known,
 )
 from service.planning.training.step import FurtherPhase, StepSeconds
 
@@ -25,6 +27,7 @@ __all__ = [
     "IRON_LAW_TERMS",
     "Change",
     "FurtherPhase",
+    "Known",
     "ModelledTime",
     "StepSeconds",
     "Technique",
@@ -35,6 +38,8 @@ __all__ = [
     "machine_under",
     "modelled_step",
     "modelled_time",
+    "most_gain",
+    "nothing_known",
     "step_widths",
     "training_time",
     "unmasked_flops_per_token",

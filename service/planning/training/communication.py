@@ -9,11 +9,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
+from service.planning import traffic
 from service.planning.architecture import Block
-from service.planning.collectives import Fabric
+from service.planning.collectives import Collective, Fabric
 from service.planning.figures import larger, smaller
 from service.planning.layers import Attention, LatentAttention, MixtureOfExperts, Split
-from service.planning.parallelism import Parallelism, Placement
+from service.planning.parallelism import Group, Parallelism, Placement
 from service.planning.traffic import (
     ContextExchange,
     Exchanged,
@@ -24,7 +27,6 @@ from service.planning.traffic import (
     expert_messages,
     replica_messages,
     tensor_messages,
-    total_seconds,
 )
 
 
@@ -86,14 +88,27 @@ def block_traffic(block: Block) -> BlockTraffic:
 
 
 class Links(NamedTuple):
-    """The groups of a layout on the levels of a cluster."""
+    """The groups of a layout on the levels of a cluster; ``known`` are seconds of collectives there."""
 
     placement: Placement
     fabric: Fabric
+    known: dict[tuple[Collective, Group, float], float]
 
     def seconds(self, messages: Iterable[Message]) -> float:
         """Seconds of several messages, one after the other."""
-        return total_seconds(messages, self.fabric)
+        return sum((message.times * self._each(message) for message in messages), 0.0)
+
+    def _each(self, message: Message) -> float:
+        """Seconds of one of a message's collectives, worked out once where its figures are numbers."""
+        group, key = message.group, (message.kind, message.group, message.message_bytes)
+        is_number = not isinstance(message.message_bytes, np.ndarray)
+        is_number = is_number and not isinstance(group.devices, np.ndarray)
+        found = self.known.get(key) if is_number else None
+        if found is None:
+            found = traffic.seconds(message._replace(times=1.0), self.fabric)
+            if is_number:
+                self.known[key] = found
+        return found
 
 
 class Both(NamedTuple):

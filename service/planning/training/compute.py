@@ -1,5 +1,6 @@
 """What the operators of a step take on one device: blocks, table, head and loss, and the optimizer."""
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
 from service.planning.memory.training import device_state
@@ -7,6 +8,7 @@ from service.planning.operators import (
     NO_WORK,
     BlockTimes,
     Machine,
+    Shard,
     Widths,
     Work,
     block_sample_times,
@@ -24,7 +26,7 @@ from service.planning.operators import (
 )
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import NumberFormat
-from service.planning.profile import Profile
+from service.planning.profile import Choice, Profile
 from service.planning.profile.sampled import embedding_tables
 from service.planning.profile.whole import is_loose
 from service.planning.workload import BaseWeights, TrainingWorkload
@@ -53,13 +55,31 @@ def compute_of(
     layout: Parallelism,
     machine: Machine,
     compute_format: NumberFormat,
+    *,
+    before: dict[Hashable, Compute] | None = None,
 ) -> Compute:
-    """The work of every part of a step but the optimizer's, once for blocks of the same operators."""
+    """The work of every part of a step but the optimizer's, once for blocks of the same operators.
+
+    ``before`` holds what was worked out on this machine for this profile; it needs figures to be numbers.
+    """
     widths = step_widths(workload, layout, compute_format)
     if profile.sample is not None:
         return _compute_of_sample(profile, workload, layout, machine, widths)
     shard = shard_of(workload.sequences, workload.sequence_length, layout)
     choice = choice_of(profile, workload)
+    if before is None:
+        return _compute_of_tokens(profile, workload, machine, (shard, widths, choice))
+    uses = widths.weight_uses if widths.cast or widths.master else 1.0
+    key = (shard, widths._replace(weight_uses=uses), choice, workload.recomputation, workload.loss)
+    if key not in before:
+        before[key] = _compute_of_tokens(profile, workload, machine, (shard, widths, choice))
+    return before[key]
+
+
+def _compute_of_tokens(
+    profile: Profile, workload: TrainingWorkload, machine: Machine, of: tuple[Shard, Widths, Choice]
+) -> Compute:
+    shard, widths, choice = of
     known: dict[int, BlockTimes] = {}
     blocks = []
     for templates in profile.operators.of(choice):

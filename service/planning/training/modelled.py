@@ -1,18 +1,18 @@
 """The time of training on a cluster, from its operators, its collectives and the schedule of its layout."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from service.planning.calibration import Calibration
 from service.planning.cluster import Accelerator, Cluster
-from service.planning.collectives import fabric_of
+from service.planning.collectives import Collective, fabric_of
 from service.planning.operators import Bound, Machine, Phase, StepFlops, machine_of
-from service.planning.parallelism import Parallelism, placement
+from service.planning.parallelism import Group, Parallelism, placement
 from service.planning.precision import NumberFormat
 from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, combine, scaled
 from service.planning.training.communication import Links
-from service.planning.training.compute import compute_of
+from service.planning.training.compute import Compute, compute_of
 from service.planning.training.iron_law import utilization_of
 from service.planning.training.offload import host_rates
 from service.planning.training.step import Platform, StepSeconds, step_seconds
@@ -36,6 +36,21 @@ def machine_under(
     )
 
 
+class Known(NamedTuple):
+    """What steps of one model on one cluster have in common.
+
+    A changed step is worked out where it differs. Figures must be numbers.
+    """
+
+    collectives: dict[tuple[Collective, Group, float], float]
+    computes: dict[Hashable, Compute]
+
+
+def nothing_known() -> Known:
+    """Before the first step."""
+    return Known({}, {})
+
+
 def modelled_step(
     profile: Profile,
     workload: TrainingWorkload,
@@ -44,6 +59,7 @@ def modelled_step(
     cluster: Cluster,
     calibration: Calibration,
     compute_format: NumberFormat,
+    known: Known | None = None,
 ) -> StepSeconds | None:
     """Seconds of one step by phase; None where the bandwidth of the device is not known.
 
@@ -52,14 +68,17 @@ def modelled_step(
     machine = machine_under(cluster.accelerator, workload, calibration)
     if machine is None:
         return None
-    links = Links(placement(layout, cluster.domain), fabric_of(cluster, calibration.links.value))
+    collectives = {} if known is None else known.collectives
+    fabric = fabric_of(cluster, calibration.links.value)
+    links = Links(placement(layout, cluster.domain), fabric, collectives)
     domains = max(1.0, cluster.accelerator_count / cluster.domain)
     rates, host = calibration.steps.rates(workload.framework), cluster.host
     achieved = calibration.links.value.links[host.link.kind].rate
     platform = Platform(
         machine, links, rates, host_rates(host, cluster, achieved, rates.host_memory), domains
     )
-    compute = compute_of(profile, workload, layout, machine, compute_format)
+    before = None if known is None else known.computes
+    compute = compute_of(profile, workload, layout, machine, compute_format, before=before)
     return step_seconds(profile, workload, layout, compute, platform)
 
 

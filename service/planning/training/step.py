@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from service.planning.calibration.steps import StepRates
 from service.planning.compression import compressed_exchange
-from service.planning.figures import doublings, larger
+from service.planning.figures import doublings, is_only, larger
 from service.planning.memory.holdings import adapted_parameters, outer_parameters, stage_parameters
 from service.planning.memory.stages import blocks_within, stage_start
 from service.planning.operators import NO_WORK, BlockTimes, Bound, Machine, Work, work_of
@@ -40,6 +40,7 @@ from service.planning.training.communication import (
     Sent,
     block_seconds,
     block_traffic,
+    both_ways,
     exposed,
     replica_seconds,
 )
@@ -148,6 +149,14 @@ class Platform(NamedTuple):
     domains: float = 1.0
 
 
+class _Between(NamedTuple):
+    """Seconds of what one micro-batch sends beside its blocks, wherever a stage stands in the pipeline."""
+
+    vocabulary: Both
+    tables: float
+    pipeline: Both
+
+
 class _Context(NamedTuple):
     """What the parts of a step share."""
 
@@ -156,6 +165,7 @@ class _Context(NamedTuple):
     layout: Parallelism
     compute: Compute
     platform: Platform
+    between: "_Between"
     passes: tuple[FurtherPass, ...] = ()
 
     @property
@@ -168,11 +178,6 @@ class _Context(NamedTuple):
     def width(self) -> float:
         """Bytes of an element that is sent."""
         return ELEMENT_BYTES[self.workload.recipe.activations]
-
-    @property
-    def hidden_bytes(self) -> float:
-        """Bytes of the hidden state of a micro-batch on one device."""
-        return self.profile.widest_elements * self.tokens * self.width
 
     @property
     def gradient_width(self) -> float:
@@ -306,16 +311,25 @@ def _block(at: _Context, times: BlockTimes, block: BlockProfile) -> _Passes:
     return _Passes(forward, _added([forward, _backward(backward), _again(recomputed)]))
 
 
-def _tables(at: _Context) -> float:
+def _between(profile: Profile, layout: Parallelism, links: Links, tokens: float, width: float) -> _Between:
+    """For ``tokens`` of a micro-batch on one device, elements ``width`` bytes wide."""
+    hidden, placed = profile.widest_elements * tokens * width, links.placement
+    ends = vocabulary_messages(hidden, tokens, placed, sequence=layout.sequence_parallel)
+    crossing = pipeline_messages(hidden, layout, placed, 1.0 * layout.virtual_stages)
+    return _Between(
+        both_ways(ends, links), _tables(profile, links, tokens * width), both_ways(crossing, links)
+    )
+
+
+def _tables(profile: Profile, links: Links, element_bytes: float) -> float:
     """Seconds in which devices send each other what they looked up in embedding tables, in one direction."""
-    architecture = at.profile.sampled
-    if at.profile.sample is None or architecture is None:
+    architecture = profile.sampled
+    if profile.sample is None or architecture is None:
         return 0.0
     pooled = embedding_tables(architecture).pooled_elements
     if not pooled:
         return 0.0
-    links = at.platform.links
-    return links.seconds(table_messages(pooled * at.tokens * at.width, links.placement).forward)
+    return links.seconds(table_messages(pooled * element_bytes, links.placement).forward)
 
 
 def _outer(at: _Context, stage: int) -> StageParameters:
@@ -335,13 +349,10 @@ def _table_parameters(at: _Context, stage: int) -> float:
 def _ends(at: _Context, stage: int) -> _Passes:
     """Table, head and loss of one micro-batch, on the stages that hold them."""
     first, last = (stage == 0) * 1.0, (stage == at.layout.pipeline - 1) * 1.0
-    rates, links, compute = at.platform.rates, at.platform.links, at.compute
-    passes = vocabulary_messages(
-        at.hidden_bytes, at.tokens, links.placement, sequence=at.layout.sequence_parallel
-    )
+    rates, compute = at.platform.rates, at.compute
+    passes, tables = at.between.vocabulary, at.between.tables
     held = first + last - first * last
     moves = _moved(at, _outer(at, stage))
-    tables = _tables(at)
 
     def one(work: Work, tensor: float, weights: float) -> MicroBatch:
         hidden = exposed(weights, overlap=rates.gather_overlap, behind=work.seconds)
@@ -350,8 +361,8 @@ def _ends(at: _Context, stage: int) -> _Passes:
     forward = NO_WORK.plus(compute.table.forward, first).plus(compute.head.forward, last)
     backward = NO_WORK.plus(compute.table.backward, first).plus(compute.head.backward, last)
     behind = moves.gathered_backward + moves.gradients
-    ahead = one(forward, held * links.seconds(passes.forward) + first * tables, moves.gathered_forward)
-    back = one(backward, held * links.seconds(passes.backward) + first * tables, behind)
+    ahead = one(forward, held * passes.forward + first * tables, moves.gathered_forward)
+    back = one(backward, held * passes.backward + first * tables, behind)
     return _Passes(ahead, _added([ahead, _backward(back)]))
 
 
@@ -359,9 +370,7 @@ def _stage(at: _Context, blocks: Sequence[_Passes], stage: int) -> _Passes:
     """One micro-batch on one stage."""
     start, end = stage_start(at.profile, at.layout, stage), stage_start(at.profile, at.layout, stage + 1)
     counts = [blocks_within(block, start, end) for block in at.profile.blocks]
-    links = at.platform.links
-    passes = pipeline_messages(at.hidden_bytes, at.layout, links.placement, 1.0 * at.layout.virtual_stages)
-    forward, backward = links.seconds(passes.forward), links.seconds(passes.backward)
+    forward, backward = at.between.pipeline
     shown = 1.0 - at.platform.rates.pipeline_overlap
     ends, counts = _ends(at, stage), [*counts, 1.0, 1.0]
 
@@ -379,7 +388,7 @@ _LEFT_OF_ZERO_BUBBLE = 1.0 / 3.0
 
 def _bubble(layout: Parallelism, stages: Sequence[MicroBatch], slowest: float) -> float:
     """Seconds that the slowest stage waits for the others to fill and to drain."""
-    first, middle, last = (stage.total for stage in stages)
+    first, middle, last = (stages[place].total for place in (0, len(stages) // 2, -1))
     whole = first + (layout.pipeline > 1) * last + larger(0.0, layout.pipeline - 2.0) * middle
     waiting = larger(0.0, whole - slowest) / layout.virtual_stages
     if layout.pipeline_schedule is PipelineSchedule.ZERO_BUBBLE:
@@ -475,10 +484,14 @@ def step_seconds(
 
     ``compute`` is what the operators take on one device of ``layout``.
     """
-    at = _Context(profile, workload, layout, compute, platform, further_passes(profile, workload))
+    tokens = workload.sequences * workload.sequence_length / layout.context
+    width = ELEMENT_BYTES[workload.recipe.activations]
+    between = _between(profile, layout, platform.links, tokens, width)
+    at = _Context(profile, workload, layout, compute, platform, between, further_passes(profile, workload))
     blocks = [_block(at, *each) for each in zip(compute.blocks, profile.blocks, strict=True)]
     last = layout.pipeline - 1
-    places = (0 * layout.pipeline, layout.pipeline // 2, last)
+    # Of one stage all three are the same.
+    places = (0,) if is_only(layout.pipeline, 1.0) else (0 * layout.pipeline, layout.pipeline // 2, last)
     passes = [_stage(at, blocks, stage) for stage in places]
     stages = [stage.whole for stage in passes]
     slowest = stages[0]

@@ -13,6 +13,7 @@ from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion, RunQuestion, ThroughputQuestion
 from service.questions.hardware import usable_bytes
 from service.questions.notes import Notes
+from service.questions.resolve.disaggregated import decode_layout
 from service.questions.resolve.layout import check_serving, check_shapes, given_layout
 from service.questions.resolve.load import Asked, check_solver
 from service.questions.resolve.model import ResolvedModel, resolve_model
@@ -71,6 +72,9 @@ def resolve(
                 "/parallelism/tensor",
                 f"tensor {layout.tensor} exceeds the {cluster.accelerators_per_node} accelerators of a node",
             )
+    given = question.workload
+    if isinstance(given, InferenceWorkloadInput) and given.disaggregated is not MISSING:
+        layout = decode_layout(given.disaggregated, question.parallelism, model.profile, cluster, notes)
     place = _Place(model, layout, cluster, catalog, notes)
     if isinstance(question.workload, TrainingWorkloadInput):
         return _trained(question.workload, place)

@@ -17,10 +17,11 @@ from service.planning.errors import PlanningError
 from service.planning.precision import NumberFormat
 from service.planning.storage import GGUF_FORMATS, NAMED_FORMATS, PLAIN_FORMATS, BlockFormat, WeightFormat
 from service.planning.storage.named import MXFP4_ENGINE_FORMAT, padded
-from service.planning.workload import Adapters, Draft, Horizon, HorizonUnit, InferenceWorkload
+from service.planning.workload import Adapters, Companion, Draft, Horizon, HorizonUnit, InferenceWorkload
 from service.questions.catalog import Catalog
 from service.questions.load import SpeculativeInput
 from service.questions.notes import Notes
+from service.questions.passes import DiffusionInput
 from service.questions.resolve.load import Asked, asked_of, check_levels
 from service.questions.resolve.model import ResolvedModel, resolve_model
 from service.questions.workloads import HorizonInput, InferenceWorkloadInput
@@ -121,6 +122,8 @@ def inference_workload(
             "/workload/output_tokens",
             "the model does not decode; a request is one pass over its input",
         )
+    elif given.passes is not MISSING:
+        outputs = 0.0
     name, _, rules = _engine(given)
     multiplied, stored = _storage(given, model, rules, notes)
     fraction = given.memory_fraction
@@ -191,13 +194,35 @@ def under_engine(
 def _with_beside(
     workload: InferenceWorkload, given: InferenceWorkloadInput, asked: Asked, catalog: Catalog, notes: Notes
 ) -> InferenceWorkload:
-    """The workload with its draft model and its adapters."""
+    """The workload with its draft model, its adapters and what a request passes beside the model."""
     if given.speculative is not MISSING:
         workload = workload._replace(draft=_draft(given.speculative, asked, catalog, notes))
     if given.adapters is not MISSING:
         adapters = Adapters(given.adapters.max_loras, given.adapters.rank)
         workload = workload._replace(adapters=adapters)
+    if given.diffusion is not MISSING:
+        workload = workload._replace(companions=_companions(given.diffusion, catalog))
     return workload
+
+
+def _companions(given: DiffusionInput, catalog: Catalog) -> tuple[Companion, ...]:
+    """Text encoders and autoencoder, whole and at 16 bit or as wide as they multiply."""
+    beside = [] if given.text_encoders is MISSING else list(given.text_encoders)
+    named = [(f"text_encoders/{index}", item.model) for index, item in enumerate(beside)]
+    stored = {}
+    if given.autoencoder is not MISSING:
+        named.append(("autoencoder", given.autoencoder.model))
+        if given.autoencoder.precision in ("fp32", "tf32"):
+            stored["autoencoder"] = PLAIN_FORMATS[NumberFormat.FP32]
+    found = []
+    for name, reference in named:
+        try:
+            profile = resolve_model(reference, catalog, Notes()).profile
+        except PlanningError as error:
+            pointer = f"/workload/diffusion/{name}{error.pointer}"
+            raise PlanningError(error.code, pointer, error.detail) from error
+        found.append(Companion(profile, stored.get(name, PLAIN_FORMATS[NumberFormat.BF16])))
+    return tuple(found)
 
 
 def _draft(given: SpeculativeInput, asked: Asked, catalog: Catalog, notes: Notes) -> Draft | None:

@@ -13,7 +13,7 @@ from service.planning.inference.load import (
     between,
     fixed,
 )
-from service.planning.inference.serving import served
+from service.planning.inference.serving import served, served_closed
 from service.planning.inference.speculation import Speculation, tokens_per_pass
 from tests.planning.inference.dense import Dense
 
@@ -43,6 +43,32 @@ def at_rate(rate, load=CHAT):
 def test_requests_in_a_closed_loop_are_rate_times_latency(server, load, concurrency):
     answer = served(MODEL, server, load._replace(concurrency=concurrency))
     assert answer.requests_per_second * answer.request_seconds.mean == pytest.approx(concurrency, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        SERVER,
+        SERVER._replace(mixed_prefill=False, frontend_seconds=0.01),
+        SERVER._replace(batched_tokens=512),
+        SERVER._replace(pipeline=4),
+        SERVER._replace(speculation=Speculation(3, 0.7, None, 0.02)),
+        STATIC,
+    ],
+    ids=["mixed", "apart", "chunked", "pipeline", "speculation", "static"],
+)
+@pytest.mark.parametrize("load", [CHAT, SPREAD, CHAT._replace(outputs=fixed(1.0))])
+def test_closed_loops_together_are_each_alone(server, load):
+    found = served_closed(MODEL, server, load, MANY)
+    for requests, one in zip(MANY, found, strict=True):
+        alone = served(MODEL, server, load._replace(concurrency=requests))
+        assert one.requests_per_second == pytest.approx(alone.requests_per_second, rel=1e-12)
+        assert one.time_to_first_token_seconds == pytest.approx(alone.time_to_first_token_seconds, rel=1e-12)
+        if alone.time_per_output_token_seconds is not None:
+            each = alone.time_per_output_token_seconds
+            assert one.time_per_output_token_seconds == pytest.approx(each, rel=1e-12)
+        assert one.iteration == pytest.approx(alone.iteration, rel=1e-12)
+        assert one.saturated is alone.saturated
 
 
 @pytest.mark.parametrize("rate", RATES)

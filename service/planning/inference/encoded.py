@@ -1,0 +1,40 @@
+"""Decoders behind an encoder: pictures, sound or a text is encoded before the first token.
+
+The blocks over tokens are the decoder that iterations run. What stands in front of it, a tower with its
+projector or an encoder, is a pass of its own (``passes``) in the iteration that a prompt ends in.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from service.planning.architecture import Architecture
+from service.planning.inference.iteration import IterationModel, Preceding
+from service.planning.inference.passes import PassModel, encodes
+from service.planning.profile import Profile, profile_of
+
+
+@lru_cache(maxsize=64)
+def decoder_of(architecture: Architecture) -> Profile:
+    """The blocks that run over tokens, with the heads."""
+    rows = zip(architecture.layers, architecture.blocks(), strict=True)
+    kept = tuple(layer for layer, block in rows if not encodes(block, architecture))
+    return profile_of(replace(architecture, layers=kept))
+
+
+def is_read(profile: Profile) -> bool:
+    """Whether cross-attention reads what an encoder gives."""
+    return any(work.cross and work.caches for work in profile.attention)
+
+
+def behind_encoder(decoder: IterationModel, encoder: PassModel) -> IterationModel:
+    """The iterations of ``decoder`` with the encoder over a request's pictures, sound or text in front."""
+    (part,) = encoder.times(1.0)
+    preceding = Preceding(
+        seconds=float(np.asarray(part.seconds)),
+        flops=float(part.work.flops),
+        moved_bytes=float(part.work.moved_bytes),
+        compute_bound_seconds=float(part.work.compute_bound_seconds),
+    )
+    return replace(decoder, preceding=preceding)
