@@ -377,7 +377,7 @@ class TestAdvice:
         assert wider["gain_share"] == pytest.approx(1 - ratio)
 
     def test_launches_one_by_one_are_noticed(self):
-        asked = served("llama-3.2-1b", engine={"name": "vllm", "cuda_graphs": False}, output_tokens=200)
+        asked = served("qwen3-0.6b", engine={"name": "vllm", "cuda_graphs": False}, output_tokens=200)
         answer = throughput(asked)
         assert answer["bottleneck"]["bound"] == "host"
         assert "CUDA_GRAPHS" in codes(answer["bottleneck"]["advice"])
