@@ -297,10 +297,18 @@ def _simulated(model: IterationModel, server: Server, load: Load, solver: Simula
         load = load._replace(burst_requests=None)
     if solver.duration_seconds is MISSING:
         requests = SIMULATED_REQUESTS if solver.requests is MISSING else solver.requests
+        _check_work(server, load, requests)
         return simulated(model, server, load, seed=solver.seed, requests=requests)
     rate = load.rate_per_second or served(model, server, load).requests_per_second
     check_length(rate * solver.duration_seconds)
+    _check_work(server, load, rate * solver.duration_seconds)
     return simulated(model, server, load, seed=solver.seed, duration_seconds=solver.duration_seconds)
+
+
+def _check_work(server: Server, load: Load, requests: float) -> None:
+    """Refuse a simulation of too many iterations: those of the requests at the start, and of long prompts."""
+    followed = max(requests, load.burst_requests or 0.0) + (load.concurrency or 0.0)
+    check_length(followed * max(1.0, load.inputs.longest / server.batched_tokens))
 
 
 def server_of(subject: Subject, held: float | None) -> Server:
