@@ -129,6 +129,8 @@ class _Point(NamedTuple):
     saturated: bool = False
     repeated: float = 1.0
     """Rate where contexts are computed again over what it would be without."""
+    filled: float = 1.0
+    """How much of the room that requests leave is taken at once."""
 
 
 def served_closed(
@@ -231,6 +233,9 @@ def _limit(grid: Curve[Array], setting: Setting) -> _Limit:
 _PROGRESS = 0.3
 """Share of its output that a request has when it is preempted, and of the time that it decodes which it then
 waits: those that came last are dropped, and come again first. From the simulation."""
+_FIRST_FILLED, _FILLING = 0.4, 3.0
+"""How much of the room that requests leave is taken at once when hardly one waits, and how much more for
+each that waits to one that is inside. From the simulation."""
 _AWAY = 0.67
 """Most of the waiting that falls to requests that are preempted, in the simulation."""
 
@@ -249,7 +254,7 @@ def _preempting(setting: Setting, there: Curve[float], at: _Point) -> Curve[floa
     decoding = there.decoding_seconds / at.repeated
     rate = there.requests_per_second * at.repeated
     latency = there.requests / there.requests_per_second - there.decoding_seconds + decoding
-    away = _PROGRESS * _preemptions(setting) * decoding
+    away = _PROGRESS * _preemptions(setting) * at.filled * decoding
     if setting.load.concurrency is not None:
         away = min(away, _AWAY * max(0.0, setting.load.concurrency / rate - latency))
     return there._replace(
@@ -262,8 +267,13 @@ def _closed(grid: Curve[Array], setting: Setting, concurrency: float) -> _Point:
     batch, most, repeated = _limit(grid, setting)
     held = float(np.interp(batch, grid.batch, grid.requests))
     if concurrency >= held:
+        # The fewer wait, the longer a room that is too small for the next one stays free.
+        filled = min(1.0, _FIRST_FILLED + _FILLING * (concurrency / held - 1.0))
+        repeated = 1.0 / (1.0 + (1.0 / repeated - 1.0) * filled)
         rate, saturated = most * repeated, concurrency > held
-        return _Point(grid, batch, rate, rate, queued_share=1.0, saturated=saturated, repeated=repeated)
+        return _Point(
+            grid, batch, rate, rate, queued_share=1.0, saturated=saturated, repeated=repeated, filled=filled
+        )
     batch = float(np.interp(concurrency, grid.requests, grid.batch))
     return _Point(grid, batch, float(np.interp(batch, grid.batch, grid.requests_per_second)), most)
 
@@ -360,7 +370,7 @@ def _answer(setting: Setting, there: Curve[float], at: _Point, times: IterationT
         _busy_share(load, at.rate * (arriving + inside)),
         at.saturated,
         at.most,
-        _preemptions(setting) if at.repeated < 1.0 else 0.0,
+        _preemptions(setting) * at.filled if at.repeated < 1.0 else 0.0,
         prompt_share,
         iteration,
         outcomes,
