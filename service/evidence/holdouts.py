@@ -27,10 +27,11 @@ from service.evidence.fitting import (
     with_values,
 )
 from service.evidence.folds import fold_of, group_of
-from service.evidence.metrics import METRICS, SERVING_TARGETS, Family
+from service.evidence.metrics import METRICS, Family
+from service.evidence.rows import Row
 from service.evidence.scoring import Asked, Estimators, Scored, percentile, score_row, served_system
 from service.evidence.service import curves_of
-from service.evidence.spreads import Residual, pooled_ends, ratios_of, rounded, tail
+from service.evidence.spreads import Residual, is_of_serving, pooled_ends, ratios_of, rounded, tail
 from service.planning.distance import ServingEvidence, System, evidence_of
 from service.questions.catalog import Catalog
 
@@ -131,9 +132,9 @@ def thinned(asked: Sequence[Asked], most: int) -> list[int]:
 _UNCLEAR: Final = frozenset({"layout", "batch"})
 
 
-def _is_clear(one: Asked) -> bool:
+def is_clear(row: Row) -> bool:
     """Whether a row says how many devices do what: one that does not is tried, but teaches nothing."""
-    return not (_UNCLEAR & one.row.missing)
+    return not (_UNCLEAR & row.missing)
 
 
 class _Linear(NamedTuple):
@@ -206,7 +207,7 @@ class Validation(NamedTuple):
 def validate(problem: Problem, split: Mapping[str, int]) -> Validation:
     """Fit all rows, then try each hold-out."""
     served = systems_of(problem.asked, problem.catalog(curves_of(problem.document)))
-    rows = [place for place in thinned(problem.asked, MOST_OF_GROUP) if _is_clear(problem.asked[place])]
+    rows = [place for place in thinned(problem.asked, MOST_OF_GROUP) if is_clear(problem.asked[place].row)]
     held = hold_outs(problem.asked, served, split)
     values = problem.bounds[0].copy()
     fitted = Fitted(tuple(values), 0, 0)
@@ -242,7 +243,7 @@ def spreads(tried: Sequence[Tried], without: Sequence[int] = ()) -> list[Residua
         one
         for each in tried
         for place, one in zip(each.held.tried, each.scored, strict=True)
-        if place not in left
+        if place not in left and is_clear(one.row)
     ]
     ratios = ratios_of(scored)
     families: dict[str, list[float]] = {}
@@ -275,7 +276,7 @@ def served_document(problem: Problem, found: Validation, provenance: Mapping[str
         return dict(zip(names, fitted.values, strict=True))
 
     document = with_values(problem.document, problem.constants, found.fitted.values)
-    kept = [entry for entry in document.get("residuals", []) if entry["family"] not in SERVING_TARGETS]
+    kept = [entry for entry in document.get("residuals", []) if not is_of_serving(entry["family"])]
     document["residuals"] = kept + [one._asdict() for one in spreads(found.tried)]
     document["serving_evidence"] = _evidence(evidence_inside(found.served))
     document["fitted_serving"] = {
