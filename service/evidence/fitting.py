@@ -62,12 +62,17 @@ class Constant(NamedTuple):
     metrics: frozenset[str]
     software: str | None = None
     """The framework whose habit it is, behind a slash in the last name; None where it serves all."""
+    besides: frozenset[str] = frozenset()
+    """Software that has a constant of its own in its place."""
 
     def serves(self, one: Asked) -> bool:
         """Whether the constant can move the estimate of a row."""
         if one.row.metric not in self.metrics:
             return False
-        return self.software is None or software_of(one.shapes[0].workload) == self.software
+        if self.software is None and not self.besides:
+            return True
+        software = software_of(one.shapes[0].workload)
+        return software not in self.besides if self.software is None else software == self.software
 
     @property
     def span(self) -> float:

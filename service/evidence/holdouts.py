@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from service.evidence.fitting import (
+    Constant,
     Document,
     Fitted,
     Floats,
@@ -37,9 +38,9 @@ from service.questions.catalog import Catalog
 
 FOLD: Final = "fold"
 LINEARISATIONS: Final = 2
-MOST_OF_GROUP: Final = 10
+MOST_OF_GROUP: Final = 6
 """Rows of one group and metric that derivatives are taken of; a group weighs as the root of its rows."""
-MOST_TRIED: Final = 10
+MOST_TRIED: Final = 6
 """Rows of one group and metric that a device, model, release or engine held out is tried on."""
 FEWEST_HELD_OUT: Final = 10
 """Rows below which a device, a model or a release is not held out alone."""
@@ -320,10 +321,18 @@ def serving_problem(
 ) -> Problem:
     """The rows of serving that can be asked, and the constants that serve one of them."""
     rows = tuple(one for one in asked if is_serving(one) and not one.skipped)
-    constants = tuple(
-        constant for constant in constants_of(document) if any(constant.serves(one) for one in rows)
-    )
+    known = [constant for constant in constants_of(document) if any(constant.serves(one) for one in rows)]
+    constants = tuple(constant._replace(besides=_own(constant, known)) for constant in known)
     return Problem(document, constants, rows, estimators, catalog)
+
+
+def _own(constant: Constant, known: Sequence[Constant]) -> frozenset[str]:
+    """Software with a constant of its own in the place of one that serves all."""
+    if constant.software is not None:
+        return frozenset()
+    within, name = constant.path[:-1], f"{constant.path[-1]}/"
+    same = (one for one in known if one.path[:-1] == within and str(one.path[-1]).startswith(name))
+    return frozenset(one.software for one in same if one.software and str(one.path[-1]).count("/") == 1)
 
 
 def is_serving(one: Asked) -> bool:
