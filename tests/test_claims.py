@@ -28,8 +28,8 @@ CLAIMS = {
     *(f"M{n:02}" for n in range(1, 19)),
     *(f"S{n:02}" for n in range(1, 31)),
     *(f"D{n:02}" for n in range(1, 23)),
+    *(f"G{n:02}" for n in range(1, 24)),
     *(f"T{n:03}" for n in range(30, 64)),
-    "G20",
 }
 TABLE = (ROOT / "docs/methods/claims.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([CMSDTG]\d+) \| .+ \| (.+) \|$", TABLE, flags=re.MULTILINE)

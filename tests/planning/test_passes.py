@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from service.planning.architecture import Architecture, Block, Input
 from service.planning.collectives import fabric_of
 from service.planning.inference.passes import (
     EAGER,
@@ -23,10 +24,14 @@ from service.planning.inference.passes import (
     runtime_of,
     tiles,
 )
+from service.planning.layers import Attention, EmbeddingTable, FeedForward, Linear, Modulation
+from service.planning.memory.serving import inference_weight_bytes
 from service.planning.operators import Bound
 from service.planning.parallelism import Parallelism
 from service.planning.positions import Sample, forward_flops_of_sample
 from service.planning.precision import ELEMENT_BITS, NumberFormat
+from service.planning.profile import profile_of, profile_of_count
+from service.planning.storage import PLAIN_FORMATS
 from service.questions.hardware import resolve_cluster
 from service.questions.notes import Notes
 from service.questions.references import CatalogAccelerator, ClusterInput
@@ -135,11 +140,96 @@ def test_a_dit_has_256_tokens_and_119_giga_multiplications():
     assert sum(each.passes * each.work.flops for each in longer.times(1.0)) == pytest.approx(20 * executed)
 
 
+def dit(depth, width, heads):
+    """Peebles and Xie 2022: patches of 2 of a latent of 32 x 32 x 4, 1,000 classes and none."""
+    attention = Attention(
+        hidden_size=width,
+        query_heads=heads,
+        key_value_heads=heads,
+        head_size=width // heads,
+        causal=False,
+        query_key_value_bias=True,
+        output_bias=True,
+    )
+    feed_forward = FeedForward(hidden_size=width, inner_size=4 * width, bias=True)
+    modulation = Modulation(condition_size=width, hidden_size=width)
+    once = Block(
+        layers=(
+            Linear(input_size=256, output_size=width, bias=True),
+            Linear(input_size=width, output_size=width, bias=True),
+            EmbeddingTable(rows=1001, size=width),
+        ),
+        per="sample",
+    )
+    return Architecture(
+        inputs=(Input(name="latent", kind="latent", channels=4, height=256, downsampling=16),),
+        layers=(
+            Linear(input_size=16, output_size=width, bias=True),
+            once,
+            Block(layers=(modulation, attention, feed_forward), count=depth),
+            Modulation(condition_size=width, hidden_size=width, vectors=2),
+            Linear(input_size=width, output_size=32, bias=True),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "heads", "parameters", "multiplications"),
+    [
+        (12, 384, 6, 33e6, 6.06e9),
+        (12, 768, 12, 130e6, 23.01e9),
+        (24, 1024, 16, 458e6, 80.71e9),
+        (28, 1152, 16, 675e6, 118.64e9),
+    ],
+    ids=["S", "B", "L", "XL"],
+)
+def test_sizes_and_work_of_dits(depth, width, heads, parameters, multiplications):
+    """G07 and G08: table 4 of the paper."""
+    architecture = dit(depth, width, heads)
+    assert profile_of(architecture).parameter_count == pytest.approx(parameters, rel=0.01)
+    sample = Sample(height=256, width=256)
+    assert forward_flops_of_sample(architecture, sample) / 2 == pytest.approx(multiplications, rel=0.02)
+
+
+@pytest.mark.parametrize(("parameters", "gigabytes"), [(3e9, 6.0), (0.6e9, 1.2), (12e9, 24.0)])
+def test_weights_of_diffusion_systems(parameters, gigabytes):
+    """G11: Stable Diffusion 3, PixArt and Flux in FP16."""
+    stored = PLAIN_FORMATS[NumberFormat.FP16]
+    held = inference_weight_bytes(profile_of_count(int(parameters)), stored, Parallelism())
+    assert held.total == gigabytes * 1e9
+
+
+def scored(side, images=1, window=None):
+    """FLOPs of scores of one attention over ``images`` of side x side positions."""
+    layer = Attention(
+        hidden_size=64, query_heads=1, key_value_heads=1, head_size=64, causal=False, window_tokens=window
+    )
+    architecture = Architecture(inputs=(Input(name="image", kind="image", height=side),), layers=(layer,))
+    weights = 2 * 4 * 64 * 64 * side * side * images
+    return forward_flops_of_sample(architecture, Sample(images=images)) - weights
+
+
 def test_factorised_attention_of_a_video_has_a_sixteenth_of_the_pairs():
-    """G12: (T S)^2 over T S^2 + S T^2 for 16 frames of 1,024 positions: 15.75."""
-    frames, positions = 16, 1024
-    full = (frames * positions) ** 2
-    assert full / (frames * positions**2 + positions * frames**2) == pytest.approx(15.75, abs=0.01)
+    """G12: 16 frames of 1,024 positions at once, or within frames and then within places."""
+    assert scored(128) / (scored(32, images=16) + scored(4, images=1024)) == pytest.approx(15.75, abs=0.01)
+
+
+def test_a_window_of_eight_scores_512_times_fewer_pairs():
+    """G15 and G16: of 4,096 positions; four times the positions cost 16 and 4 times as much."""
+    assert scored(64) / scored(64, window=8) == 512
+    assert scored(128) / scored(64) == 16
+    assert scored(128, window=8) / scored(64, window=8) == 4
+
+
+def test_half_the_layers_take_little_more_than_half_the_time():
+    """G21: DistilBERT over BERT-base; 1.6 on a CPU, 2 in layers."""
+    times = [
+        seconds(
+            model_of([part_of(catalog_architecture(name), Sample(tokens=128), TENSORRT, Role.FORWARD)]), 32
+        )
+        for name in ("bert-base", "distilbert-base")
+    ]
+    assert 1.6 < times[0] / times[1] <= 2.0
 
 
 def test_longer_videos_take_more_than_in_proportion():
