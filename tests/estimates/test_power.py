@@ -32,11 +32,31 @@ def citations(answer):
 
 def test_training_draws_close_to_the_limit_and_never_more(snapshot):
     """8 H100 that train at about 55% of their peak: MLPerf's node of 8 draws 7.03 kW, hosts and all."""
-    power = watts(trained(snapshot))
+    answer = trained(snapshot)
+    power = watts(answer)
     assert 600.0 < power["value"] < 700.0
     assert power["high"] == 700.0
     assert power["basis"] == "reference"
-    assert "the clock falls" in citations(trained(snapshot))
+    assert "power of a device" in citations(answer)
+
+
+def test_where_the_limit_is_reached_the_answer_says_that_the_clock_falls(snapshot):
+    """A card of 250 W with the multipliers of one of 700 W."""
+    specification = {
+        "name": "capped",
+        "generation": "hopper",
+        "memory_bytes": 80_000_000_000,
+        "memory_bandwidth_bytes_per_second": 3.35e12,
+        "peak_flops_per_second": {"bf16": 989e12},
+        "power_limit_watts": 250.0,
+    }
+    cluster = {
+        "accelerator": {"source": "specification", "specification": specification},
+        "accelerator_count": 8,
+    }
+    capped = trained(snapshot, cluster=cluster)
+    assert "the clock falls" in citations(capped)
+    assert watts(capped)["value"] <= 250.0
 
 
 def test_a_pipeline_that_waits_draws_less(snapshot):
