@@ -123,9 +123,10 @@ class Serving:
         families = [family_of(family, all_at_once=together) for family in _FAMILIES]
         return Spreads(*serving_spreads(self.curves, families, self.subject.system, count))
 
-    def computing(self, replicas: float) -> tuple[tuple[float, IterationTime], ...]:
-        """Shares of the time of all devices, those of ``replicas``, and the iteration that fills each."""
-        return ((self.served.utilization * self.replicas / replicas, self.served.iteration),)
+    @property
+    def computing(self) -> tuple[tuple[float, IterationTime], ...]:
+        """Shares of the time of busy replicas, and the iteration that fills each."""
+        return ((self.served.utilization, self.served.iteration),)
 
     @property
     def time_to_first_token_seconds(self) -> Quantity:
