@@ -24,6 +24,7 @@ from service.planning.training import (
     changes,
     machine_under,
     modelled_step,
+    most_gain,
     step_widths,
 )
 from service.planning.workload import TrainingWorkload
@@ -50,12 +51,18 @@ def step_advice(run: Run, time: ModelledTime, workload: TrainingWorkload, catalo
     """Single changes that shorten a step and still fit, each asked again; the largest gain first."""
     resolved, cluster = run.resolved, run.cluster
     profile, layout, curves = resolved.model.profile, resolved.layout, catalog.curves
-    usable = usable_bytes(cluster, workload)
+    usable, overhead = usable_bytes(cluster, workload), curves.training_memory.overhead
     tokens = step_tokens(resolved, workload)
     before = time.step.total / tokens
     generated = sum(phase.seconds for phase in time.step.further if phase.name in _GENERATING) / tokens
     gains: list[tuple[float, Advice]] = []
     for change in changes(workload, layout, cluster.accelerator):
+        if most_gain(change, time.step) < LEAST_GAIN:
+            continue
+        # What a device holds is known sooner than what a step takes, and rules most changes out.
+        needed = training_memory(profile, change.workload, change.layout, overhead)[0].total_bytes
+        if usable is not None and needed > usable:
+            continue
         step = modelled_step(
             profile,
             change.workload,
@@ -69,10 +76,6 @@ def step_advice(run: Run, time: ModelledTime, workload: TrainingWorkload, catalo
         moved = resolved._replace(layout=change.layout)
         gain = 1.0 - (step.total / step_tokens(moved, change.workload) + generated) / before
         if gain < LEAST_GAIN:
-            continue
-        overhead = curves.training_memory.overhead
-        needed = training_memory(profile, change.workload, change.layout, overhead)[0].total_bytes
-        if usable is not None and needed > usable:
             continue
         detail = f"{change.what}: a token takes {gain:.0%} less time; {technique_terms(change.technique)}"
         gains.append((gain, {"code": change.code, "detail": detail, "gain_share": gain}))

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.serving import Serving, serve, subject_of
+from service.estimates.run import unserved_kinds
+from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.estimates.serving_parts import levels_of
 from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
@@ -51,6 +52,8 @@ _LARGEST_CONCURRENCY = 1_000_000
 """Of a throughput question."""
 _SEARCHED = ("concurrency", "request_rate_per_second", "arrivals")
 """Members of a workload that a search sets."""
+_APART = ("disaggregated", "passes")
+"""Members that ask for something else than replicas of one layout that generate tokens."""
 
 
 class _Searched(NamedTuple):
@@ -104,10 +107,14 @@ class _Search:
         if not profile.shapes_known:
             detail = "prefill and decode need the shapes of the model"
             self.notes.gap("/points", "ARCHITECTURE_REQUIRED", detail)
-        elif profile.unmodelled_kinds:
-            names = ", ".join(sorted(profile.unmodelled_kinds))
-            detail = f"the work of layers of kind {names} is not modelled"
+        elif kinds := unserved_kinds(profile):
+            detail = f"the work of layers of kind {', '.join(sorted(kinds))} is not modelled"
             self.notes.gap("/points", "LAYER_KIND_NOT_MODELLED", detail)
+        elif any(getattr(self.question.workload, name) is not MISSING for name in _APART):
+            detail = (
+                f"one kind of replica that generates tokens is searched: leave out {' and '.join(_APART)}"
+            )
+            self.notes.gap("/points", "NOT_MODELLED", detail)
         elif not profile.generates or longest <= 1.0:
             self.notes.gap("/points", "NOT_APPLICABLE", "no request has a second token")
         else:
@@ -233,13 +240,9 @@ class _Served:
     """What a variant does for numbers of requests, by the functions of a single estimate."""
 
     def __init__(self, searched: _Searched, catalog: Catalog) -> None:
+        self._subject = subject_of(searched.resolved, searched.given, searched.cluster)
         least = searched.sizes[0]
-        subject = subject_of(searched.resolved, searched.given, searched.cluster)
-        requests = least * searched.layout.data
-        subject = subject._replace(
-            workload=subject.workload._replace(concurrency=requests),
-            asked=subject.asked._replace(concurrency=requests),
-        )
+        subject = self._of(least * searched.layout.data)
         limit = usable_bytes(searched.cluster, subject.workload)
         one = serve(subject, searched.cluster, catalog.curves, limit_bytes=limit)
         assert one is not None  # noqa: S101  # the bandwidth is known
@@ -250,15 +253,24 @@ class _Served:
         self._share = 0.0 if levels is MISSING else levels.percentile / 100.0
         self._known: dict[int, Serving] = {least: one}
 
+    def _of(self, requests: int) -> Subject:
+        """What is asked with so many requests at a time over the whole cluster."""
+        subject = self._subject
+        return subject._replace(
+            workload=subject.workload._replace(concurrency=requests),
+            asked=subject.asked._replace(concurrency=requests),
+        )
+
     def speeds(self, sizes: Sequence[int]) -> list[Speed]:
         """With each of so many requests at a time on each replica."""
         one = self._one
         new = [size for size in sizes if size not in self._known]
-        requests = [size * self._searched.layout.data / one.replicas for size in new]
-        answered = served_closed(one.model, one.server, one.load, requests)
-        for size, asked, found in zip(new, requests, answered, strict=True):
-            load = one.load._replace(concurrency=asked)
-            self._known[size] = replace(one, served=found, load=load)
+        requests = [size * self._searched.layout.data for size in new]
+        each = [count / one.replicas for count in requests]
+        answered = served_closed(one.model, one.server, one.load, each)
+        for size, count, found in zip(new, requests, answered, strict=True):
+            load = one.load._replace(concurrency=count / one.replicas)
+            self._known[size] = replace(one, served=found, load=load, subject=self._of(count))
         return [self._speed(self._known[size]) for size in sizes]
 
     def _speed(self, serving: Serving) -> Speed:

@@ -415,8 +415,14 @@ def _served(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
 
 
 def _unserved(profile: Profile, question: RunQuestion) -> frozenset[str]:
+    if isinstance(question.efficiency, AssumedEfficiency):
+        return profile.unmodelled_kinds
+    return unserved_kinds(profile)
+
+
+def unserved_kinds(profile: Profile) -> frozenset[str]:
     """Kinds whose work is not modelled: of a model with an encoder those of its decoder."""
-    if profile.sampled is None or isinstance(question.efficiency, AssumedEfficiency):
+    if profile.sampled is None:
         return profile.unmodelled_kinds
     inputs = {item.kind for item in profile.sampled.inputs}
     return decoder_of(profile.sampled).unmodelled_kinds - inputs

@@ -1,7 +1,7 @@
 """Constants of power, fitted to the mean draw of devices that served at a measured rate.
 
 The rate is taken from the row and the work of an iteration from its operators, so that what is tried is the
-power alone. What the time of an iteration leaves open counts as time in which kernels run.
+power alone.
 """
 
 import copy
@@ -38,8 +38,6 @@ Floats = NDArray[np.float64]
 _LINEARISATIONS: Final = 4
 _STEP: Final = 0.01
 """Of a range: how far a constant is moved for its derivative."""
-_LEAST_BUSY: Final = 0.05
-"""Share of an iteration in which kernels run at least, where the host is thought slower than the row says."""
 
 
 class Drawn(NamedTuple):
@@ -105,18 +103,17 @@ def _drawn(row: Row, run: Mapping[str, Row], question: ThroughputQuestion, catal
         row,
         row.value / cluster.accelerator_count,
         cluster.accelerator,
-        _at_rate(work, requests / rate.value, time.host),
+        _at_rate(work, requests / rate.value),
     )
 
 
-def _at_rate(work: DeviceWork, seconds: float, host_seconds: float) -> DeviceWork:
+def _at_rate(work: DeviceWork, seconds: float) -> DeviceWork:
     """The work of an iteration in the seconds that it took."""
-    busy = max(seconds - host_seconds, _LEAST_BUSY * seconds)
     return work._replace(
         seconds=seconds,
-        busy_seconds=busy,
-        communication_seconds=min(work.communication_seconds, busy),
-        unpacking_seconds=busy * (work.unpacking_seconds > 0.0),
+        busy_seconds=seconds,
+        communication_seconds=min(work.communication_seconds, seconds),
+        unpacking_seconds=seconds * (work.unpacking_seconds > 0.0),
     )
 
 

@@ -128,12 +128,14 @@ def step_works(
 def iteration_work(time: IterationTime, *, sustained_flops_per_second: float, is_narrow: bool) -> DeviceWork:
     """What a device does in one iteration of a serving engine; ``is_narrow`` of weights below 16 bits.
 
-    Of a pipeline, every device works for as many groups of requests as there are stages while one of them
-    passes, so that it does in that time what ``time`` counts of all stages.
+    All of it counts as busy: engines prepare an iteration while another runs, and rows whose time is the
+    host's by the model of iterations draw as others do. Of a pipeline, every device works for as many groups
+    of requests as there are stages while one of them passes, so that it does in that time what ``time``
+    counts of all stages.
     """
-    busy = time.seconds - time.host
+    busy = time.seconds
     return DeviceWork(
-        time.seconds,
+        busy,
         busy,
         time.flops / sustained_flops_per_second,
         time.moved_bytes,

@@ -68,8 +68,13 @@ def rates(point):
         served(),
         served("qwen3-30b-a3b", "b200-sxm", 8, engine={"name": "sglang"}),
         served("deepseek-v3", "h200-sxm", 16, weight_format="fp8_block_128"),
+        served("qwen3-vl-8b", sample={"height": 448, "width": 448}, prefix_cache_hit_rate=0.3),
+        served(
+            output_tokens={"distribution": "lognormal", "mean_tokens": 300.0, "sigma": 0.8},
+            speculative={"method": "ngram", "tokens": 3, "acceptance_rate": 0.5},
+        ),
     ],
-    ids=["example", "dense", "experts", "latent"],
+    ids=["example", "dense", "experts", "latent", "pictures", "lengths"],
 )
 def test_every_point_is_what_its_question_answers(question):
     answer = search(question)
@@ -230,6 +235,10 @@ class TestAnswer:
         unknown = {**served(), "cluster": {"accelerator": card}}
         assert gaps(search(unknown)) == {"/points": "BANDWIDTH_UNKNOWN"}
         assert gaps(search(served("bert-base"))) == {"/points": "NOT_APPLICABLE"}
+        assert gaps(search(served(output_tokens=1))) == {"/points": "NOT_APPLICABLE"}
+        side = {"parallelism": {"tensor": 2}, "replicas": 1}
+        apart = served(disaggregated={"prefill": side, "decode": side})
+        assert gaps(search(apart)) == {"/points": "NOT_MODELLED"}
 
 
 class TestRefusals:

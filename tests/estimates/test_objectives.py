@@ -282,3 +282,9 @@ class TestOffload:
         adapted = {"kind": "lora", "rank": 16}
         answer = offloaded(offload={"optimizer": "cpu"}, adaptation=adapted)
         assert phases(answer)["optimizer"] < 0.01
+
+    def test_state_that_fits_the_device_is_better_kept_there(self):
+        answer, kept = offloaded(offload={"optimizer": "cpu"}), answered()
+        advice = {each["code"]: each for each in answer["bottleneck"]["advice"]}
+        assert advice["NO_OFFLOAD"]["gain_share"] == pytest.approx(1.0 - value(kept) / value(answer))
+        assert "NO_OFFLOAD" not in codes(kept["bottleneck"]["advice"])

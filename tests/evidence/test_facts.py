@@ -6,6 +6,7 @@ from service.estimates.service import ESTIMATES
 from service.evidence import facts
 from service.evidence.asking.questions import questions
 from service.evidence.asking.serving import serving_workloads
+from service.evidence.asking.skips import Skip, Skipped
 from service.evidence.metrics import METRIC_UNITS
 from service.evidence.rows import read_rows, stated_count
 from service.evidence.scoring import ask, score_row
@@ -274,3 +275,47 @@ def test_blocks_inputs_of_torchtune_s_adapters_may_lie_on_the_host(asked):
     first, *others = asked(source="torchtune", adaptation="lora", recomputation="unknown")
     assert first["workload"]["offload"] == {"activations": "cpu"}
     assert all("offload" not in question["workload"] for question in others)
+
+
+RUN_TIME = {"metric": "gpu_hours", "unit_si": "device*s", "method": "pretrain; 1.4T tokens", "n_gpus": "2048"}
+
+
+def test_a_run_that_states_no_layout_is_asked_in_that_of_the_service(asked):
+    batch = '{"global_batch_tokens":4194304}'
+    (question,) = asked(**RUN_TIME, layout_json="{}", batch_json=batch)
+    assert "parallelism" not in question
+    assert question["cluster"]["accelerator_count"] == 2048
+    workload = question["workload"]
+    assert (workload["global_batch_size"], workload["total_tokens"]) == (2048, 1_400_000_000_000)
+    with pytest.raises(Skipped) as skipped:
+        asked(**RUN_TIME, layout_json="{}", batch_json="{}")
+    assert skipped.value.reason is Skip.LAYOUT_UNKNOWN
+
+
+def test_the_length_of_a_run_is_its_tokens(asked):
+    with pytest.raises(Skipped) as skipped:
+        asked(**{**RUN_TIME, "method": "pretrain"})
+    assert skipped.value.reason is Skip.LENGTHS_UNKNOWN
+
+
+def test_papers_say_what_rows_leave_out(asked):
+    palm = asked(
+        source="PaLM paper",
+        metric="mfu",
+        unit_si="fraction",
+        value_si="0.462",
+        layout_json="{}",
+        batch_json='{"global_batch_size":2048}',
+        recomputation="unknown",
+        n_gpus="6144",
+    )
+    assert [question["workload"]["recomputation"]["strategy"] for question in palm] == ["full"]
+    assert palm[0]["parallelism"]["tensor"] * palm[0]["parallelism"]["data"] == 6144
+    assert palm[0]["cluster"]["accelerators_per_node"] == 3072
+    (deepseek,) = asked(
+        **{**RUN_TIME, "notes": "14.8T tokens", "method": ""},
+        source="DeepSeek-V3 report",
+        layout_json='{"expert":64,"pipeline":16}',
+        batch_json="{}",
+    )
+    assert deepseek["workload"]["gradient_accumulation_steps"] == 15_360 * 16 // 2048

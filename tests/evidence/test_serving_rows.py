@@ -103,10 +103,17 @@ def test_workers_of_disaggregated_rows_are_pools(served):
     assert workload(served(layout=stated, batch={}))["concurrency"] == 40
 
 
-def test_uncounted_workers_are_asked_in_likely_ways(served):
+@pytest.mark.parametrize(
+    ("requests", "tokens", "workers"), [(64, 1000, (1, 5)), (1000, 1000, (1, 4)), (1000, 8000, (5, 2))]
+)
+def test_uncounted_workers_are_asked_in_likely_ways(served, requests, tokens, workers):
+    """InferenceX, nvidia-master.yaml: long prompts have more prefill workers, short ones more for decode."""
     stated = {"prefill": {"tensor": 4, "expert": 4}, "decode": {"tensor": 32, "expert": 4}}
-    found = arrangements(served(layout=stated, n_gpus=""))
-    assert [one.disaggregated["decode"]["replicas"] for one in found] == [1, 4]
+    length = {"input_tokens": tokens, "output_tokens": 1000}
+    row = served(layout=stated, n_gpus="", batch={"concurrency": requests}, length=length)
+    found = arrangements(row)
+    counts = [tuple(pool["replicas"] for pool in one.disaggregated.values()) for one in found]
+    assert counts == [workers, (1, 1)]
     assert found[0].disaggregated["decode"]["parallelism"] == {"data": 32, "expert": 32}
 
 

@@ -316,11 +316,12 @@ def test_stages_of_a_pipeline_add_up():
 @pytest.mark.parametrize("kind", [Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.ALL_TO_ALL])
 @pytest.mark.parametrize("devices", [2, 8, 16])
 def test_a_message_takes_what_its_collective_does(kind, devices):
-    fabric = fabric_of(cluster(16), CALIBRATION.links.value)
+    fabric = fabric_of(cluster(16), CALIBRATION.links.value)._replace(in_network=None)
     group = Group(float(devices), min(8.0, devices))
-    ways = ways_of(kind, group, fabric)
+    sums = kind is Collective.ALL_REDUCE
+    ways = ways_of(kind, group, fabric, 0.5 if sums else None)[: 2 if sums else 1]
     for size in (1e3, 1e6, 1e9):
-        found = Message(1.0, 1.0, ways[: 3 if kind is Collective.ALL_REDUCE else 1]).seconds(size)
+        found = Message(1.0, 1.0, ways).seconds(size)
         expected = collective_seconds(kind, size, devices=devices, per_domain=group.per_domain, fabric=fabric)
         assert found == pytest.approx(expected, rel=1e-6)
 
@@ -365,3 +366,14 @@ def test_constants_of_a_generation_stand_before_those_of_the_engine():
 )
 def test_the_generation_of_a_version(engine, version, generation):
     assert rules_of(engine, version).generation == generation
+
+
+def test_kernels_that_keep_few_loads_under_way_take_no_more_of_a_wider_memory():
+    """llama.cpp's products of a matrix and a vector: a multiprocessor streams so many bytes and no more."""
+    llama_cpp = WORKLOAD._replace(rules=rules_of(EngineName.LLAMA_CPP, None))
+    wider = cluster(bandwidth_bytes_per_second=2.0 * ACCELERATOR.bandwidth_bytes_per_second)
+    batch = Batch(1, 0)
+    here, there = (model("llama-3.1-8b", llama_cpp, on=on).time(batch).matrices for on in (cluster(), wider))
+    assert there == pytest.approx(here, rel=1e-9)
+    served, faster = (model("llama-3.1-8b", on=on).time(batch).matrices for on in (cluster(), wider))
+    assert faster == pytest.approx(served / 2.0, rel=1e-9)

@@ -11,7 +11,7 @@ from service.planning.cluster import Cluster
 from service.planning.links import Link, LinkKind
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
-from service.planning.training import modelled_step
+from service.planning.training import changes, modelled_step, most_gain, nothing_known
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
 from service.snapshot.service import shipped_snapshot
 
@@ -156,3 +156,36 @@ def test_narrow_formats_are_faster_where_the_device_has_them():
     narrow = WORKLOAD._replace(recipe=TRAINING_RECIPES[TrainingPrecision.MXFP8])
     assert step(LAYOUTS["one"], workload=narrow).total < step(LAYOUTS["one"]).total
     assert narrow.recipe.compute is NumberFormat.FP8
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("micro_batches", [1, 4, 64])
+def test_no_change_saves_more_than_its_bound(name, micro_batches):
+    layout, workload = LAYOUTS[name], WORKLOAD._replace(micro_batches=micro_batches)
+    on = cluster(layout.devices)
+    before = step(layout, workload=workload)
+    for change in changes(workload, layout, on.accelerator):
+        after = step(change.layout, workload=change.workload, on=on)
+        tokens = change.workload.micro_batch_size * change.workload.micro_batches * change.layout.data
+        each = micro_batches * layout.data / tokens
+        assert 1.0 - after.total * each / before.total <= most_gain(change, before) + 1e-9
+
+
+def test_what_is_known_of_a_step_changes_no_other():
+    """A step asked beside others shares their collectives and operators, and takes as long as alone."""
+    for layout in LAYOUTS.values():
+        known, on = nothing_known(), cluster(layout.devices)
+        for change in changes(WORKLOAD, layout, on.accelerator):
+            alone, beside = (
+                modelled_step(
+                    PROFILE,
+                    change.workload,
+                    change.layout,
+                    cluster=on,
+                    calibration=CALIBRATION,
+                    compute_format=change.workload.recipe.compute,
+                    known=shared,
+                )
+                for shared in (None, known)
+            )
+            assert alone == beside

@@ -78,8 +78,25 @@ _ONE_NODE = 8
 """Devices above which a decode worker spreads requests and experts over its devices: attention that is cut
 so finely would wait for links."""
 
-_WORKERS = ((1, 1), (1, 4))
-"""Prefill and decode workers where a source counts none."""
+_FEW_REQUESTS, _MANY_REQUESTS = 200, 2048
+_LONG_PROMPT = 4
+
+
+def _workers(row: Row) -> list[tuple[int, int]]:
+    """Prefill and decode workers where a source counts none, the likeliest first.
+
+    As recipes of InferenceX have it (nvidia-master.yaml): 1 and 5 for few requests; for many 1 and 4 or,
+    where prompts are long, 5 and 2, at most 3 and 4.
+    """
+    requests = row.batch.get("concurrency") or 0
+    given = row.length
+    if requests <= _FEW_REQUESTS:
+        first = 1, 5
+    elif given.get("input_tokens", 1) >= _LONG_PROMPT * given.get("output_tokens", 1):
+        first = 5, 2
+    else:
+        first = (3, 4) if requests > _MANY_REQUESTS else (1, 4)
+    return [first, (1, 1)]
 
 
 def _pool(stated: Mapping[str, Any], replicas: int) -> tuple[dict[str, Any], int]:
@@ -99,7 +116,7 @@ def _pool(stated: Mapping[str, Any], replicas: int) -> tuple[dict[str, Any], int
 def _disaggregated(row: Row) -> list[Arrangement]:
     prefill, decode = row.layout.get("prefill", {}), row.layout["decode"]
     stated = int(prefill.get("workers") or 0), int(decode.get("workers") or 0)
-    ways = [stated] if all(stated) else _WORKERS
+    ways = [stated] if all(stated) else _workers(row)
     found = []
     for prefills, decodes in ways:
         first, first_devices = _pool(prefill, prefills)

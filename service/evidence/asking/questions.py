@@ -58,18 +58,20 @@ def _arrangements(row: Row, metric: Metric) -> list[Arrangement]:
         return [Arrangement(1)]
     if row.kind == "inference" and metric.operation is Operation.THROUGHPUT:
         return arrangements(row)
-    if _is_laid_out_by_service(row):
+    if _is_laid_out_by_service(row, metric):
         return [Arrangement(stated_count(row.text["n_gpus"]) or 1)]
     layout = _layout(row, metric)
     count = math.prod(layout.get(name, 1) for name in ("tensor", "pipeline", "context", "data"))
     return [Arrangement(count, layout)]
 
 
-def _is_laid_out_by_service(row: Row) -> bool:
+def _is_laid_out_by_service(row: Row, metric: Metric) -> bool:
     """Whether a training row says how much runs on how many devices, but not in which layout."""
     devices = stated_count(row.text["n_gpus"]) or 0
     known = row.layout or documented(row).layout
-    return row.kind == "training" and not known and devices > 1 and sequences_of_step(row) is not None
+    if known or row.kind != "training" or metric.operation is not Operation.THROUGHPUT:
+        return False
+    return devices > 1 and sequences_of_step(row) is not None
 
 
 def _workloads(

@@ -20,6 +20,8 @@ class ServingQuantity(StrEnum):
 
     WEIGHT_BANDWIDTH = "weight_bandwidth"
     """Rate at which matrices stream their weights over that of a streaming kernel."""
+    UNIT_BANDWIDTH = "unit_bandwidth"
+    """Bytes per second of weights that the kernels of a matrix stream through one multiprocessor at most."""
     EXPERT_BANDWIDTH = "expert_bandwidth"
     """The same for the matrices of routed experts, which start anew with each expert."""
     SCALED_BANDWIDTH = "scaled_bandwidth"
@@ -50,6 +52,8 @@ class ServingQuantity(StrEnum):
     """Further kernels of a layer with experts whose weights are widened."""
     COLLECTIVE_SECONDS = "collective_seconds"
     """Start of a collective, and the wait of its devices for one another."""
+    SUM_BANDWIDTH = "sum_bandwidth"
+    """Rate at which an engine's own kernels sum over a link, over that of long messages."""
     HOST_SECONDS = "host_seconds"
     """What the host program adds to an iteration, whatever the batch."""
     REQUEST_SECONDS = "request_seconds"
@@ -69,6 +73,7 @@ class ServingRates(NamedTuple):
     """The constants of one engine as numbers."""
 
     weight_bandwidth: float
+    unit_bandwidth: float
     expert_bandwidth: float
     scaled_bandwidth: float
     widened_bandwidth: float
@@ -84,6 +89,7 @@ class ServingRates(NamedTuple):
     expert_kernels: float
     widened_kernels: float
     collective_seconds: float
+    sum_bandwidth: float
     host_seconds: float
     request_seconds: float
     frontend_seconds: float

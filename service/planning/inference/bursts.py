@@ -87,11 +87,11 @@ def burst_of(setting: Setting, there: Curve[float], grid: Curve[Array]) -> Burst
     within = place - wave * held
     ahead = np.interp(within, start.order, start.seconds)
     joined = later.seconds - later.wait + waits(WAIT, later.wait, 1.0)
-    first = np.where(wave < 1.0, ahead, joined)
+    first = np.where(wave < 1.0, ahead + server.cold_seconds, joined)
     # Of those that are sent at once, each waits for its turn; a later one for as many as are before it.
     regular = max(0.0, 1.0 - load.outputs.variation)
-    alike = ahead + wave * cycle - later.seconds
-    even = start.whole / 2.0 + (place / held - 1.0) * cycle
+    alike = server.cold_seconds + ahead + wave * cycle - later.seconds
+    even = server.cold_seconds + start.whole / 2.0 + (place / held - 1.0) * cycle
     turn = np.where(wave < 1.0, 0.0, regular * alike + (1.0 - regular) * even)
     backlog = (concurrency / held - 1.0) * cycle
     first = server.frontend_seconds + first + np.maximum(0.0, np.where(place < concurrency, turn, backlog))
@@ -111,7 +111,9 @@ def burst_of(setting: Setting, there: Curve[float], grid: Curve[Array]) -> Burst
         * float(np.interp(1.0 + held / 4.0, grid.batch, grid.decode_seconds))
     )
     in_step = start.whole / max(later.window, start.whole, NOTHING)
-    lasting = (waves - 1.0) * cycle + asked.passes * step + draining + server.frontend_seconds
+    lasting = (
+        (waves - 1.0) * cycle + asked.passes * step + draining + server.frontend_seconds + server.cold_seconds
+    )
     lasting += start.whole if waves <= 1.0 else start.whole * in_step + later.seconds
     return Burst(first, pace, whole, requests / lasting, decoding)
 

@@ -1,8 +1,9 @@
 """Collectives of an iteration: which messages, and their seconds as a function of the tokens alone.
 
 The time of a collective is T = a + b M + c sqrt(M) for a message of M bytes (``collectives``: hops, bytes
-over the rate, chunks), and the fastest of some algorithms. An engine sums short messages by kernels of its
-own, one- or two-shot, where all devices share a link.
+over the rate, chunks), and the fastest of some algorithms. An engine sums messages by kernels of its own,
+one- or two-shot, where all devices share a link. Switches that add are left out: the buffers that they need
+are turned off (vLLM sets NCCL_CUMEM_ENABLE=0).
 """
 
 from collections.abc import Iterator
@@ -54,42 +55,48 @@ class Messages(NamedTuple):
     of_head: tuple[Message, ...]
 
 
-_SUMS: tuple[Algorithm, ...] = (Algorithm.RING, Algorithm.TREE)
 _OWN_SUMS = (Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
 
 
 @lru_cache(maxsize=4096)
-def ways_of(kind: Collective, group: Group, fabric: Fabric) -> tuple[Terms, ...]:
-    """What an engine has of a collective, by its terms."""
-    algorithms: tuple[Algorithm | None, ...] = (None,)
-    if kind is Collective.ALL_REDUCE:
-        algorithms = _SUMS
-        if fabric.in_network is not None:
-            algorithms = (*algorithms, Algorithm.IN_NETWORK)
-        if group.devices <= group.per_domain:
-            algorithms = (*algorithms, *_OWN_SUMS)
+def ways_of(
+    kind: Collective, group: Group, fabric: Fabric, own_share: float | None = None
+) -> tuple[Terms, ...]:
+    """What an engine has of a collective, by its terms.
 
-    def terms(algorithm: Algorithm | None) -> Terms:
-        def taking(message_bytes: float) -> float:
-            return collective_seconds(
-                kind,
-                message_bytes,
-                devices=group.devices,
-                per_domain=group.per_domain,
-                fabric=fabric,
-                algorithm=algorithm,
-            )
-
-        # b and c from two sizes whose roots are 1 and 2 units.
-        fixed, unit = taking(0.0), 1e12
-        one, four = taking(unit) - fixed, taking(4.0 * unit) - fixed
-        linear, root = (four - 2.0 * one) / 2.0, (4.0 * one - four) / 2.0
-        return Terms(fixed, linear / unit, root / square_root(unit))
-
-    return tuple(terms(algorithm) for algorithm in algorithms)
+    Its own kernels reach ``own_share`` of the link's rate; None for collectives that it has none of.
+    """
+    if own_share is None:
+        return (_terms(kind, None, group, fabric),)
+    nccl = tuple(_terms(kind, algorithm, group, fabric) for algorithm in (Algorithm.RING, Algorithm.TREE))
+    if group.devices > group.per_domain:
+        return nccl
+    own = (_terms(kind, algorithm, group, fabric) for algorithm in _OWN_SUMS)
+    slower = square_root(own_share)
+    return (*nccl, *(Terms(way[0], way[1] / own_share, way[2] / slower) for way in own))
 
 
-def messages_of(profile: Profile, layout: Parallelism, domain: int, fabric: Fabric) -> Messages:
+def _terms(kind: Collective, algorithm: Algorithm | None, group: Group, fabric: Fabric) -> Terms:
+    """a, b and c: the last two from messages whose roots are one and two units."""
+
+    def taking(message_bytes: float) -> float:
+        return collective_seconds(
+            kind,
+            message_bytes,
+            devices=group.devices,
+            per_domain=group.per_domain,
+            fabric=fabric,
+            algorithm=algorithm,
+        )
+
+    fixed, unit = taking(0.0), 1e12
+    one, four = taking(unit) - fixed, taking(4.0 * unit) - fixed
+    return Terms(fixed, (four - 2.0 * one) / 2.0 / unit, (4.0 * one - four) / 2.0 / square_root(unit))
+
+
+def messages_of(
+    profile: Profile, layout: Parallelism, domain: int, fabric: Fabric, own_share: float
+) -> Messages:
     """The collectives of a pass; a group of one device sends nothing.
 
     Ranks that share experts exchange tokens and what experts make of them in the faster of two ways.
@@ -99,7 +106,8 @@ def messages_of(profile: Profile, layout: Parallelism, domain: int, fabric: Fabr
 
     def sent(kind: Collective, devices: float, token_bytes: float, times: float) -> Message:
         group = Group(devices, min(devices, 1.0 * domain))
-        return Message(token_bytes, times, ways_of(kind, group, fabric))
+        share = own_share if kind is Collective.ALL_REDUCE else None
+        return Message(token_bytes, times, ways_of(kind, group, fabric, share))
 
     def of_rank() -> Iterator[Message]:
         if layout.tensor > 1:

@@ -555,7 +555,7 @@ def iteration_model(
         attention=attention,
         scanning=scanning,
         state_bytes=state_bytes(profile, workload.state_format, tensor=tensor, rules=rules),
-        messages=messages_of(profile, layout, cluster.domain, fabric),
+        messages=messages_of(profile, layout, cluster.domain, fabric, rates.sum_bandwidth),
         kernels=sum(matrices.launches[:HEAD]) + streaming.kernels + beside + cast * rates.cast_kernels,
         prefill_kernels=attentive + scanning.kernels,
         stream=stream,

@@ -191,6 +191,8 @@ class Server(NamedTuple):
     reserved_output: float = 0.0
     frontend_seconds: float = 0.0
     ranks: int = 1
+    cold_seconds: float = 0.0
+    """What the first requests of a run that begins cold wait beside: kernels that are compiled and tuned."""
 
 
 class Percentiles(NamedTuple):
@@ -256,7 +258,9 @@ class Served(NamedTuple):
 
 def percentiles(values: NDArray[np.float64]) -> Percentiles:
     """Of requests of equal weight; NaN for those that have no such latency."""
-    ordered = np.sort(values[~np.isnan(values)])
+    # NaN is sorted behind all numbers.
+    ordered = np.sort(values)
+    ordered = ordered[: len(ordered) - int(np.isnan(values).sum())]
     last = len(ordered) - 1
     p50, p95, p99 = (float(ordered[round(share * last)]) for share in (0.50, 0.95, 0.99))
     return Percentiles(float(ordered.mean()), p50, p95, p99)

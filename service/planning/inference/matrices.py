@@ -177,7 +177,8 @@ def _of_kind(kind: Kind, machine: Machine, rates: ServingRates) -> tuple[float, 
     """Bytes of an operand, bytes per second of weights, peak, sustained share and filling."""
     number_format, widened = kind.stored.number_format, kind.stored.widened
     by = multipliers_of(machine, number_format)
-    stream = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * kind.bandwidth
+    streamed = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * kind.bandwidth
+    stream = smaller(streamed, machine.facts.multiprocessors * rates.unit_bandwidth)
     share = by.share * kind.share
     if widened:
         stream, share = stream * rates.widened_bandwidth, share * rates.widening_share

@@ -50,7 +50,6 @@ from service.planning.inference.sampling import (
 from service.planning.inference.speculation import Iterations, Speculating
 from service.planning.inference.static_batches import served_in_batches
 
-_TOGETHER = 2
 _STEPS = np.arange(18) / 17.0
 _FEW = 20.0
 """Above it a Poisson number is taken to be normal."""
@@ -138,20 +137,17 @@ def served_closed(
     The iteration model is called for all of them together, which takes a fraction of the time.
     """
     loads = [load._replace(concurrency=requests, rate_per_second=None) for requests in concurrencies]
-    groups = float(server.pipeline)
-    # A pipeline with fewer requests than stages is another server for each number of them.
-    alike = [requests >= groups for requests in concurrencies]
-    if server.scheduler is Scheduler.STATIC or not load.decodes or sum(alike) < _TOGETHER:
+    if server.scheduler is Scheduler.STATIC or not load.decodes or len(loads) <= 1:
         return [served(model, server, each) for each in loads]
     shared = Speculating(model, server.speculation) if server.speculation else model
-    one, _ = group_of(server, load, groups)
-    grouped = [
-        group_of(server, each, groups)[1] for each, is_alike in zip(loads, alike, strict=True) if is_alike
-    ]
-    answered = _closed_loops(shared, one if server.pipeline > 1 else server, grouped)
+    one, grouped = server, loads
+    if server.pipeline > 1:
+        one, _ = group_of(server, load, 1.0)
+        grouped = [group_of(server, each, groups_of(server, each))[1] for each in loads]
+    answered = _closed_loops(shared, one, grouped)
+    stages = float(server.pipeline)
     return [
-        together(next(answered), groups, groups) if same else served(model, server, each)
-        for each, same in zip(loads, alike, strict=True)
+        together(found, groups_of(server, each), stages) for found, each in zip(answered, loads, strict=True)
     ]
 
 
@@ -296,6 +292,7 @@ def _answer(setting: Setting, there: Curve[float], at: _Point, times: IterationT
     arriving = there.wait_seconds + there.residual_seconds
     inside = there.own_seconds + means.decoding
     each = outcomes.per_token_seconds
+    waited = means.first - there.own_seconds - server.frontend_seconds
     return Served(
         percentiles(outcomes.first_token_seconds)._replace(mean=means.first),
         percentiles(each)._replace(mean=means.each) if each is not None else None,
@@ -303,7 +300,7 @@ def _answer(setting: Setting, there: Curve[float], at: _Point, times: IterationT
         rate,
         rate * load.outputs.mean,
         rate * means.decoding,
-        rate * max(0.0, means.first - there.own_seconds - server.frontend_seconds),
+        rate * (waited if waited > NOTHING * means.first else 0.0),
         _busy_share(load, at.rate * (arriving + inside)),
         at.saturated,
         at.most,

@@ -1,6 +1,6 @@
 """Time of a training step: from operators and collectives, or by the Iron Law at a share of the peak."""
 
-from service.planning.training.changes import Change, changes
+from service.planning.training.changes import Change, changes, most_gain
 from service.planning.training.compute import step_widths
 from service.planning.training.iron_law import (
     IRON_LAW_TERMS,
@@ -38,6 +38,7 @@ __all__ = [
     "machine_under",
     "modelled_step",
     "modelled_time",
+    "most_gain",
     "nothing_known",
     "step_widths",
     "training_time",

@@ -10,7 +10,8 @@ from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, TrainingPrecision
 from service.planning.profile import Fusion
 from service.planning.training.iron_law import Technique
-from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
+from service.planning.training.step import StepSeconds
+from service.planning.workload import AttentionKernel, Offload, Recomputation, TrainingWorkload
 
 
 class Change(NamedTuple):
@@ -23,6 +24,21 @@ class Change(NamedTuple):
     layout: Parallelism
 
 
+def most_gain(change: Change, step: StepSeconds) -> float:
+    """Share of a token's time that a change can save at most; 1 where no bound is known.
+
+    More micro-batches a step spread what comes once a step, more chunks shorten the bubble.
+    """
+    once = step.total - step.slowest.total * step.micro_batches
+    match change.code:
+        case "MORE_MICRO_BATCHES" | "GRADIENT_ACCUMULATION":
+            return once / 2.0 / step.total
+        case "INTERLEAVED_SCHEDULE":
+            return (step.bubble + step.stragglers) / 2.0 / step.total
+        case _:
+            return 1.0
+
+
 _WIDE = (NumberFormat.FP32, NumberFormat.TF32)
 
 
@@ -32,8 +48,10 @@ def _in_format(workload: TrainingWorkload, precision: TrainingPrecision) -> Trai
     return workload._replace(recipe=kept)
 
 
-def changes(workload: TrainingWorkload, layout: Parallelism, accelerator: Accelerator) -> Iterator[Change]:
-    """Techniques that the run does not use yet, or uses at a cost; tokens of a step may grow."""
+def _arithmetic(
+    workload: TrainingWorkload, layout: Parallelism, accelerator: Accelerator
+) -> Iterator[Change]:
+    """Other formats and kernels of the same step."""
     recipe = workload.recipe
     if recipe.compute in _WIDE and accelerator.peak(NumberFormat.BF16):
         narrow = _in_format(workload, TrainingPrecision.BF16)
@@ -52,6 +70,14 @@ def changes(workload: TrainingWorkload, layout: Parallelism, accelerator: Accele
     if (workload.fusion or FUSION[workload.framework]) is Fusion.EAGER:
         compiled = workload._replace(fusion=Fusion.COMPILED)
         yield Change("OPERATOR_FUSION", "compile the model", Technique.OPERATOR_FUSION, compiled, layout)
+
+
+def changes(workload: TrainingWorkload, layout: Parallelism, accelerator: Accelerator) -> Iterator[Change]:
+    """Techniques that the run does not use yet, or uses at a cost; tokens of a step may grow."""
+    yield from _arithmetic(workload, layout, accelerator)
+    if workload.offload != Offload():
+        held = workload._replace(offload=Offload())
+        yield Change("NO_OFFLOAD", "keep all state on the device", Technique.LESS_COMMUNICATION, held, layout)
     more = workload._replace(micro_batches=2 * workload.micro_batches)
     if layout.pipeline > 1:
         what = "twice the micro-batches a step"

@@ -14,8 +14,9 @@ from service.planning.inference.load import (
     fixed,
 )
 from service.planning.inference.serving import served
-from service.planning.inference.simulated import Table, run, simulated
+from service.planning.inference.simulated import run, simulated
 from service.planning.inference.speculation import Speculation
+from service.planning.inference.table import Table
 from tests.planning.inference.dense import Dense
 
 MODEL = Dense()
