@@ -19,7 +19,7 @@ from service.planning.inference.passes import (
 )
 from service.planning.memory.capacity import largest_concurrency, requests_of_a_pass
 from service.planning.memory.serving import inference_memory
-from service.planning.operators import Bound, Phase
+from service.planning.operators import Bound, Machine, Phase
 from service.planning.quantity import Basis, Quantity, Spread, assumed
 from service.planning.workload import InferenceWorkload
 from service.questions.answer import quantity
@@ -53,7 +53,14 @@ class Passing:
     arriving: float | None
     """Requests a second of the whole cluster, where they arrive at a rate."""
     spread: Spread
-    basis: Basis
+    machine: Machine
+    busy: float
+    """Share of the time of all replicas in which a pass runs."""
+
+    @property
+    def basis(self) -> Basis:
+        """The evidence behind the rates of operators."""
+        return self.machine.rates.basis
 
     def around(self, figure: float) -> Quantity:
         """A time with its interval."""
@@ -168,7 +175,6 @@ def serve_passes(
     replicas = layout.data if asked.concurrency is None else min(layout.data, asked.concurrency)
     most = _most_requests(resolved, given, cluster, walked, notes)
     batched = _batched(model, asked, given, replicas, float(most))
-    basis = machine.machine.rates.basis
     spread = curves.pass_latency if efficiency is None else Spread(1.0, 1.0, "assumed")
     return Passing(
         batched=batched,
@@ -179,7 +185,8 @@ def serve_passes(
         pipeline=float(layout.pipeline),
         arriving=asked.rate_per_second,
         spread=spread,
-        basis=basis,
+        machine=machine.machine,
+        busy=min(1.0, batched.utilization) * replicas / layout.data,
     )
 
 

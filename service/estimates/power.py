@@ -17,7 +17,7 @@ from service.planning.power import (
     pass_work,
     step_works,
 )
-from service.planning.quantity import Basis, Quantity, Spread
+from service.planning.quantity import Basis, Quantity, Spread, combine, inverted
 from service.planning.training import ModelledTime
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.answer import quantity
@@ -107,10 +107,9 @@ def _passed(
         pass_work(part, sustained_flops_per_second=sustained, is_narrow=workload.is_narrow)
         for part in passing.parts
     ]
-    share = passing.batched.utilization * passing.replicas / run.resolved.layout.data
     whole = sum(work.seconds for work in works)
-    within = [work.within(share * work.seconds / whole) for work in works]
-    return (*within, DeviceWork(1.0 - share, 0.0))
+    within = [work.within(passing.busy * work.seconds / whole) for work in works]
+    return (*within, DeviceWork(1.0 - passing.busy, 0.0))
 
 
 def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catalog, error: Spread) -> Draw:
@@ -149,6 +148,11 @@ def add_power(answer: ThroughputAnswer, run: Run, catalog: Catalog) -> None:
             run.notes.gap("/power_per_device_watts", "POWER_UNKNOWN", detail)
         return
     answer["power_per_device_watts"] = quantity(draw.watts)
+    if run.passing is not None:
+        devices, rate = float(run.cluster.accelerator_count), answer["passes"]["samples_per_second"]
+        each = combine(lambda w, r: w * devices / r, draw.watts, inverted(Quantity(**rate)))
+        answer["passes"]["energy_per_sample_joules"] = quantity(each)
+        return
     if "output_tokens_per_second" not in answer or not isinstance(run.serving, Serving):
         return
     tokens, devices = answer["output_tokens_per_second"]["value"], float(run.cluster.accelerator_count)
