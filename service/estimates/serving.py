@@ -10,7 +10,7 @@ from service.estimates.encoded import Encoded, iterations_of
 from service.estimates.residuals import serving_spreads
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
-from service.planning.distance import System
+from service.planning.distance import System, family_of
 from service.planning.inference import (
     Arrivals,
     Batch,
@@ -119,12 +119,14 @@ class Serving:
     @cached_property
     def spreads(self) -> Spreads:
         """Of the nearest system that was measured."""
-        count = self.subject.profile.parameter_count
-        return Spreads(*serving_spreads(self.curves, _FAMILIES, self.subject.system, count))
+        count, together = self.subject.profile.parameter_count, self.load.is_all_at_once
+        families = [family_of(family, all_at_once=together) for family in _FAMILIES]
+        return Spreads(*serving_spreads(self.curves, families, self.subject.system, count))
 
-    def computing(self, replicas: float) -> tuple[tuple[float, IterationTime], ...]:
-        """Shares of the time of all devices, those of ``replicas``, and the iteration that fills each."""
-        return ((self.served.utilization * self.replicas / replicas, self.served.iteration),)
+    @property
+    def computing(self) -> tuple[tuple[float, IterationTime], ...]:
+        """Shares of the time of busy replicas, and the iteration that fills each."""
+        return ((self.served.utilization, self.served.iteration),)
 
     @property
     def time_to_first_token_seconds(self) -> Quantity:
