@@ -1,6 +1,5 @@
 """A server of passes: how long a request takes, how many end a second, and where their time goes."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +19,7 @@ from service.planning.inference.passes import (
 )
 from service.planning.memory.capacity import largest_concurrency, requests_of_a_pass
 from service.planning.memory.serving import inference_memory
-from service.planning.operators import Bound, Machine, Phase
-from service.planning.power import DeviceWork
+from service.planning.operators import Bound, Phase
 from service.planning.quantity import Basis, Quantity, Spread, assumed
 from service.planning.workload import InferenceWorkload
 from service.questions.answer import quantity
@@ -55,30 +53,7 @@ class Passing:
     arriving: float | None
     """Requests a second of the whole cluster, where they arrive at a rate."""
     spread: Spread
-    machine: Machine
-    busy: float
-    """Share of the time of all replicas in which a pass runs."""
-
-    @property
-    def basis(self) -> Basis:
-        """The evidence behind the rates of operators."""
-        return self.machine.rates.basis
-
-    def works(self) -> Iterator[DeviceWork]:
-        """What a device does in a second: its share of the parts of a pass, and nothing for the rest."""
-        whole = sum(float(part.seconds) for part in self.parts)
-        peaks, shares = self.machine.peak_flops_per_second, self.machine.rates.matrix_peak
-        for time, (_, widths) in zip(self.parts, self.walked.parts, strict=True):
-            running = float(time.work.seconds) + float(time.collective_seconds)
-            each = DeviceWork(
-                float(time.evaluation_seconds),
-                running,
-                float(time.work.flops) / (peaks[widths.matrix] * shares[widths.matrix]),
-                float(time.work.moved_bytes),
-                float(time.collective_seconds),
-            )
-            yield each.within(self.busy * float(time.seconds) / whole)
-        yield DeviceWork(1.0 - self.busy, 0.0)
+    basis: Basis
 
     def around(self, figure: float) -> Quantity:
         """A time with its interval."""
@@ -203,8 +178,7 @@ def serve_passes(
         pipeline=float(layout.pipeline),
         arriving=asked.rate_per_second,
         spread=spread,
-        machine=machine.machine,
-        busy=min(1.0, batched.utilization) * replicas / layout.data,
+        basis=machine.machine.rates.basis,
     )
 
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from service.estimates.disaggregated import Apart
+from service.estimates.passes import Passing
 from service.estimates.run import Run, step_tokens
 from service.estimates.serving import Serving
 from service.planning.operators import machine_of
@@ -12,6 +14,7 @@ from service.planning.power import (
     is_limited,
     iteration_work,
     mean_device_watts,
+    pass_work,
     step_works,
 )
 from service.planning.quantity import Basis, Quantity, Spread, combine, inverted
@@ -46,8 +49,8 @@ def device_draw(run: Run, catalog: Catalog) -> Draw | None:
         works, error = _trained(run, workload, catalog), catalog.curves.device_power
     elif isinstance(run.serving, Serving):
         works, error = _served(run, run.serving, workload, catalog), run.serving.spreads.power
-    elif run.passing is not None and run.passing.basis is not Basis.ASSUMED:
-        works, error = tuple(run.passing.works()), catalog.curves.device_power
+    elif run.passing and run.passing.basis is not Basis.ASSUMED:
+        works, error = _passed(run, run.passing, workload, catalog), catalog.curves.served_power
     else:
         return None
     return _drawn(works, run, limit, catalog, error) if works else None
@@ -81,12 +84,33 @@ def _served(
         return None
     number_format, peak = compute_peak(run.cluster, workload)
     sustained = peak * machine.rates.matrix_peak[number_format]
+    # A disaggregated system is one server, whatever its sides consist of.
+    busy = 1.0 if isinstance(serving, Apart) else serving.replicas / (layout.data // layout.expert)
     works, idle = [], 1.0
-    for share, time in serving.computing(layout.data // layout.expert):
+    for share, time in serving.computing:
         work = iteration_work(time, sustained_flops_per_second=sustained, is_narrow=workload.is_narrow)
-        works.append(work.within(share))
-        idle -= share
+        works.append(work.within(busy * share))
+        idle -= busy * share
     return (*works, DeviceWork(idle, 0.0))
+
+
+def _passed(
+    run: Run, passing: Passing, workload: InferenceWorkload, catalog: Catalog
+) -> tuple[DeviceWork, ...] | None:
+    """A second: passes at the mean batch as far as replicas have requests, and none."""
+    machine = machine_of(run.cluster.accelerator, catalog.curves.calibration.operators)
+    if machine is None:
+        return None
+    number_format, peak = compute_peak(run.cluster, workload)
+    sustained = peak * machine.rates.matrix_peak[number_format]
+    works = [
+        pass_work(part, sustained_flops_per_second=sustained, is_narrow=workload.is_narrow)
+        for part in passing.parts
+    ]
+    share = passing.batched.utilization * passing.replicas / run.resolved.layout.data
+    whole = sum(work.seconds for work in works)
+    within = [work.within(share * work.seconds / whole) for work in works]
+    return (*within, DeviceWork(1.0 - share, 0.0))
 
 
 def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catalog, error: Spread) -> Draw:

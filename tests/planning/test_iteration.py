@@ -316,11 +316,11 @@ def test_stages_of_a_pipeline_add_up():
 @pytest.mark.parametrize("kind", [Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.ALL_TO_ALL])
 @pytest.mark.parametrize("devices", [2, 8, 16])
 def test_a_message_takes_what_its_collective_does(kind, devices):
+    """With kernels of the engine's own that are of no use."""
     fabric = fabric_of(cluster(16), CALIBRATION.links.value)._replace(in_network=None)
     group = Group(float(devices), min(8.0, devices))
-    sums = kind is Collective.ALL_REDUCE
-    ways = ways_of(kind, group, fabric, 0.5 if sums else None)[: 2 if sums else 1]
-    for size in (1e3, 1e6, 1e9):
+    ways = ways_of(kind, group, fabric, 1e-9 if kind is Collective.ALL_REDUCE else None)
+    for size in (1e5, 1e7, 1e9):
         found = Message(1.0, 1.0, ways).seconds(size)
         expected = collective_seconds(kind, size, devices=devices, per_domain=group.per_domain, fabric=fabric)
         assert found == pytest.approx(expected, rel=1e-6)

@@ -68,12 +68,17 @@ def ways_of(
     """
     if own_share is None:
         return (_terms(kind, None, group, fabric),)
-    nccl = tuple(_terms(kind, algorithm, group, fabric) for algorithm in (Algorithm.RING, Algorithm.TREE))
-    if group.devices > group.per_domain:
-        return nccl
-    own = (_terms(kind, algorithm, group, fabric) for algorithm in _OWN_SUMS)
-    slower = square_root(own_share)
-    return (*nccl, *(Terms(way[0], way[1] / own_share, way[2] / slower) for way in own))
+    ways = [_terms(kind, algorithm, group, fabric) for algorithm in (Algorithm.RING, Algorithm.TREE)]
+    if group.devices <= group.per_domain:
+        own = (_terms(kind, algorithm, group, fabric) for algorithm in _OWN_SUMS)
+        slower = square_root(own_share)
+        ways += [Terms(way[0], way[1] / own_share, way[2] / slower) for way in own]
+    return tuple(way for way in ways if not any(_is_beaten(way, other) for other in ways))
+
+
+def _is_beaten(way: Terms, other: Terms) -> bool:
+    """Whether ``other`` is no slower for any message, and faster for some."""
+    return way != other and all(mine >= theirs for mine, theirs in zip(way, other, strict=True))
 
 
 def _terms(kind: Collective, algorithm: Algorithm | None, group: Group, fabric: Fabric) -> Terms:

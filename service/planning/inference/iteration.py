@@ -230,9 +230,11 @@ class _Attention(NamedTuple):
 
 def _stacked(*figures: Figure) -> Array:
     """Figures beside one another on a last axis."""
-    if any(isinstance(figure, np.ndarray) for figure in figures):
-        return np.stack(np.broadcast_arrays(*figures), axis=-1)
-    return np.array(figures, dtype=np.float64)
+    shape = next((figure.shape for figure in figures if isinstance(figure, np.ndarray)), ())
+    found = np.empty((*shape, len(figures)))
+    for place, figure in enumerate(figures):
+        found[..., place] = figure
+    return found
 
 
 def _number(figure: Figure) -> float:
@@ -387,13 +389,17 @@ class IterationModel:
         # The fullest rank has the caches of its requests.
         cached = batch.cached_tokens * decoding / larger(batch.decoding, _LEAST)
         prefilled = batch.prefilled / self.ranks
-        states = 2.0 * decoding * self.state_bytes
-        taken = states / self.stream
-        works = [_Work(taken, 0.0 * taken, 0.0, states), self._scanned(prefilled)]
+        works = []
+        if self.state_bytes:
+            states = 2.0 * decoding * self.state_bytes
+            taken = states / self.stream
+            works = [_Work(taken, 0.0 * taken, 0.0, states), self._scanned(prefilled)]
         for each in self.attention:
             if each.caches:
                 works.append(each.decoded(decoding, cached, batch.positions, self.stream, self.decode_peak))
             works.append(each.prefilled(prefilled, batch.prefill_context, self.machine, self.wide))
+        if not works:
+            return _Work(*[0.0 * decoding] * 4)
         return _Work(*[sum(figures) for figures in zip(*works, strict=True)])
 
     def _scanned(self, tokens: float) -> _Work:

@@ -127,6 +127,10 @@ class _Point(NamedTuple):
     place_seconds: float = 0.0
     queued_share: float = 0.0
     saturated: bool = False
+    repeated: float = 1.0
+    """Rate where contexts are computed again over what it would be without."""
+    filled: float = 1.0
+    """How much of the room that requests leave is taken at once."""
 
 
 def served_closed(
@@ -152,23 +156,24 @@ def served_closed(
 
 
 def _served_continuously(model: Iterations, server: Server, load: Load) -> Served:
-    places = places_of(server, load)
-    grid = curve(model, server, load, _batches(places))
-    at = _closed(grid, places, load.concurrency) if load.concurrency else _open(grid, places, load)
+    setting = Setting(server, load, asked_of(server, load), places_of(server, load))
+    grid = curve(model, server, load, _batches(setting.places))
+    at = _open(grid, setting) if load.concurrency is None else _closed(grid, setting, load.concurrency)
     there, times = point(model, server, load, at.batch)
-    return _standing(Setting(server, load, asked_of(server, load), places), there, at, times)
+    return _standing(setting, there, at, times)
 
 
 def _closed_loops(model: Iterations, server: Server, loads: Sequence[Load]) -> Iterator[Served]:
     """Closed loops that differ in their requests alone."""
     load, places = loads[0], places_of(server, loads[0])
+    alike = Setting(server, load, asked_of(server, load), places)
     requests = [each.concurrency or 1.0 for each in loads]
     alone = 1.0 / np.maximum(1.0, np.asarray(requests))
     batches = _batches(places)
     found = curve(model, server, load, batches, alone[:, None])
     rows = Curve(*(np.broadcast_to(figures, (len(requests), len(batches))) for figures in found))
     stood = [
-        _closed(Curve(*(figures[place] for figures in rows)), places, count)
+        _closed(Curve(*(figures[place] for figures in rows)), alike, count)
         for place, count in enumerate(requests)
     ]
     there, times = points(model, server, load, np.asarray([at.batch for at in stood]), alone)
@@ -184,6 +189,8 @@ def _batches(places: float) -> Array:
 def _standing(setting: Setting, there: Curve[float], at: _Point, times: IterationTime) -> Served:
     """What a server does where it stands on its curve."""
     load = setting.load
+    if at.saturated:
+        there = _preempting(setting, there, at)
     if load.concurrency is None and not at.saturated and setting.asked.decodes:
         # By Little's law: the mean batch over the rate, as it fluctuates.
         there = there._replace(decoding_seconds=at.batch / at.rate)
@@ -195,33 +202,91 @@ def _standing(setting: Setting, there: Curve[float], at: _Point, times: Iteratio
     return _answer(setting, there, at, times)
 
 
-def _limit(grid: Curve[Array], places: float) -> tuple[float, float]:
-    """The largest mean batch and the rate there: no place left, or every iteration full of prompts."""
-    batch = min(
-        float(np.interp(places, grid.inside, grid.batch)),
-        float(np.interp(1.0, np.maximum.accumulate(grid.prompt_load), grid.batch)),
+class _Limit(NamedTuple):
+    """The largest mean batch, the rate there, and that over the rate without preemption."""
+
+    batch: float
+    most: float
+    repeated: float
+
+
+def _limit(grid: Curve[Array], setting: Setting) -> _Limit:
+    """No place is left, or every iteration is full of prompts.
+
+    An engine that admits a prompt as soon as it finds room, and has requests waiting, fills its cache; by how
+    much contexts grow until a request ends, others have to be dropped: as many tokens are computed again as
+    are put out.
+    """
+    server, load, asked, places = setting
+    by_prompts = float(np.interp(1.0, np.maximum.accumulate(grid.prompt_load), grid.batch))
+    batch = min(float(np.interp(places, grid.inside, grid.batch)), by_prompts)
+    most = float(np.interp(batch, grid.batch, np.maximum.accumulate(grid.requests_per_second)))
+    if server.cache_tokens is None or places == server.most_requests or batch == by_prompts:
+        return _Limit(batch, most, 1.0)
+    again = (1.0 - server.reserved_output) * load.outputs.mean
+    token_seconds = np.maximum(grid.added_seconds / grid.tokens, grid.full_seconds / grid.budget)
+    whole, each = (float(np.interp(batch, grid.batch, f)) for f in (grid.decoding_seconds, token_seconds))
+    more = batch * (1.0 - asked.alone) * again * each
+    return _Limit(batch, most, whole / (whole + more) if whole else 1.0)
+
+
+_PROGRESS = 0.3
+"""Share of its output that a request has when it is preempted, and of the time that it decodes which it then
+waits: those that came last are dropped, and come again first. From the simulation."""
+_FIRST_FILLED, _FILLING = 0.4, 3.0
+"""How much of the room that requests leave is taken at once when hardly one waits, and how much more for
+each that waits to one that is inside. From the simulation."""
+_AWAY = 0.67
+"""Most of the waiting that falls to requests that are preempted, in the simulation."""
+
+
+def _preemptions(setting: Setting) -> float:
+    """Preemptions of a request while others wait: tokens dropped over those of one that is dropped."""
+    load = setting.load
+    dropped = (1.0 - setting.server.reserved_output) * load.outputs.mean
+    return dropped / (load.inputs.mean + _PROGRESS * load.outputs.mean)
+
+
+def _preempting(setting: Setting, there: Curve[float], at: _Point) -> Curve[float]:
+    """``there`` with contexts computed again, and the waits of those that are dropped."""
+    if at.repeated >= 1.0:
+        return there
+    decoding = there.decoding_seconds / at.repeated
+    rate = there.requests_per_second * at.repeated
+    latency = there.requests / there.requests_per_second - there.decoding_seconds + decoding
+    away = _PROGRESS * _preemptions(setting) * at.filled * decoding
+    if setting.load.concurrency is not None:
+        away = min(away, _AWAY * max(0.0, setting.load.concurrency / rate - latency))
+    return there._replace(
+        decoding_seconds=decoding + away, requests_per_second=rate, requests=rate * (latency + away)
     )
-    return batch, float(np.interp(batch, grid.batch, np.maximum.accumulate(grid.requests_per_second)))
 
 
-def _closed(grid: Curve[Array], places: float, concurrency: float) -> _Point:
+def _closed(grid: Curve[Array], setting: Setting, concurrency: float) -> _Point:
     """A closed loop: the batch at which the requests are ``concurrency``; the others wait for a place."""
-    batch, most = _limit(grid, places)
+    batch, most, repeated = _limit(grid, setting)
     held = float(np.interp(batch, grid.batch, grid.requests))
     if concurrency >= held:
-        wait = (concurrency - held) / most
-        return _Point(grid, batch, most, most, wait, 1.0, saturated=concurrency > held)
+        # The fewer wait, the longer a room that is too small for the next one stays free.
+        filled = min(1.0, _FIRST_FILLED + _FILLING * (concurrency / held - 1.0))
+        repeated = 1.0 / (1.0 + (1.0 / repeated - 1.0) * filled)
+        rate, saturated = most * repeated, concurrency > held
+        return _Point(
+            grid, batch, rate, rate, queued_share=1.0, saturated=saturated, repeated=repeated, filled=filled
+        )
     batch = float(np.interp(concurrency, grid.requests, grid.batch))
     return _Point(grid, batch, float(np.interp(batch, grid.batch, grid.requests_per_second)), most)
 
 
-def _open(grid: Curve[Array], places: float, load: Load) -> _Point:
+def _open(grid: Curve[Array], setting: Setting) -> _Point:
     """An open loop: the batch at which the rate is that of the arrivals.
 
     ``mixing`` is D / D0: a request meets b + D / D0 others on average, one more than b where the batch does
     not slow itself down.
     """
-    most_batch, most = _limit(grid, places)
+    load = setting.load
+    most_batch, most, repeated = _limit(grid, setting)
+    most *= repeated
     rate = load.rate_per_second or 0.0
     saturated = rate >= most
     rates = np.maximum.accumulate(grid.requests_per_second)
@@ -233,7 +298,8 @@ def _open(grid: Curve[Array], places: float, load: Load) -> _Point:
     wait, queued = _place_wait(load, rate, most, steady, most_batch)
     if saturated:
         wait += load.open_seconds / 2.0 * (1.0 - most / rate)
-    return _Point(grid, steady, min(rate, most), most, wait, queued, saturated=saturated)
+    repeats = repeated if saturated else 1.0
+    return _Point(grid, steady, min(rate, most), most, wait, queued, saturated=saturated, repeated=repeats)
 
 
 def _place_wait(load: Load, rate: float, most: float, batch: float, places: float) -> tuple[float, float]:
@@ -299,12 +365,12 @@ def _answer(setting: Setting, there: Curve[float], at: _Point, times: IterationT
         percentiles(outcomes.request_seconds)._replace(mean=means.whole),
         rate,
         rate * load.outputs.mean,
-        rate * means.decoding,
+        there.batch if at.repeated < 1.0 and not cold else rate * means.decoding,
         rate * (waited if waited > NOTHING * means.first else 0.0),
         _busy_share(load, at.rate * (arriving + inside)),
         at.saturated,
         at.most,
-        0.0,
+        _preemptions(setting) * at.filled if at.repeated < 1.0 else 0.0,
         prompt_share,
         iteration,
         outcomes,

@@ -156,6 +156,25 @@ def test_a_full_cache_preempts_and_a_reservation_does_not():
     assert reserved.decoding == pytest.approx(12_000.0 / 1160.0, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("inputs", "outputs"), [(128.0, 1024.0), (1024.0, 256.0), (1024.0, 1024.0), (1000.0, 8000.0)]
+)
+@pytest.mark.parametrize("waiting", [1.5, 4.0])
+def test_both_solvers_agree_on_a_cache_that_is_too_small(inputs, outputs, waiting):
+    held = 40.0
+    server = SERVER._replace(most_requests=1024, cache_tokens=held * (inputs + outputs / 2.0))
+    load = Load(fixed(inputs), fixed(outputs), waiting * held)
+    closed_form = served(MODEL, server, load)
+    followed = simulated(MODEL, server, load, seed=1, requests=600)
+    assert closed_form.saturated
+    assert closed_form.requests_per_second == pytest.approx(followed.requests_per_second, rel=0.08)
+    assert closed_form.decoding == pytest.approx(followed.decoding, rel=0.08)
+    assert closed_form.preemptions_per_request == pytest.approx(followed.preemptions_per_request, rel=0.3)
+    each, whole = "time_per_output_token_seconds", "request_seconds"
+    assert getattr(closed_form, each).mean == pytest.approx(getattr(followed, each).mean, rel=0.15)
+    assert getattr(closed_form, whole).mean == pytest.approx(getattr(followed, whole).mean, rel=0.1)
+
+
 @pytest.mark.parametrize("load", [SPREAD, at_rate(SPREAD, 10.0), SPREAD._replace(burst_requests=300.0)])
 def test_a_seed_decides_everything(load):
     one, same, other = (simulated(MODEL, SERVER, load, seed=s, requests=300) for s in (1, 1, 2))
