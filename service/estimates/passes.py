@@ -19,7 +19,7 @@ from service.planning.inference.passes import (
 )
 from service.planning.memory.capacity import largest_concurrency, requests_of_a_pass
 from service.planning.memory.serving import inference_memory
-from service.planning.operators import Bound, Machine, Phase
+from service.planning.operators import Bound, Phase
 from service.planning.quantity import Basis, Quantity, Spread, assumed
 from service.planning.workload import InferenceWorkload
 from service.questions.answer import quantity
@@ -53,14 +53,7 @@ class Passing:
     arriving: float | None
     """Requests a second of the whole cluster, where they arrive at a rate."""
     spread: Spread
-    machine: Machine
-    busy: float
-    """Share of the time of all replicas in which a pass runs."""
-
-    @property
-    def basis(self) -> Basis:
-        """The evidence behind the rates of operators."""
-        return self.machine.rates.basis
+    basis: Basis
 
     def around(self, figure: float) -> Quantity:
         """A time with its interval."""
@@ -184,8 +177,7 @@ def serve_passes(
         pipeline=float(layout.pipeline),
         arriving=asked.rate_per_second,
         spread=spread,
-        machine=machine.machine,
-        busy=min(1.0, batched.utilization) * replicas / layout.data,
+        basis=machine.machine.rates.basis,
     )
 
 

@@ -107,9 +107,10 @@ def _passed(
         pass_work(part, sustained_flops_per_second=sustained, is_narrow=workload.is_narrow)
         for part in passing.parts
     ]
+    share = passing.batched.utilization * passing.replicas / run.resolved.layout.data
     whole = sum(work.seconds for work in works)
-    within = [work.within(passing.busy * work.seconds / whole) for work in works]
-    return (*within, DeviceWork(1.0 - passing.busy, 0.0))
+    within = [work.within(share * work.seconds / whole) for work in works]
+    return (*within, DeviceWork(1.0 - share, 0.0))
 
 
 def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catalog, error: Spread) -> Draw:
