@@ -1,20 +1,25 @@
-"""Measures the time of a training step in process, on one core: one layout, and 100,000 at once.
+"""Measures the time of a training step in process, on one core: one layout, 100,000 at once, whole answers.
 
 ``python -m bench.training``. Times are of the processor, so that a busy machine does not count.
 """
 
+import json
 import time
 import timeit
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from bench.memory import WORKLOAD, deepseek_v3, llama_3_70b
+from service.estimates.throughput import estimate_throughput
 from service.planning.cluster import Cluster
 from service.planning.links import Link, LinkKind
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.profile import Profile
 from service.planning.training import modelled_step
 from service.planning.workload import TrainingWorkload
+from service.questions.estimates import ThroughputQuestion
 from service.snapshot.service import shipped_snapshot
 
 LAYOUTS = 100_000
@@ -61,6 +66,36 @@ def measure(name: str, profile: Profile) -> None:
     print(f"{name}: one estimate {single * 1e3:.2f} ms, {LAYOUTS / many:,.0f} layouts a second")
 
 
+def measure_answers() -> None:
+    """Print milliseconds of whole answers about a pipeline and about sharded replicas."""
+    snapshot = shipped_snapshot()
+    layouts: dict[str, dict[str, Any]] = {
+        "pipeline": {"tensor": 8, "pipeline": 4, "data": 32, "sharding": "zero_1"},
+        "sharded": {"data": DEVICES, "sharding": "zero_3"},
+    }
+    for name, layout in layouts.items():
+        asked: dict[str, Any] = {
+            "model": {"source": "catalog", "id": "llama-3.1-70b"},
+            "cluster": {
+                "accelerator": {"source": "catalog", "id": "h100-sxm"},
+                "accelerator_count": DEVICES,
+            },
+            "workload": {"kind": "training", "sequence_length": 4096, "global_batch_size": DEVICES},
+            "parallelism": layout,
+        }
+
+        def seconds(question: dict[str, Any], *, explains: bool = True) -> float:
+            shape = ThroughputQuestion.model_validate_json(json.dumps(question))
+            once = partial(estimate_throughput, shape, snapshot, explains=explains)
+            return min(timeit.repeat(once, timer=time.process_time, number=10, repeat=5)) / 10
+
+        plain, advised = seconds(asked, explains=False), seconds(asked)
+        scaled = seconds({**asked, "scaling": {}})
+        figures = f"{plain * 1e3:.2f} ms, with advice {advised * 1e3:.2f} ms, scaling {scaled * 1e3:.1f} ms"
+        print(f"Llama-3.1-70B, {name}: {figures}")
+
+
 if __name__ == "__main__":
+    measure_answers()
     measure("Llama-3-70B", llama_3_70b())
     measure("DeepSeek-V3", deepseek_v3())

@@ -63,6 +63,16 @@ class Apart(Serving):
         return self.prefill_model.time(Batch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt))
 
     @property
+    def computing(self) -> tuple[tuple[float, IterationTime], ...]:
+        """Shares of the time of all devices, and the iteration that fills each: of both sides."""
+        prefill, decode = (devices / sum(self.devices) for devices in self.devices)
+        sides = self.sides
+        return (
+            (prefill * sides.prefill_utilization, self.prefill_iteration),
+            (decode * sides.decode_utilization, self.served.iteration),
+        )
+
+    @property
     def requests_inside(self) -> float:
         """Requests that decode on one rank of a replica, on average."""
         return self.sides.decode_batch / self.ranks

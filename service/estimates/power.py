@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from service.estimates.disaggregated import Apart
+from service.estimates.passes import Passing
 from service.estimates.run import Run, step_tokens
 from service.estimates.serving import Serving
 from service.planning.operators import machine_of
@@ -12,9 +14,10 @@ from service.planning.power import (
     is_limited,
     iteration_work,
     mean_device_watts,
+    pass_work,
     step_works,
 )
-from service.planning.quantity import Basis, Quantity, Spread
+from service.planning.quantity import Basis, Quantity, Spread, combine, inverted
 from service.planning.training import ModelledTime
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.answer import quantity
@@ -46,6 +49,8 @@ def device_draw(run: Run, catalog: Catalog) -> Draw | None:
         works, error = _trained(run, workload, catalog), catalog.curves.device_power
     elif isinstance(run.serving, Serving):
         works, error = _served(run, run.serving, workload, catalog), run.serving.spreads.power
+    elif run.passing and run.passing.basis is not Basis.ASSUMED:
+        works, error = _passed(run, run.passing, workload, catalog), catalog.curves.served_power
     else:
         return None
     return _drawn(works, run, limit, catalog, error) if works else None
@@ -79,12 +84,33 @@ def _served(
         return None
     number_format, peak = compute_peak(run.cluster, workload)
     sustained = peak * machine.rates.matrix_peak[number_format]
+    # A disaggregated system is one server, whatever its sides consist of.
+    busy = 1.0 if isinstance(serving, Apart) else serving.replicas / (layout.data // layout.expert)
     works, idle = [], 1.0
-    for share, time in serving.computing(layout.data // layout.expert):
+    for share, time in serving.computing:
         work = iteration_work(time, sustained_flops_per_second=sustained, is_narrow=workload.is_narrow)
-        works.append(work.within(share))
-        idle -= share
+        works.append(work.within(busy * share))
+        idle -= busy * share
     return (*works, DeviceWork(idle, 0.0))
+
+
+def _passed(
+    run: Run, passing: Passing, workload: InferenceWorkload, catalog: Catalog
+) -> tuple[DeviceWork, ...] | None:
+    """A second: passes at the mean batch as far as replicas have requests, and none."""
+    machine = machine_of(run.cluster.accelerator, catalog.curves.calibration.operators)
+    if machine is None:
+        return None
+    number_format, peak = compute_peak(run.cluster, workload)
+    sustained = peak * machine.rates.matrix_peak[number_format]
+    works = [
+        pass_work(part, sustained_flops_per_second=sustained, is_narrow=workload.is_narrow)
+        for part in passing.parts
+    ]
+    share = passing.batched.utilization * passing.replicas / run.resolved.layout.data
+    whole = sum(work.seconds for work in works)
+    within = [work.within(share * work.seconds / whole) for work in works]
+    return (*within, DeviceWork(1.0 - share, 0.0))
 
 
 def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catalog, error: Spread) -> Draw:
@@ -123,6 +149,11 @@ def add_power(answer: ThroughputAnswer, run: Run, catalog: Catalog) -> None:
             run.notes.gap("/power_per_device_watts", "POWER_UNKNOWN", detail)
         return
     answer["power_per_device_watts"] = quantity(draw.watts)
+    if run.passing is not None:
+        devices, rate = float(run.cluster.accelerator_count), answer["passes"]["samples_per_second"]
+        each = combine(lambda w, r: w * devices / r, draw.watts, inverted(Quantity(**rate)))
+        answer["passes"]["energy_per_sample_joules"] = quantity(each)
+        return
     if "output_tokens_per_second" not in answer or not isinstance(run.serving, Serving):
         return
     tokens, devices = answer["output_tokens_per_second"]["value"], float(run.cluster.accelerator_count)

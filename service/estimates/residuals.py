@@ -91,11 +91,13 @@ def serving_spreads(
 ) -> list[Spread]:
     """Measured over modelled latency, rate, power or energy of serving, by the nearest measured system.
 
-    ``families`` are of serving_tpot, serving_ttft, serving_throughput, serving_power and serving_energy.
+    ``families`` are of serving_tpot, serving_ttft, serving_throughput, serving_power and serving_energy, with
+    "/burst" behind one whose requests are all there from the start.
     """
     level = curves.serving_evidence.level(system, parameter_count)
     shipped = {"serving_power": curves.served_power}
     return [
-        widened(curves.residuals, family, level) or shipped.get(family, curves.inference_latency)
+        widened(curves.residuals, family, level)
+        or shipped.get(family.partition("/")[0], curves.inference_latency)
         for family in families
     ]

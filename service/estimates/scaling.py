@@ -226,6 +226,10 @@ def scaling_parts(
     if not isinstance(given, TrainingWorkloadInput) or not isinstance(workload, TrainingWorkload):
         run.notes.gap("/scaling", "NOT_APPLICABLE", "scaling is answered for training")
         return None
+    if workload.rollout and workload.rollout.devices:
+        detail = "how many devices generate for another number that train is not known"
+        run.notes.gap("/scaling", "NOT_MODELLED", detail)
+        return None
     if run.training is None or not run.resolved.batch_known:
         run.notes.gap("/scaling", "BATCH_REQUIRED", "the time of a step is not known")
         return None

@@ -10,7 +10,7 @@ from service.estimates.encoded import Encoded, iterations_of
 from service.estimates.residuals import serving_spreads
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
-from service.planning.distance import System
+from service.planning.distance import System, family_of
 from service.planning.inference import (
     Arrivals,
     Batch,
@@ -119,12 +119,14 @@ class Serving:
     @cached_property
     def spreads(self) -> Spreads:
         """Of the nearest system that was measured."""
-        count = self.subject.profile.parameter_count
-        return Spreads(*serving_spreads(self.curves, _FAMILIES, self.subject.system, count))
+        count, together = self.subject.profile.parameter_count, self.load.is_all_at_once
+        families = [family_of(family, all_at_once=together) for family in _FAMILIES]
+        return Spreads(*serving_spreads(self.curves, families, self.subject.system, count))
 
-    def computing(self, replicas: float) -> tuple[tuple[float, IterationTime], ...]:
-        """Shares of the time of all devices, those of ``replicas``, and the iteration that fills each."""
-        return ((self.served.utilization * self.replicas / replicas, self.served.iteration),)
+    @property
+    def computing(self) -> tuple[tuple[float, IterationTime], ...]:
+        """Shares of the time of busy replicas, and the iteration that fills each."""
+        return ((self.served.utilization, self.served.iteration),)
 
     @property
     def time_to_first_token_seconds(self) -> Quantity:
@@ -297,10 +299,18 @@ def _simulated(model: IterationModel, server: Server, load: Load, solver: Simula
         load = load._replace(burst_requests=None)
     if solver.duration_seconds is MISSING:
         requests = SIMULATED_REQUESTS if solver.requests is MISSING else solver.requests
+        _check_work(server, load, requests)
         return simulated(model, server, load, seed=solver.seed, requests=requests)
     rate = load.rate_per_second or served(model, server, load).requests_per_second
     check_length(rate * solver.duration_seconds)
+    _check_work(server, load, rate * solver.duration_seconds)
     return simulated(model, server, load, seed=solver.seed, duration_seconds=solver.duration_seconds)
+
+
+def _check_work(server: Server, load: Load, requests: float) -> None:
+    """Refuse a simulation of too many iterations: those of the requests at the start, and of long prompts."""
+    followed = max(requests, load.burst_requests or 0.0) + (load.concurrency or 0.0)
+    check_length(followed * max(1.0, load.inputs.longest / server.batched_tokens))
 
 
 def server_of(subject: Subject, held: float | None) -> Server:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.evidence.folds import FOLDS, fold_of, group_of
-from service.evidence.metrics import METRICS, SERVING_TARGETS, SERVING_TIMES, Family
+from service.evidence.metrics import METRICS, SERVING_TIMES, Family
 from service.evidence.scoring import (
     Asked,
     Estimators,
@@ -28,7 +28,7 @@ from service.evidence.scoring import (
     score_row,
 )
 from service.evidence.service import curves_of
-from service.evidence.spreads import DIGITS, Residual, residuals, rounded
+from service.evidence.spreads import DIGITS, Residual, is_of_serving, residuals, rounded
 from service.planning.curves import ReferenceCurves
 from service.questions.catalog import Catalog
 from service.questions.software import software_of
@@ -62,12 +62,17 @@ class Constant(NamedTuple):
     metrics: frozenset[str]
     software: str | None = None
     """The framework whose habit it is, behind a slash in the last name; None where it serves all."""
+    besides: frozenset[str] = frozenset()
+    """Software that has a constant of its own in its place."""
 
     def serves(self, one: Asked) -> bool:
         """Whether the constant can move the estimate of a row."""
         if one.row.metric not in self.metrics:
             return False
-        return self.software is None or software_of(one.shapes[0].workload) == self.software
+        if self.software is None and not self.besides:
+            return True
+        software = software_of(one.shapes[0].workload)
+        return software not in self.besides if self.software is None else software == self.software
 
     @property
     def span(self) -> float:
@@ -342,7 +347,7 @@ def fitted_document(
     names = [constant.name for constant in problem.constants]
     document = with_values(problem.document, problem.constants, fitted.values)
     _spread(document, spread)
-    kept = [entry for entry in document.get("residuals", []) if entry["family"] in SERVING_TARGETS]
+    kept = [entry for entry in document.get("residuals", []) if is_of_serving(entry["family"])]
     document["residuals"] = [residual._asdict() for residual in spread] + kept
     document["fitted"] = {
         **provenance,

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from service.evidence.fitting import (
+    Constant,
     Document,
     Fitted,
     Floats,
@@ -27,18 +28,19 @@ from service.evidence.fitting import (
     with_values,
 )
 from service.evidence.folds import fold_of, group_of
-from service.evidence.metrics import METRICS, SERVING_TARGETS, Family
+from service.evidence.metrics import METRICS, Family
+from service.evidence.rows import Row
 from service.evidence.scoring import Asked, Estimators, Scored, percentile, score_row, served_system
 from service.evidence.service import curves_of
-from service.evidence.spreads import Residual, pooled_ends, ratios_of, rounded, tail
+from service.evidence.spreads import Residual, is_of_serving, pooled_ends, ratios_of, rounded, tail
 from service.planning.distance import ServingEvidence, System, evidence_of
 from service.questions.catalog import Catalog
 
 FOLD: Final = "fold"
 LINEARISATIONS: Final = 2
-MOST_OF_GROUP: Final = 10
+MOST_OF_GROUP: Final = 6
 """Rows of one group and metric that derivatives are taken of; a group weighs as the root of its rows."""
-MOST_TRIED: Final = 10
+MOST_TRIED: Final = 6
 """Rows of one group and metric that a device, model, release or engine held out is tried on."""
 FEWEST_HELD_OUT: Final = 10
 """Rows below which a device, a model or a release is not held out alone."""
@@ -131,9 +133,9 @@ def thinned(asked: Sequence[Asked], most: int) -> list[int]:
 _UNCLEAR: Final = frozenset({"layout", "batch"})
 
 
-def _is_clear(one: Asked) -> bool:
+def is_clear(row: Row) -> bool:
     """Whether a row says how many devices do what: one that does not is tried, but teaches nothing."""
-    return not (_UNCLEAR & one.row.missing)
+    return not (_UNCLEAR & row.missing)
 
 
 class _Linear(NamedTuple):
@@ -206,7 +208,7 @@ class Validation(NamedTuple):
 def validate(problem: Problem, split: Mapping[str, int]) -> Validation:
     """Fit all rows, then try each hold-out."""
     served = systems_of(problem.asked, problem.catalog(curves_of(problem.document)))
-    rows = [place for place in thinned(problem.asked, MOST_OF_GROUP) if _is_clear(problem.asked[place])]
+    rows = [place for place in thinned(problem.asked, MOST_OF_GROUP) if is_clear(problem.asked[place].row)]
     held = hold_outs(problem.asked, served, split)
     values = problem.bounds[0].copy()
     fitted = Fitted(tuple(values), 0, 0)
@@ -242,7 +244,7 @@ def spreads(tried: Sequence[Tried], without: Sequence[int] = ()) -> list[Residua
         one
         for each in tried
         for place, one in zip(each.held.tried, each.scored, strict=True)
-        if place not in left
+        if place not in left and is_clear(one.row)
     ]
     ratios = ratios_of(scored)
     families: dict[str, list[float]] = {}
@@ -275,7 +277,7 @@ def served_document(problem: Problem, found: Validation, provenance: Mapping[str
         return dict(zip(names, fitted.values, strict=True))
 
     document = with_values(problem.document, problem.constants, found.fitted.values)
-    kept = [entry for entry in document.get("residuals", []) if entry["family"] not in SERVING_TARGETS]
+    kept = [entry for entry in document.get("residuals", []) if not is_of_serving(entry["family"])]
     document["residuals"] = kept + [one._asdict() for one in spreads(found.tried)]
     document["serving_evidence"] = _evidence(evidence_inside(found.served))
     document["fitted_serving"] = {
@@ -300,11 +302,10 @@ def served_document(problem: Problem, found: Validation, provenance: Mapping[str
 
 
 def again(problem: Problem, split: Mapping[str, int]) -> list[Tried]:
-    """The hold-outs of a set that was fitted, under the constants that it keeps of each."""
+    """Whole devices, models, releases and engines of a set that was fitted, under what it keeps of each."""
     served = systems_of(problem.asked, problem.catalog(curves_of(problem.document)))
     section = problem.document.get("fitted_serving", {})
     kept = {(one["kind"], one["name"]): one["values"] for one in section.get("hold_outs", [])}
-    kept |= {(FOLD, str(place)): one["values"] for place, one in enumerate(section.get("folds", []))}
     tried = []
     for held in hold_outs(problem.asked, served, split):
         values = kept.get((held.kind, held.name))
@@ -319,10 +320,18 @@ def serving_problem(
 ) -> Problem:
     """The rows of serving that can be asked, and the constants that serve one of them."""
     rows = tuple(one for one in asked if is_serving(one) and not one.skipped)
-    constants = tuple(
-        constant for constant in constants_of(document) if any(constant.serves(one) for one in rows)
-    )
+    known = [constant for constant in constants_of(document) if any(constant.serves(one) for one in rows)]
+    constants = tuple(constant._replace(besides=_own(constant, known)) for constant in known)
     return Problem(document, constants, rows, estimators, catalog)
+
+
+def _own(constant: Constant, known: Sequence[Constant]) -> frozenset[str]:
+    """Software with a constant of its own in the place of one that serves all."""
+    if constant.software is not None:
+        return frozenset()
+    within, name = constant.path[:-1], f"{constant.path[-1]}/"
+    same = (one for one in known if one.path[:-1] == within and str(one.path[-1]).startswith(name))
+    return frozenset(one.software for one in same if one.software and str(one.path[-1]).count("/") == 1)
 
 
 def is_serving(one: Asked) -> bool:

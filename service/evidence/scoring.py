@@ -72,6 +72,8 @@ class Scored:
     """The framework or engine that the question names."""
     utilization: float | None = None
     """Hardware FLOPs utilization of the estimate of a training run."""
+    all_at_once: bool = False
+    """Whether all requests of a served run are there from the start."""
     ways: tuple[float, float] | None = None
     """Least and most value over the likely ways to ask, of a figure without an interval of its own."""
 
@@ -192,6 +194,14 @@ def served_system(shape: _Shape, catalog: Catalog) -> tuple[System, int | None] 
     return system_of(shape.workload, accelerator), count
 
 
+def _all_at_once(shape: _Shape) -> bool:
+    workload = shape.workload
+    if not isinstance(workload, InferenceWorkloadInput) or workload.horizon is MISSING:
+        return False
+    total, together = workload.horizon.total_requests, workload.concurrency
+    return total is not MISSING and together is not MISSING and total <= together
+
+
 def _level(shape: _Shape, catalog: Catalog) -> str:
     """How near the measured systems are to that of a serving question."""
     served = served_system(shape, catalog)
@@ -304,6 +314,7 @@ def score_row(asked: Asked, catalog: Catalog, estimators: Estimators) -> Scored:
         chance=answer.get("fit_probability"),
         utilization=answer.get("hardware_flops_utilization", {}).get("value"),
         software=software_of(asked.shapes[0].workload),
+        all_at_once=_all_at_once(asked.shapes[0]),
         ways=ways,
     )
 

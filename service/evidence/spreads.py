@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from service.evidence.folds import group_of
-from service.evidence.metrics import METRICS, Family
+from service.evidence.metrics import METRICS, SERVING_TARGETS, SERVING_TIMES, Family
 from service.evidence.scoring import Scored, percentile
+from service.planning.distance import family_of
 
 DIGITS: Final = 6
 """Significant digits of a fitted value."""
@@ -69,7 +70,7 @@ def _families(one: Scored) -> list[str]:
     metric = METRICS[one.row.metric]
     if metric.family is Family.SERVING and metric.spread:
         # Its levels know the engine.
-        return [metric.spread]
+        return [family_of(metric.spread, all_at_once=one.all_at_once and metric.spread in SERVING_TIMES)]
     if metric.spread:
         family = metric.spread
     elif one.row.metric in _TOTALS:
@@ -77,6 +78,11 @@ def _families(one: Scored) -> list[str]:
     else:
         return [one.row.metric]
     return [family, f"{family}/{one.software}"] if one.software else [family]
+
+
+def is_of_serving(family: str) -> bool:
+    """Whether a kind of answer is one of serving, under a steady load or of a burst."""
+    return family.partition("/")[0] in SERVING_TARGETS
 
 
 class Ratios(NamedTuple):

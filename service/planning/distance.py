@@ -91,9 +91,21 @@ def widened(residuals: Mapping[tuple[str, str], Spread], family: str, level: str
     if known is None:
         of_family = [residuals[family, other] for other in LEVELS if (family, other) in residuals]
         if not of_family:
-            return None
+            steady = family.removesuffix(_BURST)
+            return widened(residuals, steady, level) if steady != family else None
         known = max(of_family, key=lambda spread: spread.high / spread.low)
     return Spread(min(known.low, 1.0), max(known.high, 1.0), known.source)
+
+
+_BURST: Final = "/burst"
+
+
+def family_of(answer: str, *, all_at_once: bool) -> str:
+    """The kind of answer in tables of residuals: of requests that are all there from the start it is another.
+
+    How fast a cold server takes a queue of prompts in is less sure than what it does under a steady load.
+    """
+    return f"{answer}{_BURST}" if all_at_once else answer
 
 
 def evidence_of(systems: Iterable[System], parameter_counts: Iterable[int]) -> ServingEvidence:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from service.planning.calibration.power import PowerRates
 from service.planning.figures import larger, smaller
 from service.planning.inference import IterationTime
+from service.planning.inference.passes import PartTime
 from service.planning.operators import Bound
 from service.planning.training.step import StepSeconds
 from service.planning.units import HOUR_SECONDS
@@ -140,6 +141,19 @@ def iteration_work(time: IterationTime, *, sustained_flops_per_second: float, is
         time.flops / sustained_flops_per_second,
         time.moved_bytes,
         time.collectives,
+        busy * is_narrow,
+    )
+
+
+def pass_work(part: PartTime, *, sustained_flops_per_second: float, is_narrow: bool) -> DeviceWork:
+    """What a device does in the evaluations of a model over a batch; where launches take longer, it waits."""
+    busy = part.passes * (part.work.seconds + part.collective_seconds)
+    return DeviceWork(
+        part.seconds,
+        busy,
+        part.passes * part.work.flops / sustained_flops_per_second,
+        part.passes * part.work.moved_bytes,
+        part.passes * part.collective_seconds,
         busy * is_narrow,
     )
 

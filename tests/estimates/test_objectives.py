@@ -174,6 +174,16 @@ class TestRollout:
         longest = max(made, value(waiting) - made)
         assert value(ahead) == pytest.approx(longest, rel=1e-6)
 
+    def test_a_curve_needs_devices_that_all_train(self):
+        curves = {}
+        for name, rollout in (("beside", {}), ("apart", {"placement": "separate", "accelerator_count": 8})):
+            given = asked(count=16, objective="grpo", rollout=rollout)
+            given["parallelism"] = {"data": 16 if name == "beside" else 8, "sharding": "zero_3"}
+            curves[name] = ask(shipped(), "throughput", {**given, "scaling": {}})
+        assert gaps(curves["apart"])["/scaling"] == "NOT_MODELLED"
+        points = curves["beside"]["scaling"]["strong"]["points"]
+        assert points[-1]["speedup"] > 1.5
+
     @pytest.mark.parametrize(
         ("rollout", "code"),
         [

@@ -32,11 +32,31 @@ def citations(answer):
 
 def test_training_draws_close_to_the_limit_and_never_more(snapshot):
     """8 H100 that train at about 55% of their peak: MLPerf's node of 8 draws 7.03 kW, hosts and all."""
-    power = watts(trained(snapshot))
+    answer = trained(snapshot)
+    power = watts(answer)
     assert 600.0 < power["value"] < 700.0
     assert power["high"] == 700.0
     assert power["basis"] == "reference"
-    assert "the clock falls" in citations(trained(snapshot))
+    assert "power of a device" in citations(answer)
+
+
+def test_where_the_limit_is_reached_the_answer_says_that_the_clock_falls(snapshot):
+    """A card of 250 W with the multipliers of one of 700 W."""
+    specification = {
+        "name": "capped",
+        "generation": "hopper",
+        "memory_bytes": 80_000_000_000,
+        "memory_bandwidth_bytes_per_second": 3.35e12,
+        "peak_flops_per_second": {"bf16": 989e12},
+        "power_limit_watts": 250.0,
+    }
+    cluster = {
+        "accelerator": {"source": "specification", "specification": specification},
+        "accelerator_count": 8,
+    }
+    capped = trained(snapshot, cluster=cluster)
+    assert "the clock falls" in citations(capped)
+    assert watts(capped)["value"] <= 250.0
 
 
 def test_a_pipeline_that_waits_draws_less(snapshot):
@@ -142,3 +162,32 @@ def test_a_device_of_unknown_limit_has_no_draw(snapshot):
     assert "power_per_device_watts" not in answer
     assert "energy_per_output_token_joules" not in answer
     assert gaps(answer)["/power_per_device_watts"] == "POWER_UNKNOWN"
+
+
+def test_a_pass_draws_by_what_it_does(snapshot):
+    """Pictures in steps multiply all the time, an encoder of one short text waits for its launches."""
+    pictures = question("flux.1-dev", "h100-sxm", 1)
+    pictures["workload"] = {"kind": "inference", "concurrency": 8, "sample": {"height": 1024}}
+    texts = question("bert-large", "h100-sxm", 1)
+    texts["workload"] = {"kind": "inference", "concurrency": 1, "input_tokens": 32}
+    busy, waiting = (ask(snapshot, "throughput", asked) for asked in (pictures, texts))
+    assert 600.0 < watts(busy)["value"] <= 700.0
+    assert 70.0 < watts(waiting)["value"] < 0.7 * watts(busy)["value"]
+    assert "energy_per_output_token_joules" not in busy
+
+
+def test_both_sides_of_disaggregated_serving_draw(snapshot):
+    """At a rate far below what either side takes, all of them are near their idle tenth of 700 W."""
+    sides = {"prefill": {"parallelism": {"tensor": 4}}, "decode": {"parallelism": {"tensor": 4}}}
+
+    def asked(**load):
+        given = question("llama-3.1-70b", "h200-sxm", 8, **SERVED, **load, weight_precision="fp8")
+        given["workload"]["disaggregated"] = sides
+        return ask(snapshot, "throughput", given)
+
+    rarely, full = asked(request_rate_per_second=0.01), asked(concurrency=256)
+    assert 70.0 < watts(rarely)["value"] < 140.0
+    assert 300.0 < watts(full)["value"] < 700.0
+    rate = full["output_tokens_per_second"]["value"]
+    joules = full["energy_per_output_token_joules"]["value"]
+    assert joules == pytest.approx(8.0 * watts(full)["value"] / rate)

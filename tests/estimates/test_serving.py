@@ -1,9 +1,13 @@
 """What a served model does: figures that agree with each other, bounds of physics, verdicts on load."""
 
+import contextlib
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
 from tests.asking import ask, codes, gaps, question, shipped
 
 SOLVED = 0.05
@@ -348,3 +352,153 @@ def test_throughput_is_bounded_by_the_roofline(model, device, inputs, outputs, c
     computed = value(answer, "output_tokens_per_second") + value(answer, "requests_per_second") * (inputs - 1)
     assert 2 * parameters * computed <= peak * 1.01
     assert value(answer, "time_per_output_token_seconds") >= 2 * parameters / bandwidth
+
+
+class TestAdvice:
+    """A change is asked again: whoever applies it gets what was said."""
+
+    def test_the_gain_is_that_of_the_changed_question(self):
+        asked = served(input_tokens=1000, output_tokens=200, concurrency=16)
+        before = throughput(asked)
+        gains = {advice["code"]: advice["gain_share"] for advice in before["bottleneck"]["advice"]}
+        changes = {"MORE_CONCURRENCY": {"concurrency": 32}, "FP8_WEIGHTS": {"weight_precision": "fp8"}}
+        assert gains.keys() >= changes.keys()
+        for code, change in changes.items():
+            after = throughput({**asked, "workload": {**asked["workload"], **change}})
+            ratio = value(before, "requests_per_second") / value(after, "requests_per_second")
+            assert gains[code] == pytest.approx(1 - ratio)
+
+    def test_a_layout_is_named_with_what_it_moves(self):
+        asked = {**served(count=8, concurrency=2, input_tokens=1000), "parallelism": {"tensor": 1}}
+        before = throughput(asked)
+        advice = {advice["code"]: advice for advice in before["bottleneck"]["advice"]}
+        wider = advice["MORE_TENSOR_PARALLELISM"]
+        assert "tensor parallelism of 2 and 4 replicas" in wider["detail"]
+        after = throughput({**asked, "parallelism": {"tensor": 2}})
+        ratio = value(before, "requests_per_second") / value(after, "requests_per_second")
+        assert wider["gain_share"] == pytest.approx(1 - ratio)
+
+    def test_launches_one_by_one_are_noticed(self):
+        asked = served("qwen3-0.6b", engine={"name": "vllm", "cuda_graphs": False}, output_tokens=200)
+        answer = throughput(asked)
+        assert answer["bottleneck"]["bound"] == "host"
+        assert "CUDA_GRAPHS" in codes(answer["bottleneck"]["advice"])
+
+
+class TestSimulation:
+    def asked(self, **solver):
+        asked = served(input_tokens=500, output_tokens=100, request_rate_per_second=5.0)
+        return {**asked, "solver": {"kind": "simulated", "requests": 300, **solver}}
+
+    def test_it_agrees_with_the_formulas(self):
+        simulated = throughput(self.asked(requests=2000))
+        solved = throughput({**self.asked(), "solver": {"kind": "analytic"}})
+        for name in ("time_to_first_token_seconds", "time_per_output_token_seconds", "request_seconds"):
+            assert value(simulated, name) == pytest.approx(value(solved, name), rel=0.2)
+        whole = sum(phase["seconds"]["value"] for phase in simulated["breakdown"])
+        assert whole == pytest.approx(value(simulated, "request_seconds"), rel=1e-9)
+
+    def test_a_seed_gives_the_same_answer_again(self, reader):
+        path = "/v1/estimates/throughput"
+        first, again = (reader.post(path, self.asked(seed=7)).json() for _ in range(2))
+        assert first == again
+        other = reader.post(path, self.asked(seed=8)).json()
+        assert other["request_seconds"]["value"] != first["request_seconds"]["value"]
+
+    def test_a_burst_longer_than_a_simulation_is_a_steady_load(self):
+        asked = served(concurrency=8, output_tokens=50, horizon={"total_requests": 10**9})
+        asked["solver"] = {"kind": "simulated", "requests": 100}
+        assert value(throughput(asked), "requests_per_second") > 0
+
+    def test_it_is_asked_for_by_itself(self, reader):
+        plain = {**self.asked(), "solver": {"kind": "analytic"}}
+        response = reader.post("/v1/estimates/throughput:batch", {"requests": [plain, self.asked()]})
+        assert response.status_code == 422
+        (field,) = response.json()["errors"]
+        assert field["pointer"] == "/requests/1/solver/kind"
+        assert field["code"] == "SIMULATION_IN_BATCH"
+
+
+ODD_LENGTHS = st.one_of(
+    st.sampled_from([1, 2, 1024, 128_000, 2**31 - 1]),
+    st.builds(
+        lambda mean, sigma, most: {
+            "distribution": "lognormal",
+            "mean_tokens": mean,
+            "sigma": sigma,
+            "most_tokens": most,
+        },
+        st.sampled_from([1.0, 3.5, 1e3, 2e9]),
+        st.sampled_from([1e-9, 1.0, 3.0]),
+        st.sampled_from([1, 4096, 2**31 - 1]),
+    ),
+    st.builds(
+        lambda pairs: {
+            "distribution": "histogram",
+            "tokens": [tokens for tokens, _ in pairs],
+            "weights": [weight for _, weight in pairs],
+        },
+        st.lists(
+            st.tuples(st.integers(1, 2**31 - 1), st.sampled_from([0.0, 5e-324, 1.0, 1e30])),
+            min_size=1,
+            max_size=40,
+        ),
+    ),
+)
+ODD_LOADS = st.one_of(
+    st.just({}),
+    st.builds(lambda n: {"concurrency": n}, st.sampled_from([1, 3, 5000, 10**6])),
+    st.builds(lambda rate: {"request_rate_per_second": rate}, st.sampled_from([1e-12, 0.5, 1e6])),
+    st.builds(
+        lambda times: {"arrivals": {"process": "trace", "at_seconds": sorted(times)}},
+        st.lists(st.floats(0, 1e30), min_size=2, max_size=20),
+    ),
+)
+ODD_SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "prefix_cache_hit_rate": st.sampled_from([0.5, 0.999]),
+        "scheduler": st.sampled_from(["static", "continuous"]),
+        "speculative": st.sampled_from(
+            [{"method": "mtp"}, {"method": "ngram", "tokens": 64, "acceptance_rate": 1.0}]
+        ),
+        "engine": st.fixed_dictionaries(
+            {
+                "name": st.sampled_from(
+                    ["vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers", "other"]
+                )
+            },
+            optional={
+                "max_num_seqs": st.sampled_from([1, 10**6]),
+                "max_batched_tokens": st.sampled_from([1, 2**31 - 1]),
+                "chunked_prefill": st.booleans(),
+                "cuda_graphs": st.booleans(),
+            },
+        ),
+        "service_levels": st.sampled_from(
+            [{"request_seconds": 1e-30}, {"time_to_first_token_seconds": 1e30, "percentile": 1.0}]
+        ),
+        "horizon": st.sampled_from([{"duration_seconds": 1e30}, {"total_requests": 2**53 - 1}]),
+    },
+)
+
+
+@given(
+    st.sampled_from([*MODELS, "deepseek-v3", "bert-large", "whisper-small", "gpt-oss-20b"]),
+    st.sampled_from([({}, 1), ({"pipeline": 8}, 8), ({"expert": 4, "data": 8}, 8), ({}, 64)]),
+    st.tuples(ODD_LENGTHS, ODD_LENGTHS, ODD_LOADS, ODD_SETTINGS),
+    st.sampled_from(["analytic", "simulated"]),
+)
+def test_odd_questions_are_answered_or_refused(model, laid_out, parts, solver):
+    """Nothing that the shapes allow is an error of the service."""
+    layout, count = laid_out
+    inputs, outputs, load, settings = parts
+    asked = served(model, "h200-sxm", count, input_tokens=inputs, output_tokens=outputs, **load, **settings)
+    if layout:
+        asked["parallelism"] = layout
+    bare = json.dumps(asked)
+    asked["solver"] = {"kind": solver} if solver == "analytic" else {"kind": solver, "requests": 20}
+    for operation, body in (("throughput", json.dumps(asked)), ("memory", bare), ("utility-bill", bare)):
+        question_shape, estimator = ESTIMATES[operation]
+        with contextlib.suppress(NoSoundAnswer):
+            assert answer(estimator, question_shape.model_validate_json(body), shipped())["evidence"]

@@ -2,7 +2,16 @@
 
 import pytest
 
-from service.planning.distance import LEVELS, Near, System, evidence_of, level_of, release_of, widened
+from service.planning.distance import (
+    LEVELS,
+    Near,
+    System,
+    evidence_of,
+    family_of,
+    level_of,
+    release_of,
+    widened,
+)
 from service.planning.quantity import Spread
 
 KNOWN = System("vllm", "0.11", "h100-sxm", "hopper")
@@ -51,3 +60,13 @@ def test_a_level_without_rows_takes_the_widest_of_its_kind():
     assert widened(residuals, "serving_tpot", LEVELS[-1]) == (0.6, 1.5, "rows")
     assert widened(residuals, "serving_ttft", near) == (1.0, 1.4, "rows")
     assert widened(residuals, "serving_power", near) is None
+
+
+def test_a_burst_without_rows_is_as_sure_as_a_steady_load():
+    level = level_of(Near.SYSTEM, known=True)
+    residuals = {("serving_tpot", level): Spread(0.9, 1.1, "rows")}
+    burst = family_of("serving_tpot", all_at_once=True)
+    assert widened(residuals, burst, level) == (0.9, 1.1, "rows")
+    residuals[burst, level] = Spread(0.5, 2.0, "rows")
+    assert widened(residuals, burst, level) == (0.5, 2.0, "rows")
+    assert family_of("serving_tpot", all_at_once=False) == "serving_tpot"

@@ -122,6 +122,12 @@ class Load(NamedTuple):
     open_seconds: float = HOUR_SECONDS
 
     @property
+    def is_all_at_once(self) -> bool:
+        """Whether no request comes after the start."""
+        burst, together = self.burst_requests, self.concurrency
+        return burst is not None and together is not None and burst <= together
+
+    @property
     def computed_tokens(self) -> float:
         """Prompt tokens of a request that have to be computed; its last one always has."""
         return max(1.0, self.inputs.mean * (1.0 - self.prefix_hit_rate))
