@@ -248,10 +248,13 @@ def solve(errors: Floats, slopes: Floats, weights: Floats, at: Floats, bounds: F
         gradient = slopes.T @ (pulls * (errors - slopes @ at))
         before = found.copy()
         for _ in range(_SWEEPS):
+            last = found.copy()
             for place in range(len(found)):
                 steep = curvature[place, place] + pull[place]
                 rest = gradient[place] + curvature[place] @ found - curvature[place, place] * found[place]
                 found[place] = np.clip((pull[place] * prior[place] - rest) / steep, low[place], high[place])
+            if np.all(np.abs(found - last) <= 1e-12 * span):
+                break
         if np.all(np.abs(found - before) <= 1e-9 * span):
             break
     return found
