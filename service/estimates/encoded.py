@@ -53,6 +53,8 @@ def iterations_of(
     if machine is None:
         return None
     part = part_of(architecture, encoded.sample, runtime, Role.ENCODER, chosen=encodes)
+    if not part.blocks:
+        return decoder
     peaks = cluster.accelerator.peak_flops_per_second
     widths = pass_widths(decoder.wide, float(ELEMENT_BITS[decoder.wide]), peaks)
     encoder = PassModel(

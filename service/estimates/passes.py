@@ -159,8 +159,7 @@ def serve_passes(
     if efficiency is None:
         machine = pass_machine(cluster.accelerator, curves.calibration, walked.runtime)
     else:
-        shares = (efficiency.utilization.value, efficiency.bandwidth_utilization.value)
-        machine = assumed_machine(cluster.accelerator, *shares)
+        machine = assumed_machine(cluster.accelerator, *efficiency.shares)
     if machine is None:
         return None
     fabric = fabric_of(cluster, curves.calibration.links.value)
@@ -168,7 +167,6 @@ def serve_passes(
     replicas = layout.data if asked.concurrency is None else min(layout.data, asked.concurrency)
     most = _most_requests(resolved, given, cluster, walked, notes)
     batched = _batched(model, asked, given, replicas, float(most))
-    basis = machine.machine.rates.basis
     spread = curves.pass_latency if efficiency is None else Spread(1.0, 1.0, "assumed")
     return Passing(
         batched=batched,
@@ -179,7 +177,7 @@ def serve_passes(
         pipeline=float(layout.pipeline),
         arriving=asked.rate_per_second,
         spread=spread,
-        basis=basis,
+        basis=machine.machine.rates.basis,
     )
 
 

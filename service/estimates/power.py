@@ -17,7 +17,7 @@ from service.planning.power import (
     pass_work,
     step_works,
 )
-from service.planning.quantity import Basis, Quantity, Spread
+from service.planning.quantity import Basis, Quantity, Spread, combine, inverted
 from service.planning.training import ModelledTime
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.answer import quantity
@@ -149,6 +149,11 @@ def add_power(answer: ThroughputAnswer, run: Run, catalog: Catalog) -> None:
             run.notes.gap("/power_per_device_watts", "POWER_UNKNOWN", detail)
         return
     answer["power_per_device_watts"] = quantity(draw.watts)
+    if run.passing is not None:
+        devices, rate = float(run.cluster.accelerator_count), answer["passes"]["samples_per_second"]
+        each = combine(lambda w, r: w * devices / r, draw.watts, inverted(Quantity(**rate)))
+        answer["passes"]["energy_per_sample_joules"] = quantity(each)
+        return
     if "output_tokens_per_second" not in answer or not isinstance(run.serving, Serving):
         return
     tokens, devices = answer["output_tokens_per_second"]["value"], float(run.cluster.accelerator_count)

@@ -1,6 +1,6 @@
 """Requests that are forward passes: embedding, ranking, pictures and videos that are sampled in steps."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import MISSING, Field
 from typing_extensions import TypedDict
@@ -95,3 +95,5 @@ class PassesAnswer(TypedDict):
     """Requests of a pass on one replica, on average."""
     pass_seconds: QuantityAnswer
     """Time of a pass from end to end."""
+    energy_per_sample_joules: NotRequired[QuantityAnswer]
+    """Energy of all devices over the samples that they take."""

@@ -80,6 +80,11 @@ def test_encoding_takes_time_from_those_that_decode():
     assert value(pictures, "requests_per_second") < value(alone, "requests_per_second")
 
 
+def test_no_picture_is_nothing_to_encode():
+    none, without = (served("llava-1.5-7b", **LENGTHS, **given) for given in ({"sample": {"images": 0}}, {}))
+    assert phases(none) == pytest.approx(phases(without))
+
+
 def test_a_gap_says_which_size_is_missing():
     answer = served("qwen2.5-vl-7b", **LENGTHS, sample={"images": 1})
     assert gaps(answer)["/requests_per_second"] == "SAMPLE_FIELD_MISSING"

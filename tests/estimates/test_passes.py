@@ -230,6 +230,16 @@ def test_an_assumed_utilization_is_the_roofline():
     assert least < seconds["value"] < 1.25 * least
 
 
+def test_power_and_energy_of_a_picture():
+    answer = asked("sdxl-unet", sample={"height": 1024}, engine={"name": "tensorrt"}, diffusion=SDXL)
+    watts = value(answer, "power_per_device_watts")
+    assert 300.0 < watts <= 700.0
+    joules = value(answer, "passes", "energy_per_sample_joules")
+    assert joules == pytest.approx(watts * value(answer, "request_seconds"), rel=0.01)
+    idle = asked("sdxl-unet", count=8, sample={"height": 1024}, engine={"name": "tensorrt"}, diffusion=SDXL)
+    assert value(idle, "power_per_device_watts") < 0.5 * watts
+
+
 def test_cost_of_a_million_pictures():
     given = question("sdxl-unet", "h100-sxm", 8) | {
         "workload": {

@@ -121,6 +121,9 @@ def _disaggregated(row: Row) -> list[Arrangement]:
     for prefills, decodes in ways:
         first, first_devices = _pool(prefill, prefills)
         second, second_devices = _pool(decode, decodes)
+        if prefill.get("batch_size"):
+            # Prompts that a rank takes at a time.
+            first["max_num_seqs"] = int(prefill["batch_size"])
         parts = {"prefill": first, "decode": second}
         found.append(Arrangement(first_devices + second_devices, disaggregated=parts))
     return found

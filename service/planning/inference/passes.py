@@ -166,7 +166,7 @@ def part_of(
     chosen: Chosen = everything,
     heads: Heads = Heads.NONE,
 ) -> Part:
-    """The chosen blocks of ``architecture`` over one sample.
+    """The chosen blocks of ``architecture`` over one sample; those over none of its pictures are left out.
 
     Raises:
         PlanningError: as :func:`block_positions` does, for a sample that lacks a size or is too small.
@@ -176,7 +176,7 @@ def part_of(
     blocks = tuple(
         _Walked(index, block.count, *_sums(block, places))
         for index, (block, places) in enumerate(zip(architecture.blocks(), positions, strict=True))
-        if chosen(block, architecture)
+        if places.instances and chosen(block, architecture)
     )
     rows = {Heads.NONE: (), Heads.ALL: operators.heads, Heads.LAST: _last(operators.heads)}
     return Part(role, operators, blocks, rows[heads])

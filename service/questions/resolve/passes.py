@@ -9,6 +9,7 @@ from service.planning.architecture import Architecture
 from service.planning.errors import PlanningError
 from service.planning.inference.passes import (
     USUAL_STEPS,
+    Chosen,
     Heads,
     Part,
     Role,
@@ -109,13 +110,22 @@ def walked_passes(
     return WalkedPasses(((part._replace(samples=samples), widths),), samples, walk.runtime)
 
 
-def _part(
-    architecture: Architecture, sample: Sample, runtime: Runtime, role: Role, *, heads: Heads = Heads.NONE
+def _part(  # noqa: PLR0917 - one argument a property of the part
+    architecture: Architecture,
+    sample: Sample,
+    runtime: Runtime,
+    role: Role,
+    pointer: str = "/workload/sample",
+    heads: Heads = Heads.NONE,
+    chosen: Chosen = everything,
 ) -> Part:
     try:
-        return part_of(architecture, sample, runtime, role, heads=heads)
+        part = part_of(architecture, sample, runtime, role, chosen=chosen, heads=heads)
     except PlanningError as error:
-        raise PlanningError(error.code, f"/workload/sample{error.pointer}", error.detail) from error
+        raise PlanningError(error.code, f"{pointer}{error.pointer}", error.detail) from error
+    if not part.blocks:
+        raise PlanningError("NOTHING_TO_PASS", pointer, "the model has no block that a request passes")
+    return part
 
 
 def _sampled(
@@ -170,7 +180,7 @@ def _text_encoder(walk: _Walk, given: TextEncoderInput, samples: float, pointer:
     sample = Sample(tokens=tokens, source_tokens=tokens)
     others = kinds - {"tokens", "source_tokens"}
     chosen = encodes if read else _over_tokens if others else everything
-    part = part_of(architecture, sample, walk.runtime, Role.TEXT_ENCODER, chosen=chosen)
+    part = _part(architecture, sample, walk.runtime, Role.TEXT_ENCODER, pointer, chosen=chosen)
     return part._replace(samples=samples)
 
 
@@ -189,12 +199,7 @@ def _decoder(walk: _Walk, given: AutoencoderInput, sample: Sample, samples: floa
     count = 1
     if height is not None:
         count, height, width = tiles(height, width or height, side)
-    part = part_of(
-        architecture,
-        sample._replace(tokens=None, source_tokens=None, height=height, width=width),
-        walk.runtime,
-        Role.AUTOENCODER,
-        chosen=decodes_latents,
-    )
+    pixels = sample._replace(tokens=None, source_tokens=None, height=height, width=width)
+    part = _part(architecture, pixels, walk.runtime, Role.AUTOENCODER, pointer, chosen=decodes_latents)
     formats = _SIXTEEN if given.precision is MISSING else (NumberFormat(given.precision), NumberFormat.FP32)
     return part._replace(passes=float(count), samples=samples), walk.widths(*formats)
