@@ -159,8 +159,7 @@ def serve_passes(
     if efficiency is None:
         machine = pass_machine(cluster.accelerator, curves.calibration, walked.runtime)
     else:
-        shares = (efficiency.utilization.value, efficiency.bandwidth_utilization.value)
-        machine = assumed_machine(cluster.accelerator, *shares)
+        machine = assumed_machine(cluster.accelerator, *efficiency.shares)
     if machine is None:
         return None
     fabric = fabric_of(cluster, curves.calibration.links.value)

@@ -533,6 +533,7 @@ def _by_roofline(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
         run.notes.gap("/requests_per_second", "CONCURRENCY_REQUIRED", detail)
         return run
     efficiency = resolve_efficiency(question.efficiency, catalog, run.cluster, workload, run.notes)
+    utilization, share = efficiency.shares
     if workload.concurrency < layout.data:
         run.notes.warn(
             "REPLICAS_IDLE",
@@ -548,8 +549,8 @@ def _by_roofline(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
         layout,
         peak_flops_per_second=run.peak_flops_per_second,
         bandwidth_bytes_per_second=bandwidth,
-        efficiency=efficiency,
-        spread=catalog.curves.inference_latency,
+        utilization=utilization,
+        bandwidth_utilization=share,
     )
     return _until_horizon(run._replace(serving=serving), workload, serving.requests_per_second)
 

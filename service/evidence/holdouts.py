@@ -302,11 +302,10 @@ def served_document(problem: Problem, found: Validation, provenance: Mapping[str
 
 
 def again(problem: Problem, split: Mapping[str, int]) -> list[Tried]:
-    """The hold-outs of a set that was fitted, under the constants that it keeps of each."""
+    """Whole devices, models, releases and engines of a set that was fitted, under what it keeps of each."""
     served = systems_of(problem.asked, problem.catalog(curves_of(problem.document)))
     section = problem.document.get("fitted_serving", {})
     kept = {(one["kind"], one["name"]): one["values"] for one in section.get("hold_outs", [])}
-    kept |= {(FOLD, str(place)): one["values"] for place, one in enumerate(section.get("folds", []))}
     tried = []
     for held in hold_outs(problem.asked, served, split):
         values = kept.get((held.kind, held.name))

@@ -49,17 +49,21 @@ class TrainingMemoryCurves(NamedTuple):
 
 
 class Efficiency(NamedTuple):
-    """Achieved shares of peak rate and bandwidth, and the fixed time that each layer adds.
+    """Achieved shares of peak rate and bandwidth.
 
     ``source`` says where they come from; ``runs`` is the number of measured runs behind them.
     """
 
     utilization: Quantity
-    bandwidth_utilization: Quantity
-    layer_seconds: Quantity
-    collective_seconds: Quantity
     source: str
     runs: int = 0
+    bandwidth_utilization: Quantity | None = None
+    """None where it is not asked for: of training runs, which are measured as a whole."""
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Of the peak rate and of the bandwidth, which is used to the same share where none is given."""
+        return self.utilization.value, (self.bandwidth_utilization or self.utilization).value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,21 +72,15 @@ class ReferenceCurves:
 
     Keys of ``training`` are an accelerator generation, a compute format and the recomputation
     strategy: shares of all FLOPs that a step executes, attention counted whole. ``training_pooled`` is
-    the spread over generations and formats, for one without measurements. The serving figures are
-    fitted over ``serving_generations``; ``layer_seconds`` is launch and synchronisation of one layer of
-    one iteration, ``collective_seconds`` what tensor parallelism adds to it. ``training_memory`` is what a
+    the spread over generations and formats, for one without measurements. ``training_memory`` is what a
     device holds beside tensors. ``device_mtbf_hours`` counts a device with its share of node and network.
-    ``serving_memory`` gives, by engine, each quantity of
-    :class:`EngineBuffers`.
+    ``serving_memory`` gives, by engine, each quantity of :class:`EngineBuffers`, measured on
+    ``serving_generations``.
     """
 
     training: Mapping[tuple[str, NumberFormat, str], Share]
     training_pooled: Mapping[str, Share]
     serving_generations: frozenset[str]
-    serving_compute: Share
-    serving_bandwidth: Share
-    serving_layer_seconds: Share
-    serving_collective_seconds: Share
     device_mtbf_hours: Share
     restart_seconds: Share
     silent_corruptions_per_device_hour: Share
@@ -123,12 +121,8 @@ class ReferenceCurves:
         share = self.training.get((generation, compute, recomputation))
         basis = Basis.REFERENCE if share else Basis.DATASHEET
         nearest = share or self.training_pooled[recomputation]
-        nothing = Quantity(0.0, 0.0, 0.0, Basis.EXACT)
         return Efficiency(
             utilization=nearest.quantity(basis),
-            bandwidth_utilization=self.serving_bandwidth.quantity(basis),
-            layer_seconds=nothing,
-            collective_seconds=nothing,
             source=nearest.source,
             runs=nearest.runs,
         )
@@ -150,27 +144,12 @@ class ReferenceCurves:
             EngineBuffers(**{name: share.high for name, share in known.items()}),
         )
 
-    def serving_efficiency(self, generation: str) -> Efficiency:
-        """Shares of peak and bandwidth that serving engines reach on the measured generations."""
-        basis = Basis.REFERENCE if generation in self.serving_generations else Basis.DATASHEET
-        return Efficiency(
-            utilization=self.serving_compute.quantity(basis),
-            bandwidth_utilization=self.serving_bandwidth.quantity(basis),
-            layer_seconds=self.serving_layer_seconds.quantity(basis),
-            collective_seconds=self.serving_collective_seconds.quantity(basis),
-            source=self.serving_compute.source,
-            runs=self.serving_compute.runs,
-        )
-
 
 def assumed_efficiency(utilization: float, bandwidth_utilization: float | None) -> Efficiency:
     """What a caller assumes; bandwidth is used to the same share unless stated."""
     bandwidth = utilization if bandwidth_utilization is None else bandwidth_utilization
-    nothing = Quantity(0.0, 0.0, 0.0, Basis.ASSUMED)
     return Efficiency(
         utilization=Quantity(utilization, utilization, utilization, Basis.ASSUMED),
         bandwidth_utilization=Quantity(bandwidth, bandwidth, bandwidth, Basis.ASSUMED),
-        layer_seconds=nothing,
-        collective_seconds=nothing,
         source="given with the question",
     )

@@ -220,12 +220,11 @@ def resolve_efficiency(
                 )
             return assumed_efficiency(given.utilization, None)
         return assumed_efficiency(given.utilization, bandwidth)
-    if isinstance(workload, InferenceWorkload):
-        efficiency = catalog.curves.serving_efficiency(cluster.accelerator.generation)
-    else:
-        efficiency = catalog.curves.training_efficiency(
-            cluster.accelerator.generation, workload.recipe.compute, workload.measured_recomputation
-        )
+    # What is served is timed by its iterations, or at the shares that the question assumes.
+    assert isinstance(workload, TrainingWorkload)  # noqa: S101
+    efficiency = catalog.curves.training_efficiency(
+        cluster.accelerator.generation, workload.recipe.compute, workload.measured_recomputation
+    )
     notes.sources.append(
         {
             "pointer": "/efficiency",

@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.planning.architecture import Architecture, Block, Embeddings, Head
-from service.planning.curves import assumed_efficiency
 from service.planning.inference import (
     decode_iteration,
     prefill_iteration,
@@ -15,11 +14,9 @@ from service.planning.operators import Bound
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
 from service.planning.profile import Profile, profile_of
-from service.planning.quantity import Basis, Quantity, Spread
 from service.planning.workload import InferenceWorkload
 
 H100 = {"peak_flops_per_second": 989e12, "bandwidth_bytes_per_second": 3.35e12}
-NO_SPREAD = Spread(1.0, 1.0, "none")
 
 
 def decoder(experts: MixtureOfExperts | None = None) -> Profile:
@@ -49,14 +46,14 @@ def workload(**changes) -> InferenceWorkload:
     )._replace(**changes)
 
 
-def serve(asked, layout=Parallelism(), profile=None, efficiency=None):  # noqa: B008
+def serve(asked, layout=Parallelism(), profile=None, shares=(1.0, 1.0)):  # noqa: B008
     return serving_time(
         profile or decoder(),
         asked,
         layout,
         **H100,
-        efficiency=efficiency or assumed_efficiency(1.0, None),
-        spread=NO_SPREAD,
+        utilization=shares[0],
+        bandwidth_utilization=shares[1],
     )
 
 
@@ -197,14 +194,12 @@ def test_the_rate_is_bounded_by_the_roofline(given_workload):
 @given(asked, st.floats(0.1, 1.0), st.floats(0.1, 1.0))
 def test_a_better_share_is_never_slower(given_workload, utilization, bandwidth):
     full = serve(given_workload)
-    part = serve(given_workload, efficiency=assumed_efficiency(utilization, bandwidth))
+    part = serve(given_workload, shares=(utilization, bandwidth))
     assert part.request_seconds.value >= full.request_seconds.value
 
 
 class TestFirstToken:
     """Behind its own prefill, and behind those of the others that come before it."""
-
-    EFFICIENCY = assumed_efficiency(0.5, 0.8)._replace(utilization=Quantity(0.5, 0.4, 0.6, Basis.REFERENCE))
 
     def test_alone_it_takes_one_prefill(self):
         time = serve(workload(concurrency=1))
@@ -214,12 +209,6 @@ class TestFirstToken:
         alone = serve(workload(concurrency=1)).time_to_first_token_seconds.value
         nine = serve(workload(concurrency=9)).time_to_first_token_seconds.value
         assert nine == pytest.approx(alone * (1 + 8 / 4))
-
-    def test_the_ends_are_even_and_simultaneous_arrivals(self):
-        alone = serve(workload(concurrency=1), efficiency=self.EFFICIENCY).time_to_first_token_seconds
-        nine = serve(workload(concurrency=9), efficiency=self.EFFICIENCY).time_to_first_token_seconds
-        assert nine.low == pytest.approx(alone.low * (1 + 8 / 500))
-        assert nine.high == pytest.approx(alone.high * (1 + 8 / 2))
 
     def test_a_single_token_waits_for_everyone(self):
         time = serve(workload(concurrency=9, output_tokens=1.0))

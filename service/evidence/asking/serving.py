@@ -42,7 +42,8 @@ def _weights(row: Row) -> str:
     tool = row.precision.get("quantisation", "")
     if tool == "gguf":
         return f"gguf_{stated}"
-    if stated == "fp8" and not tool and row.model_id.startswith(_BLOCKS_PUBLISHED):
+    published = row.text["model"].lower().endswith("-fp8") or row.model_id.startswith(_BLOCKS_ALONE)
+    if stated == "fp8" and (published or (not tool and row.model_id.startswith(_BLOCKS_PUBLISHED))):
         tool = "block"
     named = (name for weights, by, name in _PACKED if weights == stated and by in tool)
     return next(named, stated)
@@ -50,6 +51,8 @@ def _weights(row: Row) -> str:
 
 _BLOCKS_PUBLISHED = ("qwen3",)
 """Models whose maker publishes FP8 weights with a scale for each block of 128 x 128."""
+_BLOCKS_ALONE = ("deepseek-", "minimax-m2", "glm-5")
+"""Those that are published in no wider format, whatever a table calls it."""
 _PLAIN = frozenset({"fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"})
 
 

@@ -1,4 +1,4 @@
-"""Latency and rate of a served model by the roofline.
+"""Latency and rate of a served model by the roofline, at assumed shares of rate and bandwidth.
 
 Prefill runs 2 N s FLOPs plus attention over a prompt and gives the first token; a decode step streams
 the weights once and the KV cache of every request, or computes 2 N FLOPs per request, whichever takes
@@ -12,11 +12,9 @@ nothing takes as many inputs in one pass as the engine batches.
 
 from typing import NamedTuple
 
-from service.planning.curves import Efficiency
 from service.planning.memory.caches import key_value_bytes, state_bytes
 from service.planning.memory.serving import inference_weight_bytes
 from service.planning.operators import (
-    Bound,
     Phase,
     Roofline,
     forward_flops_per_token,
@@ -24,7 +22,7 @@ from service.planning.operators import (
 )
 from service.planning.parallelism import Parallelism
 from service.planning.profile import Profile
-from service.planning.quantity import Quantity, Spread, combine, inverted, scaled
+from service.planning.quantity import Quantity, assumed
 from service.planning.workload import InferenceWorkload
 
 
@@ -128,42 +126,25 @@ def serving_time(
     *,
     peak_flops_per_second: float,
     bandwidth_bytes_per_second: float,
-    efficiency: Efficiency,
-    spread: Spread,
+    utilization: float,
+    bandwidth_utilization: float,
 ) -> ServingTime:
     """Latency and rate of ``data`` replicas of ``tensor`` x ``pipeline`` devices.
 
     Replicas beyond the number of requests idle. A pipeline does not shorten a pass; it holds as many
     groups of requests as it has stages, and what is said of c requests above holds for those of one
-    group. ``spread`` is the error of the method itself, beside the interval of its coefficients.
+    group. Both shares are assumed, so that the figures are points.
     """
-    layers = float(profile.block_count)
 
-    def seconds(iteration: Iteration) -> Quantity:
-        times = iteration.times(
-            peak_flops_per_second=peak_flops_per_second,
-            bandwidth_bytes_per_second=bandwidth_bytes_per_second,
+    def times(iteration: Iteration) -> Roofline:
+        return iteration.times(
+            peak_flops_per_second=peak_flops_per_second * utilization,
+            bandwidth_bytes_per_second=bandwidth_bytes_per_second * bandwidth_utilization,
         )
 
-        def pass_seconds(utilization: float, bandwidth: float, launch: float, collective: float) -> float:
-            work = max(times.compute_seconds / utilization, times.memory_seconds / bandwidth)
-            return work + layers * (launch + (collective if layout.tensor > 1 else 0.0))
-
-        return combine(
-            pass_seconds,
-            inverted(efficiency.utilization),
-            inverted(efficiency.bandwidth_utilization),
-            efficiency.layer_seconds,
-            efficiency.collective_seconds,
-        )
-
-    def bound(iteration: Iteration) -> Bound:
-        return roofline(
-            iteration.flops / efficiency.utilization.value,
-            iteration.moved_bytes / efficiency.bandwidth_utilization.value,
-            peak_flops_per_second=peak_flops_per_second,
-            bandwidth_bytes_per_second=bandwidth_bytes_per_second,
-        ).bound
+    def seconds(iteration: Iteration) -> float:
+        found = times(iteration)
+        return max(found.compute_seconds, found.memory_seconds)
 
     busy = float(workload.busy_replicas(layout.data))
     requests = workload.mean_requests(layout.data)
@@ -171,50 +152,33 @@ def serving_time(
     outputs = workload.output_tokens
     together = 1.0 if outputs else min(group, max(1.0, workload.batched_tokens // workload.input_tokens))
     prefilling = prefill_iteration(profile, workload, layout, together)
-    prefill = scaled(_widened(seconds(prefilling), spread), group / together)
-    if not outputs:
-        first, each = prefill, None
-        phases: tuple[Phase, ...] = (Phase("prefill", prefill, bound(prefilling)),)
-    else:
+    prefill = seconds(prefilling) * group / together
+    phases = [Phase("prefill", assumed(prefill), times(prefilling).bound)]
+    first, each, lasting = prefill, None, prefill
+    if outputs:
         decoding = decode_iteration(profile, workload, layout, group)
-        step = _widened(seconds(decoding), spread)
-        first, behind = _first_token(prefill, group, outputs)
-        between = behind / (outputs - 1.0) if outputs > 1.0 else 0.0
-        each = combine(lambda p, s: s + p * between, prefill, step)
-        phases = (Phase("prefill", prefill, bound(prefilling)),)
+        step = seconds(decoding)
+        before = _share_before(group, outputs)
+        first = prefill * before
+        each = assumed(step + (prefill - first) / (outputs - 1.0) if outputs > 1.0 else step)
         if outputs > 1.0:
-            decode = scaled(step, outputs - 1.0)
-            phases = (*phases, Phase("decode", decode, bound(decoding)))
-    lasting = combine(lambda *parts: sum(parts), *(phase.seconds for phase in phases))
+            decode = step * (outputs - 1.0)
+            lasting += decode
+            phases.append(Phase("decode", assumed(decode), times(decoding).bound))
     return ServingTime(
-        time_to_first_token_seconds=first,
+        time_to_first_token_seconds=assumed(first),
         time_per_output_token_seconds=each,
-        request_seconds=lasting,
-        requests_per_second=combine(lambda w: busy * requests / w, inverted(lasting)),
-        phases=phases,
+        request_seconds=assumed(lasting),
+        requests_per_second=assumed(busy * requests / lasting),
+        phases=tuple(phases),
     )
 
 
-def _first_token(prefills: Quantity, group: float, outputs: float) -> tuple[Quantity, float]:
-    """Time to the first token, and the share of ``prefills`` that falls behind it.
+def _share_before(group: float, outputs: float) -> float:
+    """Share of the prefills of a group that pass before a first token: the own one, and some of the others'.
 
-    ``prefills`` are those of the ``group``. Of the others pass before the first token: 1 / outputs where
-    requests arrive evenly (low), half where all arrive at once (high); the value takes a quarter. In 800
-    closed-loop runs of the aiconfigurator silicon sample half is right for up to 16 requests and two to
-    three times too much for more.
+    A quarter of the others: between 1 / outputs where requests arrive evenly and half where all arrive at
+    once. A single token waits for everyone.
     """
     one, others = 1.0 / group, 1.0 - 1.0 / group
-    evenly = 1.0 / outputs
-    value, high = max(evenly, 0.25), max(evenly, 0.5)
-    first = scaled(prefills, one + others * value)
-    if first.low != first.high:
-        first = first._replace(
-            low=prefills.low * (one + others * evenly), high=prefills.high * (one + others * high)
-        )
-    return first, others * (1.0 - value)
-
-
-def _widened(quantity: Quantity, spread: Spread) -> Quantity:
-    if quantity.low == quantity.high:
-        return quantity
-    return quantity._replace(low=quantity.low * spread.low, high=quantity.high * spread.high)
+    return one + others * max(1.0 / outputs, 0.25)
