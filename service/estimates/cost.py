@@ -3,7 +3,7 @@
 from pydantic import MISSING
 
 from service.estimates.charges import device_hours, purchase, rent
-from service.estimates.run import plan_run
+from service.estimates.rates import plan_run
 from service.questions.answer import evidence, parallelism, quantity
 from service.questions.answers import CostAnswer
 from service.questions.catalog import Catalog

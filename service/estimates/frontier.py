@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.run import cited_iterations, unserved_kinds
+from service.estimates.served import cited_iterations, unserved_kinds
 from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.estimates.serving_parts import levels_of
 from service.planning.cluster import Cluster

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.run import Run, plan_run, step_tokens
+from service.estimates.rates import plan_run
+from service.estimates.run import Run, step_tokens
 from service.planning.errors import PlanningError
 from service.planning.memory.training import training_memory, unsharded_state
 from service.planning.parallelism import Parallelism

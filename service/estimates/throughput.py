@@ -2,7 +2,8 @@
 
 from service.estimates.diagnosis import roofline_points, step_advice, technique_terms
 from service.estimates.power import add_power
-from service.estimates.run import Run, plan_run, step_tokens, tokens_of_sample
+from service.estimates.rates import plan_run
+from service.estimates.run import Run, step_tokens, tokens_of_sample
 from service.estimates.serving_parts import add_passes, add_serving, bottleneck, phase_answer
 from service.estimates.training_parts import add_data, add_training_parts
 from service.planning.precision import NumberFormat
