@@ -74,6 +74,41 @@ _SEARCHED: Final[dict[str, Any]] = {
 }
 """The best configuration for users who wait a second at most and read 33 tokens a second."""
 
+_APART: Final[dict[str, Any]] = {
+    "model": {"source": "catalog", "id": "llama-3.1-70b"},
+    "cluster": {"accelerator": {"source": "catalog", "id": "h200-sxm"}, "accelerator_count": 16},
+    "workload": {
+        "kind": "inference",
+        "weight_precision": "fp8",
+        "input_tokens": 4000,
+        "output_tokens": 500,
+        "concurrency": 64,
+        "engine": {"name": "vllm"},
+        "disaggregated": {
+            "prefill": {"parallelism": {"tensor": 4}, "replicas": 2},
+            "decode": {"parallelism": {"tensor": 8}},
+        },
+    },
+}
+_PICTURED: Final[dict[str, Any]] = {
+    "model": {"source": "catalog", "id": "sdxl-unet"},
+    "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}},
+    "workload": {
+        "kind": "inference",
+        "sample": {"height": 1024},
+        "engine": {"name": "tensorrt"},
+        "diffusion": {
+            "steps": 30,
+            "text_encoders": [{"model": {"source": "catalog", "id": "clip-vit-large-patch14"}}],
+            "autoencoder": {
+                "model": {"source": "catalog", "id": "stable-diffusion-vae"},
+                "precision": "tf32",
+            },
+        },
+        "batching": {"max_requests": 4},
+        "request_rate_per_second": 0.5,
+    },
+}
 _TRAINED: Final[dict[str, Any]] = {
     "model": {"source": "catalog", "id": "llama-3.1-8b"},
     "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}},
@@ -193,7 +228,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_memory": _SERVED,
     "estimate_memory_batch": {"requests": [_SERVED, _TRAINED]},
     "estimate_throughput": _SERVED,
-    "estimate_throughput_batch": {"requests": [_SERVED, _LOADED, _OPERATED, _ALIGNED]},
+    "estimate_throughput_batch": {"requests": [_SERVED, _LOADED, _APART, _PICTURED, _OPERATED, _ALIGNED]},
     "estimate_throughput_frontier": _SEARCHED,
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST]},

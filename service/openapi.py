@@ -40,7 +40,7 @@ from service.kit.problems import (
 )
 from service.kit.web import JsonRoute
 from service.questions import answers as answer_shapes
-from service.questions import base, run_answers, serving_answers
+from service.questions import base, disaggregated, passes, run_answers, serving_answers
 from service.questions import frontier as frontier_shapes
 
 _DESCRIPTION = f"""Does it fit, how fast will it go, what will it cost, what will the utility bill be.
@@ -234,7 +234,8 @@ def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 
 
 def _describe(schemas: dict[str, Any]) -> None:
-    documented = _member_docs(base, run_answers, serving_answers, answer_shapes, frontier_shapes, models)
+    shapes = (base, run_answers, serving_answers, passes, disaggregated)
+    documented = _member_docs(*shapes, answer_shapes, frontier_shapes, models)
     for name in documented.keys() & schemas.keys():
         for member, text in documented[name].items():
             schemas[name]["properties"][member]["description"] = text

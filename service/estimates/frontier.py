@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.run import unserved_kinds
+from service.estimates.run import cited_iterations, unserved_kinds
 from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.estimates.serving_parts import levels_of
 from service.planning.cluster import Cluster
@@ -247,6 +247,7 @@ class _Served:
         one = serve(subject, searched.cluster, catalog.curves, limit_bytes=limit)
         assert one is not None  # noqa: S101  # the bandwidth is known
         self._one = one
+        self.notes = Notes(sources=[cited_iterations(one)])
         self._searched = searched
         levels = searched.given.service_levels
         self._levels = None if levels is MISSING else levels_of(levels)
@@ -320,6 +321,8 @@ def estimate_frontier(question: FrontierQuestion, catalog: Catalog) -> FrontierA
     searched = list(search.variants()) if is_answered else []
     answering = [_Served(one, catalog) for one in searched]
     found = frontier([Variant(one.sizes, by.speeds) for one, by in zip(searched, answering, strict=True)])
+    for by in answering:
+        notes.take(by.notes)
     within = sum(found.within)
     search.ruled_out[Constraint.SERVICE_LEVEL] += sum(len(one.sizes) for one in searched) - within
     points = [

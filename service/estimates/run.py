@@ -44,6 +44,7 @@ from service.planning.workload import (
     Offload,
     TrainingWorkload,
 )
+from service.questions.base import Source
 from service.questions.catalog import Catalog
 from service.questions.estimates import RunQuestion, ThroughputQuestion
 from service.questions.hardware import compute_peak, resolve_cluster, resolve_efficiency, usable_bytes
@@ -474,18 +475,21 @@ def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
         return run
     _warn_of_room(run, subject, serving, limit)
     _warn_of_load(run, serving)
-    run.notes.sources.append(
-        {
-            "pointer": "/efficiency",
-            "kind": "reference_curve",
-            "id": "reference",
-            "version": 1,
-            "origin": "shipped",
-            "citation": "operators, collectives and launches of an iteration; "
-            + serving.spreads.output_token.source,
-        }
-    )
+    run.notes.sources.append(cited_iterations(serving))
     return _until_horizon(run._replace(serving=serving), subject.workload, serving.requests_per_second)
+
+
+def cited_iterations(serving: Serving) -> Source:
+    """What the time of iterations rests on."""
+    return {
+        "pointer": "/efficiency",
+        "kind": "reference_curve",
+        "id": "reference",
+        "version": 1,
+        "origin": "shipped",
+        "citation": "operators, collectives and launches of an iteration; "
+        + serving.spreads.output_token.source,
+    }
 
 
 def _warn_of_room(run: Run, subject: Subject, serving: Serving, limit: float | None) -> None:

@@ -80,7 +80,8 @@ def burst_of(setting: Setting, there: Curve[float], grid: Curve[Array]) -> Burst
     left = np.minimum(1.0 - start.order / held, 1.0)
     behind_last = np.minimum(left * max(start.whole - start.beside, 0.0), asked.passes * there.full_seconds)
     decoding = asked.passes * step + met * (1.0 - 1.0 / waves) + float(np.mean(behind_last)) / waves
-    cycle = later.seconds + decoding + server.frontend_seconds
+    # No wave is shorter than its prompts take.
+    cycle = max(later.seconds + decoding + server.frontend_seconds, start.whole - start.beside)
 
     place = PLACE * requests
     wave = np.floor(place / held)
@@ -115,6 +116,7 @@ def burst_of(setting: Setting, there: Curve[float], grid: Curve[Array]) -> Burst
         (waves - 1.0) * cycle + asked.passes * step + draining + server.frontend_seconds + server.cold_seconds
     )
     lasting += start.whole if waves <= 1.0 else start.whole * in_step + later.seconds
+    lasting = max(lasting, (start.whole - start.beside) * waves)
     return Burst(first, pace, whole, requests / lasting, decoding)
 
 

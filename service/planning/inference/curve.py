@@ -2,15 +2,16 @@
 
 With b requests decoding on average, each of N iterations, and m iterations with prompt tokens to a request:
 
-    D = N T(b) + (1 - 1/c) b m (T(b, prompt) - T(b))      seconds that a request decodes
-    x = b / D                                             requests per second (Little 1961)
+    D = N T(b) + (1 - 1/c) (b + x S) m (T(b, prompt) - T(b))   seconds that a request decodes
+    x = b / D                                                  requests per second (Little 1961)
     S = the iterations with its own prompt, W = its wait for those of others
-    c = b + x (S + W + R + F)                             requests in all (Little 1961)
+    c = b + x (S + W + R + F)                                  requests in all (Little 1961)
 
-D holds because each of the others starts once while a request decodes. An engine that prefills in
-iterations of their own adds T(prompt) in place of the difference. All are functions of b, so that arrays
-over b hold the whole curve of a server: a closed loop is read where the requests are c, an open one where
-the rate is x, saturation where no place is left or every iteration is full of prompts.
+D holds because each of the others starts once while a request is there, and not within its own prompt; an
+iteration that is full of prompts takes no more. An engine that prefills in iterations of their own adds
+T(prompt) in place of the difference. All are functions of b, so that arrays over b hold the whole curve of a
+server: a closed loop is read where the requests are c, an open one where the rate is x, saturation where no
+place is left or every iteration is full of prompts.
 
 W is the mean wait in M/G/m (Sakasegawa 1977) for m prompts that an iteration takes, with the arrival theorem
 in Schweitzer's approximation (Reiser and Lavenberg 1980, Schweitzer 1979); R is what is left of the
@@ -292,18 +293,24 @@ def mean_iteration(times: IterationTime, first: int, second: int, weight: float)
 def _curve(server: Server, load: Load, asked: Asked, shape: _Shape, times: _Times) -> Curve[Array]:
     added = np.maximum(times.both - times.alike, 0.0) if server.mixed_prefill else times.both
     iterations = asked.prompt / shape.tokens
-    decoding = asked.passes * times.alike + shape.others * iterations * added
-    rate = shape.batch / decoding
+    # None of the others' prompts falls into the own one: x S more of them come behind it.
+    others = shape.others * iterations * added
+    behind_own = others * shape.pieces * times.own / shape.together
+    steps = asked.passes * times.alike + others
+    decoding = (steps + np.sqrt(steps * steps + 4.0 * behind_own)) / 2.0
     full = (
         np.maximum(times.full - times.alike, added) if server.mixed_prefill else np.maximum(times.full, added)
     )
+    if server.mixed_prefill:
+        decoding = np.minimum(decoding, asked.passes * (times.alike + full))
+    rate = shape.batch / decoding
     taken = asked.prompt / shape.budget * (full + (times.alike if server.mixed_prefill else 0.0))
     prompt_load = rate * taken
     behind = np.minimum((1.0 - asked.alone) * prompt_load, 1.0 - 1e-6)
     # Of m prompts an iteration; for m = 1 this is the formula of Pollaczek and Khinchine.
     abreast = np.maximum(shape.budget / asked.prompt, 1.0)
     queued = behind ** (np.sqrt(2.0 * (abreast + 1.0)) - 1.0)
-    wait = queued * taken * (1.0 + load.inputs.variation) / 2.0 / (1.0 - behind)
+    wait = queued * taken * (_chance(load, asked) + load.inputs.variation) / 2.0 / (1.0 - behind)
     mean, half = _met(server, shape, times, iterations / max(asked.passes, NOTHING))
     residual = _residual(server, load, shape, mean, half)
     # Beside its own prompt are those that came in the same iteration, which is longer than most.
@@ -330,6 +337,17 @@ def _curve(server: Server, load: Load, asked: Asked, shape: _Shape, times: _Time
         requests,
         inside,
     )
+
+
+def _chance(load: Load, asked: Asked) -> Array | float:
+    """Variance of the gaps between arrivals at the prompts' queue over their squared mean.
+
+    In a closed loop with lengths that are all alike requests keep the distance at which they have been served
+    once. A deviation of the outputs breaks it as far as it reaches beyond the distance, a c-th of a cycle.
+    """
+    if load.concurrency is None:
+        return load.arrivals.variation
+    return cast("Array", np.minimum(1.0, load.outputs.variation**0.5 / 2.0 / asked.alone))
 
 
 def _more(added: Array, full: Array, shape: _Shape, tokens: Array) -> Array:

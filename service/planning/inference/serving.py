@@ -294,7 +294,9 @@ def _open(grid: Curve[Array], setting: Setting) -> _Point:
     if not saturated:
         steady = float(np.interp(rate, np.append(0.0, rates), np.append(0.0, grid.batch)))
         excess, mixing = _fluctuation(grid, steady)
-        steady = min(most_batch, steady + excess * (mixing - 1.0) * (load.arrivals.variation + 1.0) / 2.0)
+        # An expansion for batches of many; of few it is bounded.
+        further = min(excess * (mixing - 1.0), steady / 4.0) * (load.arrivals.variation + 1.0) / 2.0
+        steady = min(most_batch, steady + further)
     wait, queued = _place_wait(load, rate, most, steady, most_batch)
     if saturated:
         wait += load.open_seconds / 2.0 * (1.0 - most / rate)
@@ -351,7 +353,7 @@ def _knee(grid: Curve[Array], places: float) -> float:
 
 def _answer(setting: Setting, there: Curve[float], at: _Point, times: IterationTime) -> Served:
     server, load = setting.server, setting.load
-    cold = load.concurrency is not None and load.burst_requests is not None
+    cold = load.concurrency is not None and load.burst_requests is not None and setting.asked.decodes > 0.0
     sampled = _cold if cold else _steady
     outcomes, means, rate = sampled(setting, there, at)
     iteration, prompt_share = _mean_iteration(setting, there, times)
