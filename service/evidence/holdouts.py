@@ -32,6 +32,7 @@ from service.evidence.metrics import METRICS, Family
 from service.evidence.rows import Row
 from service.evidence.scoring import Asked, Estimators, Scored, percentile, score_row, served_system
 from service.evidence.service import curves_of
+from service.evidence.serving_facts import is_contradicted
 from service.evidence.spreads import Residual, is_of_serving, pooled_ends, ratios_of, rounded, tail
 from service.planning.distance import ServingEvidence, System, evidence_of
 from service.questions.catalog import Catalog
@@ -135,7 +136,7 @@ _UNCLEAR: Final = frozenset({"layout", "batch"})
 
 def is_clear(row: Row) -> bool:
     """Whether a row says how many devices do what: one that does not is tried, but teaches nothing."""
-    return not (_UNCLEAR & row.missing)
+    return not (_UNCLEAR & row.missing) and not is_contradicted(row)
 
 
 class _Linear(NamedTuple):
