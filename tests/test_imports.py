@@ -154,10 +154,6 @@ AWAITED = {
     "verdict",
     "bucket_bytes",
     "buckets",
-    "served",
-    "simulated",
-    "fixed",
-    "between",
 }
 """Held against formulas and measurements."""
 

@@ -271,7 +271,10 @@ def serve(
     held = None if limit_bytes is None else held_by(subject, limit_bytes)
     rules = workload.rules
     rates = curves.calibration.serving.rates(rules.name, rules.generation)
-    server = server_of(subject, held)._replace(frontend_seconds=rates.frontend_seconds)
+    server = server_of(subject, held)._replace(
+        frontend_seconds=rates.frontend_seconds,
+        cold_seconds=0.0 if workload.warmed_up else rates.cold_seconds,
+    )
     if asked.proposals is not None:
         proposer = speculation_of(subject, asked.proposals, cluster, curves)
         server = server._replace(speculation=proposer)

@@ -50,33 +50,36 @@ def recipe_tokens_ahead(row: Row) -> int:
     return 1 if int(row.layout.get("attention_data") or 1) > 1 else 3
 
 
-_ALIGNED: Final = 64
+_SWEEPS: Final = "aiconfigurator silicon sample"
+_ALIGNED, _SPARE_TOKENS = 64, 1500
 
 
 def recipe_limits(row: Row) -> dict[str, int]:
-    """Most requests and tokens of an iteration in recipes of TensorRT-LLM: one prompt beside all of them."""
-    concurrency = row.batch.get("concurrency")
-    prompt = row.length.get("input_tokens")
-    if not is_sweep_of_recipes(row) or engine(row) != "tensorrt-llm" or "decode" in row.layout:
+    """Most requests and tokens of an iteration, where the recipes of a source set them.
+
+    InferenceX has TensorRT-LLM take one prompt beside all requests; the rules by which the other sweeps of
+    the silicon sample are run (rule_plugin/benchmark of aiconfigurator) leave 1,500 tokens beside these,
+    SGLang's beside the prompt alone.
+    """
+    if row.source != _SWEEPS or "decode" in row.layout:
         return {}
-    if not concurrency or not prompt:
+    batch = row.batch.get("batch_per_rank") or row.batch.get("concurrency")
+    name, prompt = engine(row), row.length.get("input_tokens")
+    if not batch or not prompt:
         return {}
-    tokens = concurrency + prompt + _ALIGNED
-    return {
-        "max_num_seqs": math.ceil(concurrency),
-        "max_batched_tokens": math.ceil(tokens / _ALIGNED) * _ALIGNED,
-    }
+    if is_sweep_of_recipes(row):
+        concurrency = row.batch.get("concurrency")
+        if name != "tensorrt-llm" or not concurrency:
+            return {}
+        tokens = math.ceil((concurrency + prompt + _ALIGNED) / _ALIGNED) * _ALIGNED
+        return {"max_num_seqs": math.ceil(concurrency), "max_batched_tokens": tokens}
+    beside = 0 if name == "sglang" else batch
+    return {"max_batched_tokens": math.ceil(beside + prompt) + _SPARE_TOKENS}
 
 
-_LEAST_LENGTH: Final = 0.8
-
-
-def length_share(row: Row) -> float:
-    """Mean length over the stated one: InferenceX draws lengths evenly from 0.8 to 1.0 of it."""
-    return (1.0 + _LEAST_LENGTH) / 2.0 if is_sweep_of_recipes(row) else 1.0
-
-
-_SWEEPS: Final = "aiconfigurator silicon sample"
+def least_length(row: Row) -> float:
+    """Least length over the stated one: InferenceX draws lengths evenly from 0.8 to 1.0 of it."""
+    return 0.8 if is_sweep_of_recipes(row) else 1.0
 
 
 def rounds_of_requests(row: Row) -> int | None:

@@ -287,6 +287,8 @@ class InferenceWorkload(NamedTuple):
     most_buffers: EngineBuffers = EngineBuffers()
     """Ends of the interval of ``buffers``."""
     cuda_graphs: bool = True
+    warmed_up: bool = True
+    """Whether kernels were compiled and chosen before the first request."""
     graph_requests: int = 0
     """Requests that captured graphs hold a buffer of FP32 logits for."""
     position_tokens: int = 0

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import MISSING, Field
+from pydantic import MISSING, Discriminator, Field, Tag
 
 from service.questions.base import Count, Input, NotNegative, Positive, Size
 from service.questions.references import ModelReference
@@ -49,9 +49,18 @@ class HistogramLength(Input):
     """How often each of them occurs, in any unit."""
 
 
-LengthInput = (
-    Size | Annotated[FixedLength | LognormalLength | HistogramLength, Field(discriminator="distribution")]
-)
+def _length_kind(given: object) -> str:
+    return "by distribution" if isinstance(given, dict | Input) else "by number"
+
+
+_Distribution = Annotated[
+    FixedLength | LognormalLength | HistogramLength, Field(discriminator="distribution")
+]
+LengthInput = Annotated[
+    Annotated[Size, Tag("by number")] | Annotated[_Distribution, Tag("by distribution")],
+    # What is wrong is then told of the one that was meant.
+    Discriminator(_length_kind),
+]
 
 
 class PoissonArrivals(Input):

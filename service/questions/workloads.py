@@ -296,6 +296,8 @@ class Engine(Input):
     """As it calls itself; "V0" or "V1" in it names the engine core of vLLM. The newest when left out."""
     cuda_graphs: bool = True
     """Whether a decode step is launched as one graph, whose buffers are held."""
+    warmed_up: bool = True
+    """Whether kernels were compiled and chosen before the first request of a run that begins cold."""
     block_tokens: Annotated[int, Field(ge=1, le=4096, json_schema_extra=_INT64)] | MISSING = MISSING
     """Tokens of one block of the KV cache. Defaults to the engine's, else 16."""
     max_num_seqs: Degree | MISSING = MISSING

@@ -242,6 +242,8 @@ def wrong_values(value: Any) -> tuple[bytes, ...]:
             return NUMBERS
         case str():
             return STRINGS
+        case {"distribution": _}:
+            return tuple(raw for raw in CONTAINERS if raw != b"1")  # a length may be a number
         case _:
             return CONTAINERS
 

@@ -64,9 +64,8 @@ def _stored(row: Row) -> dict[str, Any]:
 def _lengths(row: Row, metric: Metric) -> list[tuple[int, int]]:
     given = row.length
     speed = metric.operation is Operation.THROUGHPUT
-    mean = serving_facts.length_share(row) if speed else 1.0
     if "input_tokens" in given or ("output_tokens" in given and not speed):
-        inputs, outputs = (max(1, round(mean * given.get(name, 1))) for name in _LENGTHS)
+        inputs, outputs = (max(1, round(given.get(name, 1))) for name in _LENGTHS)
         return [(inputs, outputs)]
     prompts = serving_facts.likely_prompts(row) if speed else ()
     if prompts:
@@ -83,6 +82,19 @@ def _lengths(row: Row, metric: Metric) -> list[tuple[int, int]]:
 _LENGTHS: Final = ("input_tokens", "output_tokens")
 _DEMO: Final = "LitGPT"
 """Whose rows time its demo: one prompt of a few words, 50 tokens."""
+
+
+_CLASSES: Final = 5
+
+
+def _drawn(row: Row, metric: Metric, tokens: int) -> int | dict[str, Any]:
+    """A length as the source draws it, evenly between a share of the stated one and all of it."""
+    least = serving_facts.least_length(row) if metric.operation is Operation.THROUGHPUT else 1.0
+    step = tokens * (1.0 - least) / _CLASSES
+    if step < 1.0:
+        return tokens
+    drawn = [round(tokens - step * (place + 0.5)) for place in reversed(range(_CLASSES))]
+    return {"distribution": "histogram", "tokens": drawn, "weights": [1.0] * _CLASSES}
 
 
 _QUEUED: Final = 2048
@@ -143,6 +155,8 @@ def _engines(row: Row, run: Mapping[str, Row]) -> Iterator[dict[str, Any] | None
         tokens, chunked = serve_line.number(row, "max_batched_tokens"), serve_line.chunked_prefill(row)
         given |= serving_facts.recipe_limits(row) | ({"max_batched_tokens": tokens} if tokens else {})
         given |= {"chunked_prefill": chunked} if chunked is not None else {}
+        # Each of its recipes starts a server of its own.
+        given |= {"warmed_up": False} if serving_facts.is_sweep_of_recipes(row) else {}
     if metric.read is GRAPH_CHANGE:
         # What is asked for is an iteration alone: capturing graphs hands that room back.
         given["max_num_seqs"] = 1
@@ -249,8 +263,8 @@ def serving_workloads(
         workload: dict[str, Any] = {
             "kind": "inference",
             **_stored(row),
-            "input_tokens": inputs,
-            "output_tokens": outputs,
+            "input_tokens": _drawn(row, metric, inputs),
+            "output_tokens": _drawn(row, metric, outputs),
             **_load(row, metric, devices),
             **_cache(row, metric, generation),
         }

@@ -60,6 +60,8 @@ class ServingQuantity(StrEnum):
     """What it adds for each request of the iteration."""
     FRONTEND_SECONDS = "frontend_seconds"
     """What passes between a request and its place in an iteration: connection, tokens, queues."""
+    COLD_SECONDS = "cold_seconds"
+    """What the first requests of a run wait for that begins cold: kernels are compiled, chosen and loaded."""
     HANDOFF_SECONDS = "handoff_seconds"
     """From the last kernel of a prompt on one replica until another may decode it, beside the transfer of its
     cache: it is announced, room is found, and it joins an iteration."""
@@ -93,6 +95,7 @@ class ServingRates(NamedTuple):
     host_seconds: float
     request_seconds: float
     frontend_seconds: float
+    cold_seconds: float
     handoff_seconds: float
     expert_imbalance: float
     expert_variety: float

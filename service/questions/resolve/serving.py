@@ -184,6 +184,7 @@ def under_engine(
         block_tokens=rules.block_tokens if block is MISSING else block,
         memory_fraction=bounds.memory_fraction if given.memory_fraction is MISSING else given.memory_fraction,
         cuda_graphs=engine.cuda_graphs,
+        warmed_up=engine.warmed_up,
         graph_requests=bounds.graph_requests,
         position_tokens=(model.context_tokens or 0) if rules.rotary_tables else 0,
         reserved_tokens=0 if length is MISSING or rules.paged else length,
