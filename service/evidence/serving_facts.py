@@ -61,13 +61,14 @@ def recipe_limits(row: Row) -> dict[str, int]:
     the silicon sample are run (rule_plugin/benchmark of aiconfigurator) leave 1,500 tokens beside these,
     SGLang's beside the prompt alone.
     """
-    if row.source != _SWEEPS or "decode" in row.layout:
+    recipe = is_sweep_of_recipes(row)
+    if "decode" in row.layout or not (recipe or row.source == _SWEEPS):
         return {}
     batch = row.batch.get("batch_per_rank") or row.batch.get("concurrency")
     name, prompt = engine(row), row.length.get("input_tokens")
     if not batch or not prompt:
         return {}
-    if is_sweep_of_recipes(row):
+    if recipe:
         concurrency = row.batch.get("concurrency")
         if name != "tensorrt-llm" or not concurrency:
             return {}

@@ -52,7 +52,8 @@ def test_eight_pictures_fill_the_device_better_than_one():
 def test_larger_pictures_have_more_positions(model):
     small, large = (served(model, **LENGTHS, sample={"height": side, "width": side}) for side in (448, 1344))
     assert phases(large)["encoder"] > 4 * phases(small)["encoder"]
-    assert value(large, "time_to_first_token_seconds") > 2 * value(small, "time_to_first_token_seconds")
+    longer = value(large, "time_to_first_token_seconds") - value(small, "time_to_first_token_seconds")
+    assert longer > phases(large)["encoder"]
 
 
 def test_an_encoder_decoder_encodes_and_then_decodes():

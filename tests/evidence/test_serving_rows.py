@@ -155,7 +155,9 @@ def test_recipes_send_ten_rounds_of_uneven_lengths_with_and_without_own_heads(se
     asked = list(serving_workloads(served(source_ref=RECIPE), {}, "blackwell"))
     assert [one.get("speculative") for one in asked] == [None, {"method": "mtp", "tokens": 3}]
     assert asked[0]["horizon"] == {"total_requests": 640}
-    assert (asked[0]["input_tokens"], asked[0]["output_tokens"]) == (900, 450)
+    assert asked[0]["input_tokens"]["tokens"] == [820, 860, 900, 940, 980]
+    assert asked[0]["output_tokens"]["tokens"] == [410, 430, 450, 470, 490]
+    assert not asked[0]["engine"]["warmed_up"]
     assert "horizon" not in workload(served())
     sweep = served(source="aiconfigurator silicon sample")
     assert workload(sweep)["horizon"] == {"total_requests": 640}
@@ -184,6 +186,16 @@ def test_recipes_of_tensorrt_llm_limit_an_iteration_to_one_prompt(served):
     """max_num_tokens of dsr1_fp4_b200_trt.sh: (concurrency + input + 64), rounded up to 64."""
     engine = workload(served(source_ref=RECIPE, engine="trtllm"))["engine"]
     assert (engine["max_num_seqs"], engine["max_batched_tokens"]) == (64, 1152)
+
+
+def test_sweeps_leave_room_for_a_prompt_and_1500_tokens(served):
+    """max_num_tokens and max_prefill_tokens of aiconfigurator's rule_plugin/benchmark."""
+    sweep = {"source": "aiconfigurator silicon sample"}
+    tokens = [
+        workload(served(**sweep, engine=name))["engine"]["max_batched_tokens"]
+        for name in ("trtllm", "vllm", "sglang")
+    ]
+    assert tokens == [64 + 1000 + 1500, 64 + 1000 + 1500, 1000 + 1500]
 
 
 def test_full_queues_ask_for_more_requests_than_a_device_takes(served):
