@@ -2,7 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import MISSING, Discriminator, Field, Tag
+from pydantic import MISSING, Discriminator, Field, GetJsonSchemaHandler, Tag
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
 
 from service.questions.base import Count, Input, NotNegative, Positive, Size
 from service.questions.references import ModelReference
@@ -53,6 +55,17 @@ def _length_kind(given: object) -> str:
     return "by distribution" if isinstance(given, dict | Input) else "by number"
 
 
+class _AnyOf:
+    """The same values as an anyOf: a oneOf within a oneOf is more than some tools read."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        document = handler(schema)
+        document["anyOf"] = document.pop("oneOf")
+        return document
+
+
 _Distribution = Annotated[
     FixedLength | LognormalLength | HistogramLength, Field(discriminator="distribution")
 ]
@@ -60,6 +73,7 @@ LengthInput = Annotated[
     Annotated[Size, Tag("by number")] | Annotated[_Distribution, Tag("by distribution")],
     # What is wrong is then told of the one that was meant.
     Discriminator(_length_kind),
+    _AnyOf(),
 ]
 
 
