@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import Request
 from pydantic import MISSING, TypeAdapter
+from starlette.requests import ClientDisconnect
 
 from service.estimates import cost, frontier, memory, throughput, utility_bill
 from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
@@ -76,16 +77,19 @@ async def _answers(operation: str, questions: Sequence[Input], request: Request)
     """Answers in order, all from one snapshot; one question without an answer fails the batch.
 
     Each is written as soon as it is known; as objects, a batch of answers takes many times the memory.
+    Nothing is worked out for a caller who has gone: those behind would wait for it.
     """
     snapshot = await _snapshot(request)
     estimator, write = ESTIMATES[operation].estimator, _WRITERS[operation]
     results: list[bytes] = []
     # One batch after the other: taking turns would end each of them later and none of them earlier.
     async with request.app.state.batch_turn:
-        turn_ends = time.perf_counter() + HOLD_SECONDS
+        turn_ends = 0.0
         for position, question in enumerate(questions):
             if time.perf_counter() > turn_ends:
                 await asyncio.sleep(0)
+                if await request.is_disconnected():
+                    raise ClientDisconnect
                 turn_ends = time.perf_counter() + HOLD_SECONDS
             asked = partial(answer, estimator, question, snapshot, f"/requests/{position}")
             results.append(write(await asyncio.to_thread(asked) if _is_long(question) else asked()))

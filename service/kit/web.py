@@ -294,7 +294,7 @@ def _direct(
 
     async def direct(scope: Scope, receive: Receive, send: Send) -> None:
         value = _validated(body, await read_json(scope, receive))
-        result = await endpoint(**{body_name: value, request_name: Request(scope)})
+        result = await endpoint(**{body_name: value, request_name: Request(scope, receive)})
         content = result if isinstance(result, Written) else serialize(result)
         headers = [(b"content-type", JSON), (b"content-length", str(len(content)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -63,7 +63,7 @@ class Wire:
         answer = []
 
         async def receive():
-            return messages.pop()
+            return messages.pop() if messages else await asyncio.Event().wait()
 
         async def send(message):
             answer.append(message)

@@ -1,5 +1,6 @@
 """The estimates over HTTP: the same answers as without, batches, revisions, no database."""
 
+import asyncio
 import json
 import time
 
@@ -8,6 +9,8 @@ from sqlalchemy import event, update
 
 from service import app as application
 from service.catalog.tables import CatalogState
+from service.estimates import endpoints
+from service.estimates.endpoints import HOLD_SECONDS
 from service.estimates.service import ESTIMATES
 from service.examples import EXAMPLES, REFERENCE_QUESTION
 from service.questions.estimates import BATCH_LIMIT
@@ -25,6 +28,41 @@ def example(operation):
 
 def without_revision(answer):
     return {**answer, "evidence": {**answer["evidence"], "catalog_revision": 0}}
+
+
+def test_a_batch_ends_when_its_caller_hangs_up(reader, monkeypatch):
+    """Those behind it would wait for answers that nobody reads."""
+    asked, sent = [], []
+
+    def slow(_question, _snapshot):
+        asked.append(1)
+        time.sleep(2 * HOLD_SECONDS)
+        return {}
+
+    memory = endpoints.ESTIMATES["memory"]._replace(estimator=slow)
+    monkeypatch.setattr(endpoints, "ESTIMATES", {"memory": memory})
+    body = json.dumps({"requests": [SERVED] * 20}).encode()
+    messages = [{"type": "http.disconnect"}, {"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive():
+        if len(messages) == 2 or len(asked) > 2:
+            return messages.pop()
+        return await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/estimates/memory:batch",
+        "query_string": b"",
+        "headers": [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))],
+        "client": ("127.0.0.1", 1),
+        "state": {},
+    }
+    asyncio.run(reader.app(scope, receive, send))
+    assert (len(asked), sent) == (3, [])
 
 
 @pytest.fixture
