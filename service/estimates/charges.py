@@ -14,8 +14,9 @@ from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.answer import money
 from service.questions.base import Line, MoneyInput, MoneyQuantity
 from service.questions.catalog import Catalog
-from service.questions.estimates import CostQuestion, Rental
+from service.questions.estimates import CostQuestion
 from service.questions.notes import lookup
+from service.questions.rental import Rental
 
 GIVEN = "given with the question"
 UNIT_PRICE_DIGITS = Decimal("0.000001")

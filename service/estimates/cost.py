@@ -5,8 +5,8 @@ from pydantic import MISSING
 from service.estimates.charges import device_hours, purchase, rent
 from service.estimates.rates import plan_run
 from service.questions.answer import evidence, parallelism, quantity
-from service.questions.answers import CostAnswer
 from service.questions.catalog import Catalog
+from service.questions.cost_answers import CostAnswer
 from service.questions.estimates import CostQuestion
 
 

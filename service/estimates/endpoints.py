@@ -15,16 +15,14 @@ from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
 from service.kit.problems import BadRequest, FieldError
 from service.kit.web import AskingRoute, Written, api_router
 from service.questions.answers import (
-    CostAnswer,
-    CostAnswers,
     MemoryAnswer,
     MemoryAnswers,
     ThroughputAnswer,
     ThroughputAnswers,
-    UtilityBillAnswer,
-    UtilityBillAnswers,
 )
 from service.questions.base import Input
+from service.questions.bill_answers import UtilityBillAnswer, UtilityBillAnswers
+from service.questions.cost_answers import CostAnswer, CostAnswers
 from service.questions.estimates import (
     CostBatch,
     CostQuestion,

@@ -11,10 +11,11 @@ from service.planning.curves import ReferenceCurves
 from service.planning.power import WATTS_PER_KILOWATT, energy_kwh, facility_kwh, power_watts
 from service.planning.quantity import Basis, Quantity, assumed, combine
 from service.questions.answer import quantity
-from service.questions.answers import EnergyAnswer, EnergyLine
 from service.questions.catalog import Catalog
-from service.questions.estimates import RunSite, UtilityBillQuestion
+from service.questions.energy_answers import EnergyAnswer, EnergyLine
+from service.questions.estimates import UtilityBillQuestion
 from service.questions.notes import Notes, lookup
+from service.questions.site import RunSite
 
 
 class Site(NamedTuple):

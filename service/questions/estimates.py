@@ -6,13 +6,9 @@ from pydantic import MISSING, Field
 
 from service.planning.scaling import TIME_LIMIT_SECONDS
 from service.questions.base import (
-    CatalogName,
     Degree,
     Input,
-    MoneyInput,
-    NotNegative,
     Positive,
-    Text,
 )
 from service.questions.load import AnalyticSolver, SolverInput
 from service.questions.references import (
@@ -22,52 +18,12 @@ from service.questions.references import (
     ModelReference,
     ParallelismInput,
 )
+from service.questions.rental import Purchase, Rental
+from service.questions.site import RunSite
 from service.questions.workloads import WorkloadInput
 
 BATCH_LIMIT = 500
 """Most questions of one batch."""
-
-
-class Rental(Input):
-    """What a rented device costs: a price, or an offer of the catalog."""
-
-    price_per_device_hour: MoneyInput | MISSING = MISSING
-    """Price of one device for an hour."""
-    offer_id: CatalogName | MISSING = MISSING
-    """Offer of the catalog."""
-    purchase_option: Text | MISSING = MISSING
-    """Refuses an offer of another kind, such as spot for on_demand."""
-
-
-class Purchase(Input):
-    """What a bought device costs."""
-
-    price_per_device: MoneyInput
-    """Price of one device."""
-
-
-class Electricity(Input):
-    """A flat price of electricity."""
-
-    price_per_kwh: MoneyInput
-    """Price of a kWh at the meter."""
-
-
-class RunSite(Input):
-    """The building. Figures given here take the place of those of `site_id`."""
-
-    site_id: CatalogName | MISSING = MISSING
-    """Site of the catalog."""
-    pue: Annotated[float, Field(ge=1, le=10)] | MISSING = MISSING
-    """Power usage effectiveness: facility energy over IT energy."""
-    electricity: Electricity | MISSING = MISSING
-    """What electricity costs."""
-    grid_id: CatalogName | MISSING = MISSING
-    """Grid of the catalog."""
-    carbon_intensity_kg_co2e_per_kwh: NotNegative | MISSING = MISSING
-    """Emissions of each kWh at the meter."""
-    water_usage_effectiveness_liters_per_kwh: NotNegative | MISSING = MISSING
-    """Water evaporated on the site per kWh of IT energy."""
 
 
 class MemoryQuestion(Input):

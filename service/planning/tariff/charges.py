@@ -58,8 +58,7 @@ class TierUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """A price up to a cumulative ``limit``; None is without end. Tiers are marginal unless a charge
-    differs."""
+    """A price up to a cumulative ``limit``, None without end; tiers are marginal unless a charge differs."""
 
     price: Decimal
     limit: float | None = None
@@ -167,8 +166,7 @@ class Ratchet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillingDemand:
-    """How the metered peak of a billing period becomes the demand that is billed: the highest of all of
-    these.
+    """How the metered peak becomes the demand that is billed: the highest of all of these.
 
     ``power_factor_threshold`` multiplies it by 1 + threshold - power factor where that is below the
     threshold.
@@ -279,7 +277,7 @@ class CoincidentPeakCharge(Charge):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactiveCharge(Charge):
-    """A price for each kvar at the period's peak, or for each kvarh, above a free share of the active part."""
+    """A price for each kvar at the period's peak, or each kvarh, above a free share of the active part."""
 
     price: Decimal
     free_share_of_active: float = 0.0
@@ -289,8 +287,7 @@ class ReactiveCharge(Charge):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinimumCharge(Charge):
-    """The charges named in ``of`` (all but taxes and riders where empty) amount to at least this in a
-    period."""
+    """The least that the charges in ``of`` (all but taxes and riders where empty) amount to in a period."""
 
     amount: Decimal
     per: Per = Per.MONTH
