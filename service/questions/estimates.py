@@ -71,6 +71,9 @@ class ThroughputQuestion(RunQuestion):
     """Left out, only the run that is asked for is answered."""
     solver: SolverInput = AnalyticSolver(kind="analytic")
     """How a served model is solved; by formulas when left out."""
+    explain: bool = True
+    """Whether to say what would help, and where the operators stand under the roofline. Each advice is an
+    estimate of its own and takes most of the time: false for many questions."""
 
 
 class CostQuestion(RunQuestion):
