@@ -181,15 +181,34 @@ def likely_prompts(row: Row) -> tuple[int, ...]:
     return next((tokens for name, tokens in _PROMPTS.items() if name in notes), ())
 
 
-_OUTPUTS: Final = {"dataset CNN/DailyMail": 69, "dataset OpenOrca+GSM8K+MBXP": 145}
+_BEAMS: Final = 4
+_OUTPUTS: Final = {"dataset CNN/DailyMail": _BEAMS * 69, "dataset OpenOrca+GSM8K+MBXP": 145}
 """Mean tokens that MLPerf's reference runs generate (gen_len over samples: GPT-J 4,016,878 of 13,368 are
-characters; 69 tokens; Mixtral 145.9 tokens a sample is its accuracy target)."""
+characters; 69 tokens, decoded in each of four beams; Mixtral 145.9 tokens a sample is its accuracy target)."""
 
 
 def likely_output(row: Row) -> int:
     """Generated tokens of a request where a row names the data set alone."""
     notes = row.text.get("notes", "")
     return next((tokens for name, tokens in _OUTPUTS.items() if name in notes), 1)
+
+
+_PERFORMANCE_TABLES: Final = "TensorRT-LLM perf overview"
+_WITH_EXPERTS: Final = ("deepseek-", "gpt-oss-", "llama-4-", "qwen3-30b-a3b", "qwen3-235b-a22b")
+
+
+def spreads_attention(row: Row) -> bool:
+    """Whether the devices of a group share requests and not heads, whatever a table calls it.
+
+    The recipes behind NVIDIA's tables run every model with experts with ``enable_attention_dp``
+    (perf-overview.md, running the benchmark).
+    """
+    return row.source == _PERFORMANCE_TABLES and row.model_id.startswith(_WITH_EXPERTS)
+
+
+def is_packed_by_vendor(row: Row) -> bool:
+    """Whether FP8 weights are those that NVIDIA publishes, with a scale for a matrix, and not the maker's."""
+    return row.source == _PERFORMANCE_TABLES and not row.model_id.startswith("deepseek-")
 
 
 _HALF: Final = ("h100", "h200", "gh200", "l40s", "mi300x")
@@ -200,6 +219,20 @@ def submitted_weights(row: Row) -> str | None:
     if not row.source.startswith("MLPerf"):
         return None
     return "fp8" if row.accelerator_id.removeprefix("?").startswith(_HALF) else "fp16"
+
+
+_LARGE: Final = ("h200", "gh200-144gb", "mi300x")
+
+
+def submitted_devices(row: Row) -> int | None:
+    """Devices of a replica of an MLPerf submission: as few as hold weights and a cache as large.
+
+    One for GPT-J, Mixtral (in FP8) and, on 141 GB and more, Llama-2-70B; else two.
+    """
+    if not row.source.startswith("MLPerf"):
+        return None
+    large = row.accelerator_id.removeprefix("?").startswith(_LARGE)
+    return 2 if row.model_id.startswith("llama-2-70b") and not large else 1
 
 
 _VERSION: Final = re.compile(r"v?(\d+\.\d+(?:\.\w+)*)")
