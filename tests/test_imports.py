@@ -66,7 +66,7 @@ PLANNING_ORDER = (
     {"data_pipeline"},
     {"reliability", "scaling"},
     {"power"},
-    {"tariff"},
+    {"prices", "tariff"},
     {"carbon", "water"},
     {"cost"},
     {"layout", "advice", "search"},
