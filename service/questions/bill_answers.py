@@ -6,20 +6,12 @@ from typing_extensions import TypedDict
 
 from service.questions.answers import Answer
 from service.questions.base import Line, MoneyQuantity, QuantityAnswer
+from service.questions.cost_answers import MoneyTotal
 from service.questions.energy_answers import CarbonAnswer, EnergyAnswer
 
 
 class ElectricityAnswer(TypedDict):
     """The electricity bill."""
-
-    lines: list[Line]
-    """Charges."""
-    total: NotRequired[MoneyQuantity]
-    """Sum of the charges."""
-
-
-class MoneyTotal(TypedDict):
-    """What renting or buying the devices costs."""
 
     lines: list[Line]
     """Charges."""
