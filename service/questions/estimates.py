@@ -8,6 +8,7 @@ from service.planning.scaling import TIME_LIMIT_SECONDS
 from service.questions.base import (
     Degree,
     Input,
+    Instant,
     Positive,
 )
 from service.questions.load import AnalyticSolver, SolverInput
@@ -87,6 +88,8 @@ class UtilityBillQuestion(CostQuestion):
 
     site: RunSite | MISSING = MISSING
     """The building; without it electricity and carbon are gaps."""
+    starts_at: Instant | MISSING = MISSING
+    """When the run begins; needed where prices or emissions vary in time."""
 
 
 class MemoryBatch(Input):
