@@ -66,6 +66,7 @@ PLANNING_ORDER = (
     {"data_pipeline"},
     {"reliability", "scaling"},
     {"power"},
+    {"power_cap"},
     {"prices", "tariff"},
     {"carbon", "water"},
     {"cost"},
