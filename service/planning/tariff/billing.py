@@ -29,7 +29,8 @@ def bill(
     ratchets. Periods may lie after the load. Outside its intervals a load draws nothing. Amounts are not
     rounded.
     """
-    return _bill(tariff, SeriesMeter(tariff, load, periods), history, wraps_year=wraps_year)
+    meter = SeriesMeter(tariff, load, periods)
+    return bill_by_meter(tariff, meter, history=history, wraps_year=wraps_year)
 
 
 def bill_of(
@@ -40,7 +41,8 @@ def bill_of(
     ``SERIES_REQUIRED`` where a charge asks for more than they tell, ``DETERMINANT_MISSING`` where a month
     has energy and no peak that a charge needs, ``DETERMINANT_UNKNOWN`` where one names no price period.
     """
-    return _bill(tariff, DeterminantsMeter(tariff, determinants), history, wraps_year=wraps_year)
+    meter = DeterminantsMeter(tariff, determinants)
+    return bill_by_meter(tariff, meter, history=history, wraps_year=wraps_year)
 
 
 def annual_bill_of(
@@ -57,9 +59,12 @@ def annual_bill_of(
     ``SERIES_REQUIRED`` for charges that ask when energy was used or for the peaks of months.
     """
     meter = AnnualMeter(tariff, year, energy_kwh, peak_kw, power_factor=power_factor, secondary=secondary)
-    return _bill(whole_year(tariff), meter, None, wraps_year=False)
+    return bill_by_meter(whole_year(tariff), meter)
 
 
-def _bill(tariff: Tariff, meter: Meter, history: History | None, *, wraps_year: bool) -> Bill:
+def bill_by_meter(
+    tariff: Tariff, meter: Meter, *, history: History | None = None, wraps_year: bool = False
+) -> Bill:
+    """The bill of what ``meter`` tells; the others differ in their meter only."""
     known = {month_key(*month): kw for month, kw in (history or {}).items()}
     return Statement(tariff, meter, Earlier(known, wraps_year, meter.first_month)).bill()
