@@ -76,6 +76,9 @@ class ThroughputQuestion(RunQuestion):
     """Left out, only the run that is asked for is answered."""
     solver: SolverInput = AnalyticSolver(kind="analytic")
     """How a served model is solved; by formulas when left out."""
+    explain: bool = True
+    """Whether to say what would help, and where the operators stand under the roofline. Each advice is an
+    estimate of its own and takes most of the time: false for many questions."""
 
 
 class CostQuestion(RunQuestion):
@@ -119,6 +122,8 @@ class UtilityBillQuestion(CostQuestion):
 
     site: RunSite | MISSING = MISSING
     """The building; without it electricity and carbon are gaps."""
+    starts_at: Instant | MISSING = MISSING
+    """When the run begins; needed where prices or emissions vary in time."""
 
 
 class MemoryBatch(Input):
