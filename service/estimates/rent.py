@@ -8,16 +8,18 @@ from pydantic import MISSING
 
 from service.estimates.charges import Charges, Price, added, charges, given_price
 from service.estimates.interruptions import SpotTime, spot_time
+from service.estimates.offer_warnings import warn_of_offer
 from service.estimates.run import Run
+from service.kit.clock import now
 from service.planning.cost import Commitment, billed_seconds, blocks, committed, devices_paid
 from service.planning.errors import PlanningError
-from service.planning.quantity import Basis, Quantity, scaled
+from service.planning.quantity import Basis, Quantity, scaled, weakest
 from service.planning.units import HOUR_SECONDS
 from service.questions.answer import quantity
 from service.questions.catalog import Catalog, KnownOffer
 from service.questions.cost_answers import RentAnswer
 from service.questions.estimates import CostQuestion
-from service.questions.notes import lookup
+from service.questions.notes import Notes, lookup
 from service.questions.rental import Rental
 
 DEVICE_HOUR = "device_hour"
@@ -35,7 +37,15 @@ class Terms(NamedTuple):
     upfront: Price | None = None
     """Of a device and term."""
     idle_share: float | None = None
+    least_instances: int = 1
+    least_spend_per_hour: Price | None = None
+    """The least that a commitment costs in each of its hours."""
     block_hours: float | None = None
+
+    def instances(self, devices: int) -> int:
+        """Whole instances that hold so many devices."""
+        paid = devices_paid(devices, self.devices_per_instance, self.least_instances)
+        return paid // self.devices_per_instance
 
 
 class Rented(NamedTuple):
@@ -65,8 +75,8 @@ def rented(question: CostQuestion, run: Run, hours: Quantity | None, catalog: Ca
         return None
     spot = None
     if question.rental.spot is not MISSING:
-        devices = devices_paid(run.cluster.accelerator_count, terms.devices_per_instance)
-        spot = spot_time(question.rental.spot, question, run, catalog, devices // terms.devices_per_instance)
+        instances = terms.instances(run.cluster.accelerator_count)
+        spot = spot_time(question.rental.spot, question, run, catalog, instances)
     elif terms.option == "spot":
         detail = (
             "how often the devices are taken back is not given; the rent is that of a run that keeps them"
@@ -77,7 +87,8 @@ def rented(question: CostQuestion, run: Run, hours: Quantity | None, catalog: Ca
 
 def _charged(terms: Terms, run: Run, hours: Quantity, duration: Quantity, spot: SpotTime | None) -> Rented:
     devices = run.cluster.accelerator_count
-    whole = devices_paid(devices, terms.devices_per_instance)
+    instances = terms.instances(devices)
+    whole = instances * terms.devices_per_instance
     paid = [*_used(run, hours)]
     if whole > devices:
         paid.append(("unused_devices", scaled(duration, (whole - devices) / HOUR_SECONDS)))
@@ -87,9 +98,10 @@ def _charged(terms: Terms, run: Run, hours: Quantity, duration: Quantity, spot: 
         due = found.amount
     upfront = _upfront(terms, duration, float(whole))
     if upfront is not None:
-        found, due = added([found, upfront]) or found, upfront.amount
+        due = upfront.amount
+    found = added([found, _least_spend(terms, duration, float(whole)), upfront]) or found
     total = _sum_of([part for _, part in paid])
-    return Rented(found, terms, whole // terms.devices_per_instance, total, due, spot)
+    return Rented(found, terms, instances, total, due, spot)
 
 
 def _beside(
@@ -127,6 +139,19 @@ def _upfront(terms: Terms, duration: Quantity, devices: float) -> Charges | None
     return charges(terms.upfront, "device_term", ("upfront", payments), category="purchase")
 
 
+def _least_spend(terms: Terms, duration: Quantity, devices: float) -> Charges | None:
+    """What the hours of a commitment fall short of the least that it is sold for."""
+    least = terms.least_spend_per_hour
+    if least is None:
+        return None
+    short = least.amount - terms.price.amount * Decimal(devices)
+    if short <= 0:
+        return None
+    idle = _committed(terms, 1.0, lambda found: found.idle)
+    hours = _at_ends(lambda seconds: seconds / HOUR_SECONDS + idle(seconds), duration)
+    return charges(least._replace(amount=short), "hour", ("minimum_spend", hours))
+
+
 def _committed(terms: Terms, devices: float, pick: Callable[[Commitment], float]) -> Callable[[float], float]:
     """What ``pick`` takes of the commitment of so many devices, by the seconds that the run lasts."""
 
@@ -146,7 +171,7 @@ def _at_ends(formula: Callable[[float], float], given: Quantity) -> Quantity:
 def _sum_of(parts: list[Quantity]) -> Quantity:
     """The sum of parts that belong together, end by end."""
     value, low, high = map(sum, zip(*(part[:3] for part in parts), strict=True))
-    return Quantity(value, min(low, value), max(high, value), parts[0].basis)
+    return Quantity(value, min(low, value), max(high, value), weakest(*parts))
 
 
 def _used(run: Run, hours: Quantity) -> Iterator[tuple[str, Quantity]]:
@@ -185,21 +210,21 @@ def _terms(rental: Rental, run: Run, catalog: Catalog) -> Terms:
     if given is not MISSING:
         price = given_price(given, rental.price_range, "/rental/price_range")
         stated = rental.purchase_option
-        terms = Terms(price, _OPTIONS[kinds[0]] if kinds else None if stated is MISSING else stated)
+        terms = Terms(price, _OPTIONS[kinds[0]][0] if kinds else None if stated is MISSING else stated)
     else:
         assert offer_id is not MISSING  # noqa: S101
         offer = lookup(catalog.offers, offer_id, "/rental/offer_id")
-        terms = _offered(offer, offer_id, rental, run)
-        if kinds and terms.option not in (_OPTIONS[kinds[0]], *_LIKE.get(kinds[0], ())):
+        terms = _offered(offer, offer_id, rental, run, catalog)
+        if kinds and terms.option not in _OPTIONS[kinds[0]]:
             raise PlanningError("OFFER_MISMATCH", f"/rental/{kinds[0]}", f"the offer is {terms.option}")
-    return _stated(terms, rental)
+    return _stated(terms, rental, run.notes)
 
 
-_OPTIONS = {"spot": "spot", "commitment": "reserved", "capacity_block": "capacity_block"}
-_LIKE = {"commitment": ("committed",)}
+_COMMITTED = ("reserved", "committed")
+_OPTIONS = {"spot": ("spot",), "commitment": _COMMITTED, "capacity_block": ("capacity_block",)}
 
 
-def _offered(offer: KnownOffer, offer_id: str, rental: Rental, run: Run) -> Terms:
+def _offered(offer: KnownOffer, offer_id: str, rental: Rental, run: Run, catalog: Catalog) -> Terms:
     """The terms of an offer."""
     if offer.accelerator_id != run.cluster.accelerator.id:
         raise PlanningError("OFFER_MISMATCH", "/rental/offer_id", f"the offer is for {offer.accelerator_id}")
@@ -208,18 +233,46 @@ def _offered(offer: KnownOffer, offer_id: str, rental: Rental, run: Run) -> Term
             "OFFER_MISMATCH", "/rental/purchase_option", f"the offer is {offer.purchase_option}"
         )
     run.notes.cite(offer.source, "/rental/offer_id")
+    warn_of_offer(run.notes, offer, "/rental/offer_id", offers=catalog.offers, on=now().date())
     source = f"offer {offer_id} of {offer.as_of}"
     price = Price(offer.price_per_device_hour, offer.currency_code, source, Basis.REFERENCE)
+    terms = Terms(
+        price,
+        offer.purchase_option,
+        devices_per_instance=offer.accelerator_count,
+        increment_seconds=offer.billing_increment_seconds,
+        minimum_seconds=float(offer.minimum_billed_seconds or 0),
+    )
+    terms = _on_term(terms, offer)
     if rental.price_range is not MISSING:
         low, high = Decimal(rental.price_range.low), Decimal(rental.price_range.high)
-        if not low <= price.amount <= high:
+        if not low <= terms.price.amount <= high:
             raise PlanningError("PRICE_RANGE", "/rental/price_range", "the price lies outside its range")
-        price = price._replace(low=low, high=high)
-    return Terms(price, offer.purchase_option)
+        terms = terms._replace(price=terms.price._replace(low=low, high=high))
+    return terms
 
 
-def _stated(terms: Terms, rental: Rental) -> Terms:
-    """The terms with those of the question in their place."""
+def _on_term(terms: Terms, offer: KnownOffer) -> Terms:
+    """The terms of an offer that is paid for a time, used or not."""
+    term, price = offer.term, terms.price
+    if term is None:
+        return terms
+    if offer.purchase_option == "capacity_block":
+        return terms._replace(block_hours=float(term.hours))
+    terms = terms._replace(term_hours=float(term.hours), least_instances=term.minimum_instances or 1)
+    if term.minimum_spend_per_hour is not None:
+        terms = terms._replace(least_spend_per_hour=price._replace(amount=term.minimum_spend_per_hour))
+    if term.upfront is None and term.hourly is None:
+        return terms
+    count = offer.accelerator_count
+    hourly = price._replace(amount=(term.hourly or Decimal(0)) / count)
+    if term.upfront is None:
+        return terms._replace(price=hourly)
+    return terms._replace(price=hourly, upfront=price._replace(amount=term.upfront / count))
+
+
+def _stated(terms: Terms, rental: Rental, notes: Notes) -> Terms:
+    """The terms with those of the question in their place; what is left open is a warning."""
     if rental.devices_per_instance is not MISSING:
         terms = terms._replace(devices_per_instance=rental.devices_per_instance)
     if rental.billing is not MISSING:
@@ -244,6 +297,12 @@ def _stated(terms: Terms, rental: Rental) -> Terms:
         )
     if rental.capacity_block is not MISSING:
         terms = terms._replace(block_hours=rental.capacity_block.block_hours)
+    if terms.option in _COMMITTED and terms.term_hours is None:
+        detail = "how long the commitment lasts is not given; the rent is that of the hours used"
+        notes.warn("COMMITMENT_NOT_COUNTED", "/rental", detail)
+    if terms.option == "capacity_block" and terms.block_hours is None:
+        detail = "how long a block lasts is not given; the rent is that of the hours used"
+        notes.warn("BLOCK_NOT_COUNTED", "/rental", detail)
     return terms
 
 
