@@ -8,8 +8,10 @@ from service.planning.scaling import TIME_LIMIT_SECONDS
 from service.questions.base import (
     Degree,
     Input,
+    Instant,
     Positive,
 )
+from service.questions.energy import MeasuredEnergy, RunLoad
 from service.questions.load import AnalyticSolver, SolverInput
 from service.questions.references import (
     ClusterInput,
@@ -87,6 +89,12 @@ class UtilityBillQuestion(CostQuestion):
 
     site: RunSite | MISSING = MISSING
     """The building; without it electricity and carbon are gaps."""
+    starts_at: Instant | MISSING = MISSING
+    """When the run begins; needed where prices or emissions vary in time."""
+    load_profile: RunLoad = RunLoad()
+    """The course of its power in time."""
+    measured: MeasuredEnergy | MISSING = MISSING
+    """What it was measured to take, in place of the estimate."""
 
 
 class MemoryBatch(Input):

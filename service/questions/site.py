@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import MISSING, Field
 
 from service.questions.base import CatalogName, Input, MoneyInput, NotNegative
+from service.questions.energy import SiteEnergy
 
 
 class Electricity(Input):
@@ -14,7 +15,7 @@ class Electricity(Input):
     """Price of a kWh at the meter."""
 
 
-class RunSite(Input):
+class RunSite(SiteEnergy):
     """The building. Figures given here take the place of those of `site_id`."""
 
     site_id: CatalogName | MISSING = MISSING
