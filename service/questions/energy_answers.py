@@ -20,7 +20,7 @@ class EnergyLine(TypedDict):
     """Where the figure comes from."""
 
 
-class PhaseAnswer(TypedDict):
+class LoadPhase(TypedDict):
     """All phases of one name together."""
 
     name: Literal["ramp", "steady", "checkpoint", "restart", "maintenance", "idle"]
@@ -36,7 +36,7 @@ class LoadProfileAnswer(TypedDict):
 
     elapsed_seconds: float
     """From switching on to switching off, with pauses."""
-    phases: list[PhaseAnswer]
+    phases: list[LoadPhase]
     """What the time is spent on."""
     interval_minutes: Integer
     """Interval of the meter."""
