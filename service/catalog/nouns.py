@@ -1,7 +1,6 @@
 """The six nouns of the catalog."""
 
 from collections.abc import Mapping
-from decimal import Decimal
 
 from service.catalog.accelerators.schemas import Accelerator, AcceleratorInput, AcceleratorPatch
 from service.catalog.accelerators.tables import AcceleratorRow
@@ -12,29 +11,25 @@ from service.catalog.links.tables import LinkRow
 from service.catalog.models.schemas import Model, ModelInput, ModelPatch
 from service.catalog.models.tables import ModelRow
 from service.catalog.offers.schemas import Offer, OfferInput, OfferPatch
+from service.catalog.offers.service import prices
 from service.catalog.offers.tables import OfferRow
 from service.catalog.rows import Document, Noun
 from service.catalog.sites.schemas import Site, SiteInput, SitePatch
 from service.catalog.sites.tables import SiteRow
+from service.planning.errors import PlanningError
 from service.planning.profile import profile_of
 from service.questions.architectures import Architecture, to_planning
 
-_PRICE_DIGITS = Decimal("0.000000001")
-
 
 def _parameter_counts(document: Document) -> Document:
-    profile = profile_of(to_planning(Architecture.model_validate(document["architecture"])))
+    try:
+        profile = profile_of(to_planning(Architecture.model_validate(document["architecture"])))
+    except PlanningError as error:
+        raise PlanningError(error.code, f"/architecture{error.pointer}", error.detail) from error
     return {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
     }
-
-
-def _device_price(document: Document) -> Document:
-    price = document["price_per_instance_hour"]
-    each = (Decimal(price["amount"]) / document.get("accelerator_count", 1)).quantize(_PRICE_DIGITS)
-    text = f"{each.normalize():f}"
-    return {"price_per_device_hour": {"amount": text, "currency_code": price["currency_code"]}}
 
 
 LINKS = Noun(name="links", table=LinkRow, created=LinkInput, patched=LinkPatch, resource=Link)
@@ -61,7 +56,7 @@ OFFERS = Noun(
     patched=OfferPatch,
     resource=Offer,
     references={"accelerator_id": "accelerators"},
-    derived=_device_price,
+    derived=prices,
 )
 GRIDS = Noun(name="grids", table=GridRow, created=GridInput, patched=GridPatch, resource=Grid)
 SITES = Noun(

@@ -138,8 +138,8 @@ def _derived(noun: Noun, document: Document) -> Document:
     try:
         return noun.derived(document)
     except PlanningError as error:
-        field = FieldError(f"/architecture{error.pointer}", error.code, error.detail)
-        raise Unprocessable("The architecture contradicts itself", field) from error
+        field = FieldError(error.pointer, error.code, error.detail)
+        raise Unprocessable("The row contradicts itself", field) from error
 
 
 def _check_references(session: Writer, noun: Noun, tenant_id: str, document: Document) -> None:

@@ -23,6 +23,7 @@ from service.planning.load_profile import (
     series,
 )
 from service.planning.quantity import Basis, Quantity, assumed, weakest
+from service.planning.tariff.calendar import zone_of
 from service.planning.units import MINUTE_SECONDS
 from service.questions.answer import quantity
 from service.questions.catalog import Catalog
@@ -72,8 +73,14 @@ _OTHER_ACCOUNTING = {
 """What Scope 2 figures should count is generation (GHG Protocol Scope 2 Guidance, 2015)."""
 
 
-def _local(question: UtilityBillQuestion, zone: tzinfo = UTC) -> datetime | None:
-    return None if question.starts_at is MISSING else question.starts_at.astimezone(zone)
+def _local(question: UtilityBillQuestion) -> datetime | None:
+    """When the run starts, by the clock of the site; UTC where that is not known."""
+    if question.starts_at is MISSING:
+        return None
+    zone: tzinfo = UTC
+    if question.site is not MISSING and question.site.time_zone is not MISSING:
+        zone = zone_of(question.site.time_zone, "/site/time_zone")
+    return question.starts_at.astimezone(zone)
 
 
 def resolve_site(question: UtilityBillQuestion, catalog: Catalog, notes: Notes) -> Site:

@@ -325,7 +325,8 @@ def server_of(subject: Subject, held: float | None) -> Server:
     static = workload.is_static
     return Server(
         most_requests=None if most is None else most * ranks,
-        batched_tokens=max(1, workload.batched_tokens or int(asked.inputs.values[-1])),
+        batched_tokens=max(1, workload.batched_tokens or int(asked.inputs.values[-1]))
+        * (1 if rules.ranks_share_tokens else ranks),
         cache_tokens=None if held is None or held < 1.0 else held * each,
         block_tokens=workload.block_tokens,
         chunked_prefill=workload.chunks_prefill,

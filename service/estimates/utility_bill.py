@@ -11,8 +11,9 @@ from service.planning.cost import break_even_runs
 from service.planning.quantity import Quantity, combine, inverted
 from service.planning.water import water_liters
 from service.questions.answer import evidence, parallelism, quantity
-from service.questions.bill_answers import MoneyTotal, UtilityBillAnswer
+from service.questions.bill_answers import UtilityBillAnswer
 from service.questions.catalog import Catalog
+from service.questions.cost_answers import MoneyTotal
 from service.questions.estimates import UtilityBillQuestion
 from service.questions.notes import Notes
 

@@ -333,10 +333,19 @@ def _middle(name: str) -> Callable[[Answer, Case], Figure]:
     return read
 
 
+def _mean_tokens(length: Any) -> float:  # noqa: ANN401
+    """Mean of a length as a question has it: a number, or classes with weights."""
+    if isinstance(length, int):
+        return float(length)
+    weighted = (tokens * weight for tokens, weight in zip(length.tokens, length.weights, strict=True))
+    return float(sum(weighted) / sum(length.weights))
+
+
 def _total_tokens(answer: Answer, case: Case) -> Figure:
-    """Tokens of prompts and answers; rows are asked with one length each."""
+    """Tokens of prompts and answers."""
     workload = case.question.workload
-    return _scaled_by(_member(answer, "requests_per_second"), workload.input_tokens + workload.output_tokens)
+    tokens = _mean_tokens(workload.input_tokens) + _mean_tokens(workload.output_tokens)
+    return _scaled_by(_member(answer, "requests_per_second"), tokens)
 
 
 def _prompt_tokens(answer: Answer, case: Case) -> Figure:

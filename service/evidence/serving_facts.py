@@ -78,9 +78,77 @@ def recipe_limits(row: Row) -> dict[str, int]:
     return {"max_batched_tokens": math.ceil(beside + prompt) + _SPARE_TOKENS}
 
 
-def least_length(row: Row) -> float:
-    """Least length over the stated one: InferenceX draws lengths evenly from 0.8 to 1.0 of it."""
-    return 0.8 if is_sweep_of_recipes(row) else 1.0
+_EVEN: Final = tuple((0.2, 0.82 + 0.04 * place) for place in range(5))
+
+_ANSWERS: Final = (
+    *((0.10, 0.08), (0.15, 0.27), (0.25, 0.66), (0.25, 1.15)),
+    *((0.15, 1.85), (0.05, 2.40), (0.04, 2.80), (0.01, 3.20)),
+)
+_ANSWERS_AND_QUESTIONS: Final = (
+    *((0.10, 0.03), (0.15, 0.08), (0.25, 0.34), (0.25, 1.02)),
+    *((0.15, 2.04), (0.05, 2.96), (0.04, 3.70), (0.01, 4.40)),
+)
+_ANSWERS_ABOVE: Final = 240.0
+"""Mean tokens above which the outputs of ShareGPT are answers alone."""
+
+
+def drawn_lengths(row: Row, name: str) -> tuple[tuple[float, float], ...]:
+    """Classes of a length as the source draws it: share of the requests, and length over the stated one.
+
+    InferenceX draws evenly from 0.8 to 1.0. GPUStack sends ShareGPT with the data set's own outputs: at one
+    request a second, where every token takes as long, half of the answers took at most 0.89 times the mean, 95% 2.6
+    and 99% 3.0 times (qwen3.5-9b/h100-latency.md). vLLM's client takes the first two turns of a conversation,
+    which in three of ten begins in its midst: there the output is the user's, and short.
+    """
+    if is_sweep_of_recipes(row):
+        return _EVEN
+    if name != "output_tokens" or not is_share_gpt(row):
+        return ()
+    return _ANSWERS if row.length[name] > _ANSWERS_ABOVE else _ANSWERS_AND_QUESTIONS
+
+
+_PERFORMANCE_LAB: Final = "GPUStack performance lab"
+
+
+def is_share_gpt(row: Row) -> bool:
+    """Whether a row of GPUStack sends ShareGPT: its random prompts are of round lengths of their own."""
+    prompt = row.length.get("input_tokens") or 0.0
+    return row.source == _PERFORMANCE_LAB and _LEAST_SHARE_GPT < prompt < _MOST_SHARE_GPT
+
+
+_LEAST_SHARE_GPT, _MOST_SHARE_GPT = 200.0, 400.0
+
+_LATENCY_PAGE: Final = re.compile(r"-latency\.md\b")
+_RATES: Final = (1.0, 4.0, 8.0, 16.0)
+_ONE_A_SECOND: Final = ((32_000.0, 100.0), (1_000.0, 2_000.0))
+"""Prompt and output tokens of its profiles of long prompts and of long answers."""
+
+
+def arrivals_per_second(row: Row, run: Mapping[str, Row]) -> float | None:
+    """Requests a second that a source sends evenly in time, whatever is under way; None where it does not.
+
+    GPUStack's later pages are made with guidellm at a constant rate (their benchmark profiles): long prompts and
+    long answers at one a second, the pages of latency at 1, 4, 8 or 16, of which a row does not say
+    which: the one that it completed. Their rows print the requests that met as a peak.
+    """
+    peak = row.batch.get("concurrency") or 0.0
+    if (
+        row.source != _PERFORMANCE_LAB
+        or row.text.get("engine_version")
+        or peak >= row.batch.get("requests", 0)
+    ):
+        return None
+    prompt, outputs = (row.length.get(name) or 0.0 for name in ("input_tokens", "output_tokens"))
+    if any(0.0 <= prompt - most < _TEMPLATE and outputs == least for most, least in _ONE_A_SECOND):
+        return 1.0
+    tokens = run.get("output_tokens_per_s")
+    if tokens is None or not outputs or not _LATENCY_PAGE.search(row.text.get("source_ref", "")):
+        return None
+    return min(_RATES, key=lambda rate: abs(math.log(rate * outputs / tokens.value)))
+
+
+_TEMPLATE: Final = 64.0
+"""Tokens that a chat template may add to a prompt."""
 
 
 def rounds_of_requests(row: Row) -> int | None:
@@ -113,15 +181,34 @@ def likely_prompts(row: Row) -> tuple[int, ...]:
     return next((tokens for name, tokens in _PROMPTS.items() if name in notes), ())
 
 
-_OUTPUTS: Final = {"dataset CNN/DailyMail": 69, "dataset OpenOrca+GSM8K+MBXP": 145}
+_BEAMS: Final = 4
+_OUTPUTS: Final = {"dataset CNN/DailyMail": _BEAMS * 69, "dataset OpenOrca+GSM8K+MBXP": 145}
 """Mean tokens that MLPerf's reference runs generate (gen_len over samples: GPT-J 4,016,878 of 13,368 are
-characters; 69 tokens; Mixtral 145.9 tokens a sample is its accuracy target)."""
+characters; 69 tokens, decoded in each of four beams; Mixtral 145.9 tokens a sample is its accuracy target)."""
 
 
 def likely_output(row: Row) -> int:
     """Generated tokens of a request where a row names the data set alone."""
     notes = row.text.get("notes", "")
     return next((tokens for name, tokens in _OUTPUTS.items() if name in notes), 1)
+
+
+_PERFORMANCE_TABLES: Final = "TensorRT-LLM perf overview"
+_WITH_EXPERTS: Final = ("deepseek-", "gpt-oss-", "llama-4-", "qwen3-30b-a3b", "qwen3-235b-a22b")
+
+
+def spreads_attention(row: Row) -> bool:
+    """Whether the devices of a group share requests and not heads, whatever a table calls it.
+
+    The recipes behind NVIDIA's tables run every model with experts with ``enable_attention_dp``
+    (perf-overview.md, running the benchmark).
+    """
+    return row.source == _PERFORMANCE_TABLES and row.model_id.startswith(_WITH_EXPERTS)
+
+
+def is_packed_by_vendor(row: Row) -> bool:
+    """Whether FP8 weights are those that NVIDIA publishes, with a scale for a matrix, and not the maker's."""
+    return row.source == _PERFORMANCE_TABLES and not row.model_id.startswith("deepseek-")
 
 
 _HALF: Final = ("h100", "h200", "gh200", "l40s", "mi300x")
@@ -132,6 +219,20 @@ def submitted_weights(row: Row) -> str | None:
     if not row.source.startswith("MLPerf"):
         return None
     return "fp8" if row.accelerator_id.removeprefix("?").startswith(_HALF) else "fp16"
+
+
+_LARGE: Final = ("h200", "gh200-144gb", "mi300x")
+
+
+def submitted_devices(row: Row) -> int | None:
+    """Devices of a replica of an MLPerf submission: as few as hold weights and a cache as large.
+
+    One for GPT-J, Mixtral (in FP8) and, on 141 GB and more, Llama-2-70B; else two.
+    """
+    if not row.source.startswith("MLPerf"):
+        return None
+    large = row.accelerator_id.removeprefix("?").startswith(_LARGE)
+    return 2 if row.model_id.startswith("llama-2-70b") and not large else 1
 
 
 _VERSION: Final = re.compile(r"v?(\d+\.\d+(?:\.\w+)*)")

@@ -133,6 +133,8 @@ class EngineRules(NamedTuple):
     """Whether a prompt may be computed in several iterations."""
     admits_whole: bool = False
     """Whether a request is admitted only when all of its output finds room; else it may lose its place."""
+    ranks_share_tokens: bool = False
+    """Whether the tokens of an iteration are those of all attention ranks; else each has as many."""
     static_batches: bool = False
     """Whether a batch is served until its last request ends."""
     generation: str | None = None
@@ -265,6 +267,7 @@ def _rules_of(name: EngineName | None, version: str | None) -> EngineRules:
                 block_tokens=1,
                 wide_states=True,
                 mixes_prefill=False,
+                ranks_share_tokens=True,
             )
         case EngineName.LLAMA_CPP:
             return EngineRules(

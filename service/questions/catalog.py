@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from service.planning.cluster import Accelerator
 from service.planning.curves import ReferenceCurves
 from service.planning.links import Link
+from service.planning.prices import Term
 from service.planning.profile import Profile, profile_of
 from service.questions.architectures import Architecture, to_planning
 from service.questions.base import Source
@@ -48,9 +49,9 @@ class KnownLink:
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownOffer:
-    """A dated price of one device for an hour."""
+    """A dated price; both prices are effective: under a term, all that is paid over its hours."""
 
     accelerator_id: str
     purchase_option: str
@@ -58,6 +59,34 @@ class KnownOffer:
     currency_code: str
     as_of: str
     source: Source
+    provider: str
+    price_per_instance_hour: Decimal
+    accelerator_count: int = 1
+    region: str | None = None
+    zone: str | None = None
+    instance_type: str | None = None
+    term: Term | None = None
+    billing_increment_seconds: int | None = None
+    minimum_billed_seconds: int | None = None
+    includes: frozenset[str] | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    doubt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTokenPrice:
+    """A dated list price of tokens, for comparison."""
+
+    provider: str
+    model_name: str
+    input_per_million: Decimal
+    output_per_million: Decimal
+    currency_code: str
+    as_of: str
+    source: Source
+    cached_input_per_million: Decimal | None = None
+    model_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,17 @@ from pydantic import MISSING, Field
 
 from service.planning.scaling import TIME_LIMIT_SECONDS
 from service.questions.base import (
+    CurrencyCode,
     Degree,
     Input,
     Instant,
     Positive,
+    Text,
 )
 from service.questions.energy import MeasuredEnergy, RunLoad
+from service.questions.holdings import EgressInput, StorageInput
 from service.questions.load import AnalyticSolver, SolverInput
+from service.questions.purchase import Purchase
 from service.questions.references import (
     ClusterInput,
     EfficiencyInput,
@@ -20,7 +24,7 @@ from service.questions.references import (
     ModelReference,
     ParallelismInput,
 )
-from service.questions.rental import Purchase, Rental
+from service.questions.rental import Rental
 from service.questions.site import RunSite
 from service.questions.workloads import WorkloadInput
 
@@ -73,6 +77,9 @@ class ThroughputQuestion(RunQuestion):
     """Left out, only the run that is asked for is answered."""
     solver: SolverInput = AnalyticSolver(kind="analytic")
     """How a served model is solved; by formulas when left out."""
+    explain: bool = True
+    """Whether to say what would help, and where the operators stand under the roofline. Each advice is an
+    estimate of its own and takes most of the time: false for many questions."""
 
 
 class CostQuestion(RunQuestion):
@@ -82,6 +89,24 @@ class CostQuestion(RunQuestion):
     """What the devices cost rented."""
     purchase: Purchase | MISSING = MISSING
     """What the devices cost bought."""
+    storage: StorageInput | MISSING = MISSING
+    """What keeping data and checkpoints costs."""
+    egress: EgressInput | MISSING = MISSING
+    """What data that leave cost."""
+    starts_at: Instant | MISSING = MISSING
+    """When the run starts."""
+    currency_code: CurrencyCode | MISSING = MISSING
+    """Currency of the totals, at the catalog's exchange rates; that of the prices when left out, which then
+    must be one."""
+
+
+class CostExport(CostQuestion):
+    """The charges of a run as FOCUS rows."""
+
+    billing_account_id: Text | MISSING = MISSING
+    """Account that is charged; the tenant's id when left out."""
+    billing_account_name: Text | MISSING = MISSING
+    """Its name; the same as its id when left out."""
 
 
 class UtilityBillQuestion(CostQuestion):

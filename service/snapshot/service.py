@@ -6,10 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from service.catalog import service as catalog
+from service.catalog.offers.service import currency_of, instance_price, term_of
 from service.catalog.rows import Document
 from service.catalog.shipped import shipped_documents
 from service.evidence.service import reference_curves
@@ -20,6 +20,7 @@ from service.planning.cluster import Accelerator, Server, memory_capacity
 from service.planning.curves import ReferenceCurves
 from service.planning.links import Link, LinkKind
 from service.planning.precision import NumberFormat
+from service.planning.prices import device_price
 from service.questions.base import Source
 from service.questions.catalog import (
     KnownAccelerator,
@@ -125,14 +126,29 @@ def _link(row: Document) -> KnownLink:
 
 
 def _offer(row: Document) -> KnownOffer:
-    price = row["price_per_instance_hour"]
+    count = row.get("accelerator_count", 1)
+    each = instance_price(row)
+    includes = row.get("includes")
     return KnownOffer(
         accelerator_id=row["accelerator_id"],
         purchase_option=row["purchase_option"],
-        price_per_device_hour=Decimal(price["amount"]) / row.get("accelerator_count", 1),
-        currency_code=price["currency_code"],
+        price_per_device_hour=device_price(each, count),
+        currency_code=currency_of(row),
         as_of=row["as_of"],
         source=_source("offer", row),
+        provider=row["provider"],
+        price_per_instance_hour=each,
+        accelerator_count=count,
+        region=row.get("region"),
+        zone=row.get("zone"),
+        instance_type=row.get("instance_type"),
+        term=term_of(row),
+        billing_increment_seconds=row.get("billing_increment_seconds"),
+        minimum_billed_seconds=row.get("minimum_billed_seconds"),
+        includes=None if includes is None else frozenset(includes),
+        valid_from=row.get("valid_from"),
+        valid_until=row.get("valid_until"),
+        doubt=row.get("doubt"),
     )
 
 

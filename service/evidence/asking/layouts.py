@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from service.evidence import serving_facts
 from service.evidence.asking import serve_line
 from service.evidence.asking.skips import Skip, Skipped
 from service.evidence.rows import Row, stated_count
@@ -25,6 +26,9 @@ def arrangements(row: Row) -> list[Arrangement]:
     if not row.layout:
         if not devices:
             raise Skipped(Skip.LAYOUT_UNKNOWN)
+        tensor = serving_facts.submitted_devices(row)
+        if tensor and devices % tensor == 0:
+            return [_arrangement({"tensor": tensor, "data": devices // tensor})]
         return [Arrangement(devices)]
     return [_arrangement(layout) for layout in _readings(row, devices)]
 
@@ -42,6 +46,8 @@ def _readings(row: Row, devices: int) -> list[dict[str, int]]:
         data = _replicas(row)
     # Where only the experts' degrees are stated, the count of devices tells the others'.
     tensor = int(stated.get("tensor") or max(1, devices // (data * pipeline)))
+    if serving_facts.spreads_attention(row) and tensor > 1:
+        return [_layout(1, pipeline, tensor * data, 1)]
     cut, spread = (int(stated.get(name) or 0) for name in ("moe_tensor", "moe_expert"))
     experts = max(1, cut) * max(1, spread)
     if experts > tensor * data:

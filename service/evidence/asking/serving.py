@@ -43,6 +43,8 @@ def _weights(row: Row) -> str:
     if tool == "gguf":
         return f"gguf_{stated}"
     published = row.text["model"].lower().endswith("-fp8") or row.model_id.startswith(_BLOCKS_ALONE)
+    if stated == "fp8" and serving_facts.is_packed_by_vendor(row):
+        return stated
     if stated == "fp8" and (published or (not tool and row.model_id.startswith(_BLOCKS_PUBLISHED))):
         tool = "block"
     named = (name for weights, by, name in _PACKED if weights == stated and by in tool)
@@ -84,17 +86,14 @@ _DEMO: Final = "LitGPT"
 """Whose rows time its demo: one prompt of a few words, 50 tokens."""
 
 
-_CLASSES: Final = 5
-
-
-def _drawn(row: Row, metric: Metric, tokens: int) -> int | dict[str, Any]:
-    """A length as the source draws it, evenly between a share of the stated one and all of it."""
-    least = serving_facts.least_length(row) if metric.operation is Operation.THROUGHPUT else 1.0
-    step = tokens * (1.0 - least) / _CLASSES
-    if step < 1.0:
+def _drawn(row: Row, metric: Metric, tokens: int, name: str) -> int | dict[str, Any]:
+    """A length as the source draws it."""
+    classes = serving_facts.drawn_lengths(row, name) if metric.operation is Operation.THROUGHPUT else ()
+    lengths = [max(1, round(tokens * ratio)) for _, ratio in classes]
+    if len(set(lengths)) < len(classes) or not classes:
         return tokens
-    drawn = [round(tokens - step * (place + 0.5)) for place in reversed(range(_CLASSES))]
-    return {"distribution": "histogram", "tokens": drawn, "weights": [1.0] * _CLASSES}
+    weights = [share for share, _ in classes]
+    return {"distribution": "histogram", "tokens": lengths, "weights": weights}
 
 
 _QUEUED: Final = 2048
@@ -102,9 +101,12 @@ _QUEUED: Final = 2048
 takes into a batch of one device."""
 
 
-def _load(row: Row, metric: Metric, devices: int) -> dict[str, Any]:
-    """Requests at a time, and how many there are in all where the first begin together."""
+def _load(row: Row, metric: Metric, run: Mapping[str, Row], devices: int) -> dict[str, Any]:
+    """Arrivals, or requests at a time and how many there are in all where the first begin together."""
     batch = row.batch
+    rate = serving_facts.arrivals_per_second(row, run)
+    if rate and metric.operation is Operation.THROUGHPUT:
+        return {"request_rate_per_second": rate, "arrivals": {"process": "uniform"}}
     if metric.operation is Operation.THROUGHPUT and batch.get("scenario"):
         return {"concurrency": _QUEUED * devices}
     if batch.get("requests") and metric.operation is Operation.THROUGHPUT:
@@ -205,7 +207,7 @@ _NARROW_GENERATIONS: Final = frozenset({"blackwell"})
 def _cache(row: Row, metric: Metric, generation: str | None) -> dict[str, Any]:
     """Format of the KV cache: as stated, else as the recipes of the source have it.
 
-    NVIDIA's FP8 and FP4 checkpoints ask for an FP8 cache, which TensorRT-LLM follows; the recipes of
+    Submissions to MLPerf keep it in FP8 where weights are. NVIDIA's FP8 and FP4 checkpoints ask for an FP8 cache, which TensorRT-LLM follows; the recipes of
     InferenceX ask vLLM and SGLang for it on Blackwell.
     """
     stated = serve_line.cache_precision(row) or row.precision.get("kv_cache")
@@ -217,6 +219,8 @@ def _cache(row: Row, metric: Metric, generation: str | None) -> dict[str, Any]:
         recipes = serving_facts.is_sweep_of_recipes(row) and generation in _NARROW_GENERATIONS
         if facts.engine(row) == "tensorrt-llm" or recipes:
             stated = "fp8"
+    if not stated and metric.operation is Operation.THROUGHPUT and serving_facts.submitted_weights(row) == "fp8":
+        stated = "fp8"
     return {"kv_cache_precision": stated} if stated else {}
 
 
@@ -263,9 +267,9 @@ def serving_workloads(
         workload: dict[str, Any] = {
             "kind": "inference",
             **_stored(row),
-            "input_tokens": _drawn(row, metric, inputs),
-            "output_tokens": _drawn(row, metric, outputs),
-            **_load(row, metric, devices),
+            "input_tokens": _drawn(row, metric, inputs, "input_tokens"),
+            "output_tokens": _drawn(row, metric, outputs, "output_tokens"),
+            **_load(row, metric, run, devices),
             **_cache(row, metric, generation),
         }
         if row.metric == _MEDIAN and _mostly_decodes(inputs, outputs, workload["concurrency"]):

@@ -238,7 +238,12 @@ def _shape(server: Server, load: Load, asked: Asked, batch: Array) -> _Shape:
     budget = token_budget(server, load, others * asked.positions)
     pieces = pieces_of(server, load, asked, budget)
     arriving = np.maximum(others / max(asked.passes, 1.0), NOTHING)
-    together = np.minimum(arriving / -np.expm1(-arriving), np.maximum(budget / asked.prompt, 1.0))
+    # Ranks whose requests are all alike end and begin together; others do so by chance.
+    chance = _apart(load, asked) if server.ranks > 1 else 1.0
+    together = chance * _found(arriving)
+    if server.ranks > 1:
+        together = together + (1.0 - chance) * server.ranks * _found(arriving / server.ranks)
+    together = np.minimum(together, np.maximum(budget / asked.prompt, 1.0))
     fullest = asked.prompt / budget
     busy = np.minimum(arriving * fullest, 1.0)
     iterations = np.where(pieces > 1.0, pieces + busy * (fullest - pieces), 1.0)
@@ -247,11 +252,21 @@ def _shape(server: Server, load: Load, asked: Asked, batch: Array) -> _Shape:
     return _Shape(batch, others, others + 1.0, pieces, together, tokens, computed, budget)
 
 
+def _found(arriving: Array) -> Array:
+    """Prompts of an iteration that has some, of a Poisson number."""
+    return np.asarray(arriving / -np.expm1(-arriving))
+
+
+def _apart(load: Load, asked: Asked) -> Array | float:
+    """How far ranks are from ending and beginning together: 1 where arrivals are chance."""
+    return 1.0 if load.concurrency is None else _chance(load, asked)
+
+
 def token_budget(server: Server, load: Load, decoded: Array) -> Array:
     """Prompt tokens that an iteration takes beside ``decoded`` positions, of all attention ranks."""
     budget = np.full_like(decoded, float(server.batched_tokens))
     if not server.chunked_prefill:
-        return np.maximum(budget, load.inputs.longest)
+        return np.maximum(budget, load.inputs.longest * server.ranks)
     if server.mixed_prefill:
         return np.maximum(budget - decoded, float(server.block_tokens * server.ranks))
     return budget

@@ -21,6 +21,14 @@ class Load(NamedTuple):
     secondary: bool = False
 
 
+class Finding(NamedTuple):
+    """Something to know about a bill or a tariff: ``pointer`` names the part of the tariff, empty for all."""
+
+    code: str
+    pointer: str
+    detail: str
+
+
 class BillingPeriod(NamedTuple):
     """Local days, half-open."""
 
@@ -70,6 +78,7 @@ class Bill(NamedTuple):
 
     currency_code: str
     periods: tuple[PeriodBill, ...]
+    findings: tuple[Finding, ...] = ()
 
     @property
     def total(self) -> Decimal:

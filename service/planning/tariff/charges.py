@@ -78,7 +78,8 @@ class PricePeriod:
 class Charge:
     """What every charge has: a name that no other charge of its revision has, and when it applies.
 
-    ``months`` are calendar months in which it is charged. ``hours_of_use_from`` and ``hours_of_use_below``
+    ``months`` are calendar months in which it is charged: energy by its time, all else by the month in which
+    most days of the billing period lie. ``hours_of_use_from`` and ``hours_of_use_below``
     choose
     it by annual energy over annual peak (kWh/kW), as German grid fees do.
     """
@@ -87,6 +88,16 @@ class Charge:
     months: frozenset[int] = MONTHS
     hours_of_use_from: float = 0.0
     hours_of_use_below: float | None = None
+
+
+class Proration(StrEnum):
+    """What a monthly price is charged for in a billing period that is not one month."""
+
+    NONE = "none"
+    THIRTY_DAYS = "thirty_days"
+    """Times days of the period / 30."""
+    DAYS_OF_MONTH = "days_of_month"
+    """Times the share of each calendar month's days."""
 
 
 class Per(StrEnum):
@@ -105,6 +116,8 @@ class FixedCharge(Charge):
     price: Decimal
     per: Per = Per.MONTH
     meters: int = 1
+    proration: Proration = Proration.NONE
+    """Of prices by month and year; without it each billing period counts as one month."""
 
 
 class Accumulation(StrEnum):
@@ -150,10 +163,11 @@ class Ratchet:
 
     Peaks looked back on: those of ``preceding_months`` before the billing month, or those that fell in
     ``peak_months`` of the same calendar year, or both where both are given (such as peaks of winter months
-    within the
-    last twelve). ``share_by_billing_month`` and ``share_by_peak_month`` are twelve factors each, multiplied.
+    within the last twelve). ``share_by_billing_month`` and ``share_by_peak_month`` are twelve factors each,
+    multiplied.
     ``within_billing_month`` adds the peak of the billing month itself to those looked back on.
     ``period`` names the price period whose peaks count, such as on-peak only; without it all hours do.
+    ``raises`` names the price periods whose demand it raises, all where empty.
     """
 
     share_by_billing_month: tuple[float, ...] = (1.0,) * 12
@@ -162,14 +176,14 @@ class Ratchet:
     peak_months: frozenset[int] | None = None
     within_billing_month: bool = False
     period: str | None = None
+    raises: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillingDemand:
     """How the metered peak becomes the demand that is billed: the highest of all of these.
 
-    ``power_factor_threshold`` multiplies it by 1 + threshold - power factor where that is below the
-    threshold.
+    ``power_factor_threshold`` multiplies it by 1 + threshold - power factor where that is below it.
     ``own_peak_months`` are the months in which the period's own peak counts.
     """
 
@@ -201,30 +215,21 @@ class DemandPricing(StrEnum):
     """The price of the tier that it falls in is the amount (capacity steps, as in Norway)."""
 
 
-class Proration(StrEnum):
-    """What a monthly price is charged for in a billing period that is not one month."""
-
-    NONE = "none"
-    THIRTY_DAYS = "thirty_days"
-    """Times days of the period / 30."""
-    DAYS_OF_MONTH = "days_of_month"
-    """Times the share of each calendar month's days."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandCharge(Charge):
     """A price for each kW (or kVA) of demand: the mean over a demand window at its highest.
 
-    ``window_minutes`` None takes the intervals of the load. ``peaks`` above 1 is the mean of the N highest,
-    at most
-    one of each local day under ``on_distinct_days``. ``minimum`` is the least that the charge of a period
-    amounts to.
+    ``window_minutes`` None takes the intervals of the load; others begin at multiples of it past local
+    midnight, or with every interval where they are ``rolling``, which belong to the time at which they end.
+    ``peaks`` above 1 is the mean of the N highest, at most one of each local day under ``on_distinct_days``.
+    ``minimum`` is the least that the charge of a period amounts to.
     """
 
     periods: tuple[PricePeriod, ...]
     apparent: bool = False
     """Billed in kVA: kW over the power factor."""
     window_minutes: int | None = None
+    rolling: bool = False
     peaks: int = 1
     on_distinct_days: bool = False
     span: Span = Span.BILLING_PERIOD
@@ -292,6 +297,7 @@ class MinimumCharge(Charge):
     amount: Decimal
     per: Per = Per.MONTH
     of: tuple[str, ...] = ()
+    proration: Proration = Proration.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,8 +322,8 @@ class Tariff:
     """A tariff: revisions in order of time, on one local clock.
 
     ``time_zone`` is an IANA name. ``holidays`` are local days. ``secondary_loss_factor`` raises kWh and kW
-    of a load that is
-    metered on the secondary side. ``hours_of_use_minimum`` refuses a load of fewer annual hours of use.
+    of a load that is metered on the secondary side. ``hours_of_use_minimum`` refuses a load of fewer annual
+    hours of use.
     """
 
     currency_code: str
