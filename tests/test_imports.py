@@ -68,6 +68,7 @@ PLANNING_ORDER = (
     {"power"},
     {"power_cap"},
     {"prices", "tariff"},
+    {"load_profile", "shift"},
     {"carbon", "water"},
     {"cost"},
     {"layout", "advice", "search"},

@@ -113,8 +113,6 @@ class UtilityBillQuestion(CostQuestion):
 
     site: RunSite | MISSING = MISSING
     """The building; without it electricity and carbon are gaps."""
-    starts_at: Instant | MISSING = MISSING
-    """When the run begins; needed where prices or emissions vary in time."""
 
 
 class MemoryBatch(Input):
