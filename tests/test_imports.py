@@ -67,7 +67,7 @@ PLANNING_ORDER = (
     {"reliability", "scaling"},
     {"power"},
     {"power_cap"},
-    {"prices", "tariff"},
+    {"prices", "tariff", "exchange"},
     {"load_profile", "shift"},
     {"carbon", "water"},
     {"cost"},
