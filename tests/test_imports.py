@@ -65,7 +65,7 @@ PLANNING_ORDER = (
     {"training", "inference"},
     {"data_pipeline"},
     {"reliability", "scaling"},
-    {"power"},
+    {"power", "facility"},
     {"power_cap"},
     {"prices", "tariff", "exchange"},
     {"load_profile", "shift"},

@@ -13,6 +13,7 @@ from service.questions.base import (
     Positive,
     Text,
 )
+from service.questions.energy import MeasuredEnergy, RunLoad
 from service.questions.holdings import EgressInput, StorageInput
 from service.questions.load import AnalyticSolver, SolverInput
 from service.questions.purchase import Purchase
@@ -113,6 +114,10 @@ class UtilityBillQuestion(CostQuestion):
 
     site: RunSite | MISSING = MISSING
     """The building; without it electricity and carbon are gaps."""
+    load_profile: RunLoad = RunLoad()
+    """The course of its power in time."""
+    measured: MeasuredEnergy | MISSING = MISSING
+    """What it was measured to take, in place of the estimate."""
 
 
 class MemoryBatch(Input):
