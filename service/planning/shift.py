@@ -35,7 +35,7 @@ from service.planning.tariff.allocation import (
     touched_by,
 )
 from service.planning.tariff.bill import Bill, BillingPeriod, Load
-from service.planning.tariff.billing import statement
+from service.planning.tariff.billing import bill_by_meter
 from service.planning.tariff.charges import DemandCharge, EnergyCharge, PricePeriod, Span
 from service.planning.tariff.demands import Peak
 from service.planning.tariff.meter import SeriesMeter
@@ -138,10 +138,10 @@ class _Moved:
         return self._sums[id(charge)]
 
     @cached_property
-    def period_kwh(self) -> Floats:
-        """Energy in kWh by start and billing period."""
+    def part_kwh(self) -> Floats:
+        """Energy in kWh by start and part of a billing period."""
         compiled = self.baseline.compiled
-        return self.sums(compiled.group_of_day[compiled.day], len(self.baseline.periods))
+        return self.sums(compiled.part_of_day[compiled.day], len(self.baseline.parts))
 
     def peaks(self, periods: Sequence[PricePeriod] | None, span: Span) -> list[tuple[Floats, Integers]]:
         """Highest interval and its place by start, for each group of cells; place -1 where it has none."""
@@ -174,9 +174,10 @@ class _Start(SeriesMeter):
 
     def __init__(self, moved: _Moved, place: int) -> None:
         baseline = moved.baseline
-        self.load = baseline.load
-        self.compiled, self.zone = baseline.compiled, baseline.zone
+        self.load, self.compiled = baseline.load, baseline.compiled
         self.periods, self.parts, self.months = baseline.periods, baseline.parts, baseline.months
+        self.zone, self.power_factor = baseline.zone, baseline.power_factor
+        self.first_month = baseline.first_month
         self._moved, self._place = moved, place
         self._demands = {}
 
@@ -194,11 +195,13 @@ class _Start(SeriesMeter):
         return rows
 
     def highest(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> list[Peak | None]:
-        window, interval = charge.window_minutes, self.load.interval_minutes
-        is_of_intervals = window is None or interval % window == 0
-        if charge.peaks > 1 or charge.rolling or not is_of_intervals:
+        if charge.peaks > 1 or charge.rolling or not self._is_of_intervals(charge.window_minutes):
             return super().highest(charge, periods)
         return self._read(self._moved.peaks(periods, charge.span))
+
+    def _is_of_intervals(self, window_minutes: int | None) -> bool:
+        """Whether demand over such windows is that of the intervals."""
+        return window_minutes is None or self.load.interval_minutes % window_minutes == 0
 
     def _read(self, groups: Sequence[tuple[Floats, Integers]]) -> list[Peak | None]:
         cells, found = self.compiled.cells, list[Peak | None]()
@@ -208,13 +211,14 @@ class _Start(SeriesMeter):
             found.append(None if at < 0 else Peak(float(kw[self._place]), minute))
         return found
 
-    @cached_property
-    def period_peaks(self) -> Sequence[Peak | None]:
+    def _peaks_by_period(self, window_minutes: int | None) -> Sequence[Peak | None]:
+        if not self._is_of_intervals(window_minutes):
+            return super()._peaks_by_period(window_minutes)
         return self._read(self._moved.peaks(None, Span.BILLING_PERIOD))[: len(self.periods)]
 
     @cached_property
-    def period_kwh(self) -> Sequence[float]:
-        found: list[float] = self._moved.period_kwh[self._place].tolist()
+    def part_kwh(self) -> Sequence[float]:
+        found: list[float] = self._moved.part_kwh[self._place].tolist()
         return found
 
 
@@ -240,13 +244,13 @@ def costs_of_starts(point: MeteringPoint, run: Load, starts: Starts) -> list[Dec
     history = history_of(point, periods)
     baseline = SeriesMeter(point.tariff, load, periods)
     moved = _Moved(baseline, kw, first, step, starts.number)
-    bills = (statement(point.tariff, _Start(moved, place), history=history) for place in range(starts.number))
+    bills = (bill_by_meter(point.tariff, _Start(moved, place), history=history) for place in range(starts.number))
     if point.baseline is None:
         runs = (
             touched_by(point, moved_by(run, place * starts.step_minutes)) for place in range(starts.number)
         )
         return [_total_of(bill, touched) for bill, touched in zip(bills, runs, strict=True)]
-    without = statement(point.tariff, baseline, history=history).total
+    without = bill_by_meter(point.tariff, baseline, history=history).total
     return [bill.total - without for bill in bills]
 
 
