@@ -68,7 +68,7 @@ PLANNING_ORDER = (
     {"power", "facility"},
     {"power_cap"},
     {"exchange", "prices", "tariff"},
-    {"load_profile"},
+    {"load_profile", "shift"},
     {"carbon", "water"},
     {"cost"},
     {"layout", "advice", "search"},

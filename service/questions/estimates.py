@@ -123,8 +123,6 @@ class UtilityBillQuestion(CostQuestion):
 
     site: RunSite | MISSING = MISSING
     """The building; without it electricity and carbon are gaps."""
-    starts_at: Instant | MISSING = MISSING
-    """When the run begins; needed where prices or emissions vary in time."""
     load_profile: RunLoad = RunLoad()
     """The course of its power in time."""
     measured: MeasuredEnergy | MISSING = MISSING
