@@ -1,8 +1,7 @@
 """What will the run draw, emit and cost, rented or bought?"""
 
-from pydantic import MISSING
-
-from service.estimates.charges import Charges, charges, device_hours, given_price, purchase, rent
+from service.estimates.charges import Charges, device_hours, purchase, rent
+from service.estimates.electricity import electricity
 from service.estimates.energy import Energy, Site, resolve_site, run_energy
 from service.estimates.power import device_draw
 from service.estimates.rates import plan_run
@@ -25,11 +24,11 @@ def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> Ut
     site = resolve_site(question, catalog, notes)
     rented, bought = rent(question, run, hours, catalog), purchase(question, run)
     energy = run_energy(run, site, catalog.curves, device_draw(run, catalog))
-    electricity = _electricity(energy, site, notes)
+    billed = electricity(question, energy, site, catalog, notes)
     answer: UtilityBillAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,
         "energy": energy.answer,
-        "electricity": _money(electricity),
+        "electricity": billed.answer,
         "carbon": {},
         "rent": _money(rented),
         "purchase": _money(bought),
@@ -54,7 +53,7 @@ def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> Ut
         hours=hours,
         rented=rented,
         bought=bought,
-        electricity=electricity,
+        electricity=billed.charged,
         facility_kw=energy.peak_kw,
     )
     return answer
@@ -64,17 +63,6 @@ def _money(charged: Charges | None) -> MoneyTotal:
     if charged is None:
         return {"lines": []}
     return {"lines": charged.lines, "total": charged.total}
-
-
-def _electricity(energy: Energy, site: Site, notes: Notes) -> Charges | None:
-    if site.given is None or site.given.electricity is MISSING:
-        notes.gap("/electricity/total", "PRICE_REQUIRED", "no price of electricity is given")
-        return None
-    metered = [(item.name, item.facility_kwh) for item in energy.equipment if item.facility_kwh]
-    if not metered:
-        notes.gap("/electricity/total", "ENERGY_UNKNOWN", "the energy at the meter is not known")
-        return None
-    return charges(given_price(site.given.electricity.price_per_kwh), "kWh", *metered)
 
 
 def _add_carbon(answer: UtilityBillAnswer, energy: Energy, site: Site, notes: Notes) -> None:
