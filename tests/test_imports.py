@@ -67,7 +67,7 @@ PLANNING_ORDER = (
     {"reliability", "scaling"},
     {"power", "facility"},
     {"power_cap"},
-    {"prices", "tariff", "exchange"},
+    {"exchange", "prices", "tariff"},
     {"load_profile", "shift"},
     {"carbon", "water"},
     {"cost"},

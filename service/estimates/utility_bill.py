@@ -1,10 +1,12 @@
 """What will the run draw, emit and cost, rented or bought?"""
 
-from service.estimates.charges import Charges, device_hours, purchase, rent
+from service.estimates.charges import Charges, device_hours
 from service.estimates.electricity import electricity
 from service.estimates.energy import Energy, Site, resolve_site, run_energy
+from service.estimates.ownership import purchase
 from service.estimates.power import device_draw
 from service.estimates.rates import plan_run
+from service.estimates.rent import rent
 from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs
 from service.planning.quantity import Quantity, combine, inverted

@@ -65,6 +65,7 @@ ChargeNames = Annotated[list[Name], Field(max_length=100)]
 OnHolidays = TypeAliasType("OnHolidays", Literal["as_weekday", "included", "excluded"])
 TierUnit = TypeAliasType("TierUnit", Literal["kwh", "kwh_per_kw", "kwh_per_day", "kwh_per_kw_per_day", "kw"])
 ChargedPer = TypeAliasType("ChargedPer", Literal["day", "month", "year"])
+Proration = TypeAliasType("Proration", Literal["none", "thirty_days", "days_of_month"])
 
 
 class TariffWindow(Input):
@@ -119,6 +120,8 @@ class FixedCharge(Input):
     """What it is charged for; of a year one twelfth for each month."""
     meters: Degree = 1
     """Meters that it is charged for."""
+    proration: Proration = "none"
+    """What a price by month or year is charged for in a billing period that is not one month."""
 
 
 class EnergyCharge(Input):
@@ -180,6 +183,8 @@ class DemandRatchet(Input):
     """Whether the peak of the billing month itself is among them."""
     period: Name | MISSING = MISSING
     """Price period whose peaks count; all hours if absent."""
+    raises: Annotated[list[Name], Field(max_length=100)] = []
+    """Price periods whose demand it raises; all where empty."""
 
 
 class BillingDemand(Input):
@@ -211,6 +216,8 @@ class DemandCharge(Input):
     apparent: bool = False
     """Whether it is billed in kVA: kW over the power factor."""
     window_minutes: WindowMinutes | MISSING = MISSING
+    rolling: bool = False
+    """Whether a demand window begins with every interval, and not only at multiples of it past midnight."""
     peaks: Annotated[int, Field(ge=1, le=1000, json_schema_extra=_INT64)] = 1
     """Number of highest demands whose mean is billed."""
     on_distinct_days: bool = False
@@ -222,7 +229,7 @@ class DemandCharge(Input):
     or that tier's price is the amount."""
     billing_demand: BillingDemand | MISSING = MISSING
     """How the peak becomes what is billed; as metered if absent."""
-    proration: Literal["none", "thirty_days", "days_of_month"] = "none"
+    proration: Proration = "none"
     """What a monthly price is charged for in a billing period that is not one month."""
     minimum: Annotated[Price, Field(description="The least that a period's charge is.")] | MISSING = MISSING
 
@@ -304,6 +311,8 @@ class MinimumCharge(Input):
     """What the amount is for."""
     of: ChargeNames = []
     """Charges that fill it; all but taxes and riders where empty."""
+    proration: Proration = "none"
+    """What an amount by month or year is for in a billing period that is not one month."""
 
 
 class PercentageCharge(Input):

@@ -187,7 +187,7 @@ class TestStandalone:
 
 class TestClock:
     def test_prices_are_those_of_the_local_hour(self, snapshot):
-        """A run of 19 days, 15 h 51 min 25.5 s from local midnight: 19 x 5 h of peak, as 15:51 is before 16:00."""
+        """19 days and 15:51 hours from local midnight: 19 x 5 h of peak, which begins at 16:00."""
         answer = ask(snapshot, "utility-bill", question(TIMED, starts_at="2026-01-05T08:00:00Z"))
         (peak,) = lines(answer, price_period="peak")
         assert peak["quantity"] == pytest.approx(19 * 5 * 800)

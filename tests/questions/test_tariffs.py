@@ -68,6 +68,7 @@ def test_members_and_defaults_are_the_same(shape, planned):
         (shapes.OnHolidays, planning.OnHolidays),
         (shapes.TierUnit, planning.TierUnit),
         (shapes.ChargedPer, planning.Per),
+        (shapes.Proration, planning.Proration),
     ],
 )
 def test_named_choices_are_those_of_planning(shape, enum):
