@@ -3,17 +3,16 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 import numpy as np
 from pydantic import MISSING
 
+from service.estimates.bill_lines import electricity_lines, period_totals, rounded_total
 from service.estimates.charges import GIVEN, Charges, charges, given_price
 from service.estimates.energy import Energy, Site
 from service.estimates.load import Ends
-from service.planning.cost import rounded
 from service.planning.errors import PlanningError
 from service.planning.load_profile import series
 from service.planning.quantity import Basis, Quantity, weakest
@@ -21,21 +20,18 @@ from service.planning.tariff.allocation import (
     Allocated,
     Allocation,
     MeteringPoint,
-    PeriodShare,
     TimeDependence,
     allocate,
     local_midnight,
     time_dependence,
 )
-from service.planning.tariff.bill import BillLine, Load
+from service.planning.tariff.bill import Load
 from service.planning.tariff.calendar import zone_of
 from service.planning.tariff.charges import Tariff
 from service.questions.base import Line
 from service.questions.bill_answers import (
-    BillingPeriodAnswer,
     ElectricityAnswer,
     ElectricityLine,
-    PeriodTotal,
 )
 from service.questions.catalog import Catalog, KnownSite
 from service.questions.estimates import UtilityBillQuestion
@@ -44,8 +40,6 @@ from service.questions.site import ConstantLoad, Electricity, RunSite
 from service.questions.tariffs import known_zone, to_planning
 
 _ELECTRICITY = "/site/electricity"
-_PRICE_DIGITS = 12
-"""Digits of a price that is a quotient; more than any tariff states."""
 _DUE_ANYWAY = ("fixed", "demand", "overrun", "coincident_peak", "minimum")
 """Kinds of charges that a meter of one's own brings with it."""
 
@@ -211,6 +205,8 @@ def _under_tariff(
 ) -> Billed:
     point = contract.point
     starts_at, is_assumed = start_of(question, contract, notes)
+    if is_assumed and time_dependence(point.tariff, alone=point.baseline is None) is TimeDependence.NOTHING:
+        point = _in_one_period(point, starts_at, max(profile.elapsed_seconds for profile in profiles))
     # An end that is the middle needs no bill of its own.
     distinct = list(dict.fromkeys(profiles))
     with located(contract.pointer):
@@ -219,6 +215,12 @@ def _under_tariff(
     _warn_of_what_is_unknown(allocated, contract.pointer, notes)
     _warn_of_standing_charges(point, allocated.allocations[0], notes)
     return _answered(allocated.allocations, contract, energy, is_dated=not is_assumed)
+
+
+def _in_one_period(point: MeteringPoint, starts_at: datetime, seconds: float) -> MeteringPoint:
+    """Where nothing depends on billing periods, one line for each price is enough."""
+    last = (starts_at + timedelta(seconds=seconds)).date() + timedelta(days=1)
+    return point._replace(starts=(starts_at.date(), last))
 
 
 def _warn_of_what_is_unknown(allocated: Allocated, pointer: str, notes: Notes) -> None:
@@ -251,23 +253,20 @@ def _warn_of_standing_charges(point: MeteringPoint, middle: Allocation, notes: N
     if point.baseline is not None:
         return
     lines = (line for share in middle.periods for line in share.lines if line.kind in _DUE_ANYWAY)
-    names = dict.fromkeys(line.charge for line in lines)
-    held = f"; it contains {', '.join(names)}" if names else ""
-    detail = f"every billing period that the run touches is billed in full, for the run alone{held}"
-    notes.warn("STANDALONE_BILL", _ELECTRICITY, detail)
+    names = ", ".join(dict.fromkeys(line.charge for line in lines))
+    if names:
+        detail = (
+            f"every billing period that the run touches is billed in full, for the run alone: with {names}"
+        )
+        notes.warn("STANDALONE_BILL", _ELECTRICITY, detail)
 
 
 def _answered(
     allocations: Sequence[Allocation], contract: Contract, energy: Energy, *, is_dated: bool
 ) -> Billed:
     middle, currency = allocations[0], allocations[0].currency_code
-    lines: list[ElectricityLine] = []
-    periods: list[PeriodTotal] = []
-    for share in middle.periods:
-        own = [_line(line, share, currency, contract.source, is_dated=is_dated) for line in share.lines]
-        lines += own
-        periods.append(_period_total(share, currency))
-    totals = [_rounded_total(allocation) for allocation in allocations]
+    lines = electricity_lines(middle, contract.source, is_dated=is_dated)
+    totals = [rounded_total(allocation) for allocation in allocations]
     basis = _basis(energy, contract.basis)
     charged = Charges(list[Line](lines), totals[0], min(totals), max(totals), currency, basis)
     answer: ElectricityAnswer = {
@@ -276,71 +275,10 @@ def _answered(
         "total": charged.total,
     }
     if is_dated:
-        answer["periods"] = periods
+        answer["periods"] = period_totals(middle)
     return Billed(answer, charged)
 
 
 def _basis(energy: Energy, price: Basis) -> Basis:
     assert energy.facility_kwh is not None  # noqa: S101
     return weakest(energy.facility_kwh, Quantity(0, 0, 0, price))
-
-
-def _rounded_total(allocation: Allocation) -> Decimal:
-    """The sum of rounded lines."""
-    code = allocation.currency_code
-    lines = (line for share in allocation.periods for line in share.lines)
-    return sum((rounded(line.amount, code) for line in lines), rounded(Decimal(0), code))
-
-
-def _line(
-    line: BillLine, share: PeriodShare, currency: str, source: str, *, is_dated: bool
-) -> ElectricityLine:
-    answer: ElectricityLine = {
-        "name": line.charge,
-        "kind": line.kind,  # type: ignore[typeddict-item]
-        "quantity": line.quantity,
-        "unit": line.unit,
-        "unit_price": {"amount": f"{_shortened(line.price):f}", "currency_code": currency},
-        "amount": {"amount": f"{rounded(line.amount, currency):f}", "currency_code": currency},
-        "source": source,
-    }
-    if line.kind == "tax":
-        answer["category"] = "tax"
-    elif line.price < 0:
-        answer["category"] = "credit"
-    if line.period is not None:
-        answer["price_period"] = line.period
-    if line.tier is not None:
-        answer["tier"] = line.tier
-    if line.note is not None:
-        answer["note"] = line.note
-    if is_dated:
-        answer["billing_period"] = _billing_period(share)
-        if line.peak_at is not None:
-            answer["peak_at"] = line.peak_at.isoformat()
-    if share.after_run:
-        answer["after_run"] = True
-    return answer
-
-
-def _shortened(price: Decimal) -> Decimal:
-    """A price without the digits that only a quotient has."""
-    return min(price, round(price, _PRICE_DIGITS), key=lambda one: len(one.as_tuple().digits))
-
-
-def _billing_period(share: PeriodShare) -> BillingPeriodAnswer:
-    return {"start_date": str(share.period.start), "end_date": str(share.period.end)}
-
-
-def _period_total(share: PeriodShare, currency: str) -> PeriodTotal:
-    amounts = (rounded(line.amount, currency) for line in share.lines)
-    total = sum(amounts, rounded(Decimal(0), currency))
-    answer: PeriodTotal = {
-        "billing_period": _billing_period(share),
-        "energy_kwh": share.energy_kwh,
-        "peak_kw": share.peak_kw,
-        "total": {"amount": f"{total:f}", "currency_code": currency},
-    }
-    if share.after_run:
-        answer["after_run"] = True
-    return answer

@@ -4,9 +4,10 @@ from service.estimates.charges import Charges, device_hours
 from service.estimates.electricity import electricity
 from service.estimates.energy import Energy, Site, resolve_site, run_energy
 from service.estimates.ownership import purchase
-from service.estimates.power import device_draw
+from service.estimates.power import Draw, device_draw
 from service.estimates.rates import plan_run
 from service.estimates.rent import rent
+from service.estimates.run import Run
 from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs
 from service.planning.quantity import Quantity, combine, inverted
@@ -22,10 +23,17 @@ from service.questions.notes import Notes
 def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> UtilityBillAnswer:
     """Energy, electricity, carbon and water of the run; rent against purchase."""
     run = plan_run(question, catalog)
+    return bill_of_run(question, run, device_draw(run, catalog), catalog)
+
+
+def bill_of_run(
+    question: UtilityBillQuestion, run: Run, draw: Draw | None, catalog: Catalog
+) -> UtilityBillAnswer:
+    """The bill of a run whose time and power are known."""
     notes, hours = run.notes, device_hours(run)
     site = resolve_site(question, catalog, notes)
     rented, bought = rent(question, run, hours, catalog), purchase(question, run)
-    energy = run_energy(run, site, catalog.curves, device_draw(run, catalog))
+    energy = run_energy(run, site, catalog.curves, draw)
     billed = electricity(question, energy, site, catalog, notes)
     answer: UtilityBillAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,
