@@ -198,3 +198,8 @@ def compiled_for(
 ) -> Compiled:
     """The compiled calendar of ``count`` intervals from UTC minute ``first``, kept for the next load."""
     return _compiled(_Same(tariff), first, interval_minutes, count, periods)
+
+
+def forget() -> None:
+    """Lets go of every compiled calendar."""
+    _compiled.cache_clear()
