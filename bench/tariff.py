@@ -7,9 +7,11 @@ billed one before) and with nothing kept.
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -153,26 +155,38 @@ def _pysam(kw: Sequence[float]) -> float:
     return float(model.Outputs.utility_bill_wo_sys_year1)
 
 
-def main() -> None:
-    """Prints milliseconds: least and median."""
-    terms = tariff()
-    for minutes in (15, 60):
-        load = _load(minutes)
+def _row(name: str, target: float | None, times: tuple[float, float]) -> str:
+    cells = ("", "") if target is None else (f"{target:.1f} ms", f"{times[0] / target:.2f}")
+    return f"| {name} | {cells[0]} | {times[0]:.2f} ms | {times[1]:.2f} ms | {cells[1]} |"
+
+
+def report() -> Iterator[str]:
+    """The section of the page, line by line."""
+    terms, loads = tariff(), {minutes: _load(minutes) for minutes in (15, 60)}
+    yield "## Bills of a year\n"
+    yield (
+        "`python -m bench.tariff`: time-of-use energy and demand, in one process on one core, by the\n"
+        "clock. A calendar is kept for the next load of the same intervals; cold, nothing is. PySAM's\n"
+        "hourly bill is timed in the same run, with its inputs, where it is installed: the target is\n"
+        "twice its least time.\n"
+    )
+    kw = loads[60].kw.tolist()
+    theirs = _milliseconds(lambda: _pysam(kw)) if find_spec("PySAM") else None
+    limits = {15: LIMIT_MS, 60: None if theirs is None else 2.0 * theirs[0]}
+    yield "| | target | least | median | of its target |\n|---|---:|---:|---:|---:|"
+    for minutes, load in loads.items():
         bill(terms, load)
-        for label, times in (
-            ("compiled", _milliseconds(lambda load=load: bill(terms, load))),  # type: ignore[misc]
-            ("cold", _milliseconds(lambda load=load: _cold(terms, load))),  # type: ignore[misc]
-        ):
-            print(f"{minutes} min, {label}: {times[0]:.2f} ms, median {times[1]:.2f} ms")
-    try:
-        theirs = _pysam(_load(60).kw.tolist())
-    except ImportError:
-        print("NREL-PySAM is not installed: not compared")
-        return
-    kw = _load(60).kw.tolist()
-    least, median = _milliseconds(lambda: _pysam(kw))
-    ours = float(bill(terms, _load(60)).total)
-    print(f"60 min, PySAM: {least:.2f} ms, median {median:.2f} ms; {theirs:.4f} against {ours:.4f} USD")
+        yield _row(f"{minutes} min", limits[minutes], _milliseconds(partial(bill, terms, load)))
+        yield _row(f"{minutes} min, cold", limits[minutes], _milliseconds(partial(_cold, terms, load)))
+    if theirs is not None:
+        yield _row("60 min, PySAM", None, theirs)
+        yield f"\nPySAM says {_pysam(kw):.4f} USD, the engine {bill(terms, loads[60]).total:.4f} USD."
+    yield ""
+
+
+def main() -> None:
+    """Print the section."""
+    print("\n".join(report()))
 
 
 if __name__ == "__main__":
