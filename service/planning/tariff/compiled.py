@@ -31,8 +31,10 @@ from service.planning.tariff.charges import (
 from service.planning.tariff.demands import Groups, grouped
 from service.planning.tariff.spans import checked, month_billed, parts_of
 
-_CACHED: Final = 16
-"""Compiled loads that are kept: some 3 MB for a year of quarter hours under one tariff."""
+_KEPT: Final = 8
+"""Calendars that are kept: some 3 MB for a year of quarter hours under one tariff."""
+_LARGEST_KEPT: Final = 40_000
+"""Intervals of the longest load whose calendar is kept: a year of quarter hours."""
 
 
 class Compiled:
@@ -182,7 +184,7 @@ class _Same:
         return isinstance(other, _Same) and other.value is self.value
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=_KEPT)
 def _compiled(
     tariff: _Same, first: int, interval_minutes: int, count: int, periods: tuple[BillingPeriod, ...] | None
 ) -> Compiled:
@@ -197,6 +199,8 @@ def compiled_for(
     periods: tuple[BillingPeriod, ...] | None,
 ) -> Compiled:
     """The compiled calendar of ``count`` intervals from UTC minute ``first``, kept for the next load."""
+    if count > _LARGEST_KEPT:
+        return Compiled(tariff, first, interval_minutes, count, periods)
     return _compiled(_Same(tariff), first, interval_minutes, count, periods)
 
 
