@@ -233,7 +233,7 @@ def _refuse_overlap(periods: Sequence[PricePeriod], here: str, *, holidays: bool
         )
     ]
     pairs = np.array(kinds).reshape(-1, 3)
-    days = Days(0, pairs[:, 0], pairs[:, 1], pairs[:, 2].astype(np.bool_))
+    days = Days(0, pairs[:, 0], pairs[:, 0] % 12 + 1, pairs[:, 1], pairs[:, 2].astype(np.bool_))
     slots = boundary_minutes(periods)
     covered = np.zeros((days.number, len(slots)), np.bool_)[::2]
     for place, period in enumerate(periods):

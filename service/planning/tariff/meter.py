@@ -139,6 +139,7 @@ class SeriesMeter:
         self.zone, self.power_factor = self.compiled.zone, load.power_factor
         self.first_month = self.compiled.first_month
         self._demands: dict[tuple[int | None, bool], Demand] = {}
+        self._energy: dict[int, list[list[float]]] = {}
 
     @cached_property
     def kwh(self) -> Floats:
@@ -150,9 +151,11 @@ class SeriesMeter:
 
     def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
         """Energy in kWh by part and price period."""
-        keys, width = self.compiled.energy_keys(charge), len(charge.periods)
-        sums = np.bincount(keys, self.kwh, 1 + len(self.parts) * width)[1:]
-        return [row.tolist() for row in sums.reshape(len(self.parts), width)]
+        if id(charge) not in self._energy:
+            keys, width = self.compiled.energy_keys(charge), len(charge.periods)
+            sums = np.bincount(keys, self.kwh, 1 + len(self.parts) * width)[1:]
+            self._energy[id(charge)] = [row.tolist() for row in sums.reshape(len(self.parts), width)]
+        return self._energy[id(charge)]
 
     def energy_in_time_order(
         self, charge: EnergyCharge, number: int, billing_kw: float

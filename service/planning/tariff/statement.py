@@ -33,7 +33,7 @@ from service.planning.tariff.demand import (
 )
 from service.planning.tariff.demands import Peak, highest
 from service.planning.tariff.energy import energy_lines, tiered_lines
-from service.planning.tariff.fixed import fixed_line, minimum_lines, percentage_line
+from service.planning.tariff.fixed import fixed_lines, minimum_lines, percentage_line
 from service.planning.tariff.ladders import OF_DEMAND
 from service.planning.tariff.market import MarketEnergy, market_lines
 from service.planning.tariff.meter import AnnualUse, Meter
@@ -86,7 +86,7 @@ class Statement:
             case CoincidentPeakCharge():
                 found = self._coincident_lines(charge, part)
             case FixedCharge():
-                found = [fixed_line(charge, part)]
+                found = fixed_lines(charge, part)
             case MinimumCharge():
                 found = minimum_lines(charge, part, before)
             case PercentageCharge():
