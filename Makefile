@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types accuracy fit devices bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
+.PHONY: help run test lint types accuracy fit devices bills bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -36,6 +36,10 @@ fit: ## Fit the named constants of the reference set to measured rows; ROWS="a.c
 devices: ## Fit the constants of operators to measured devices; ROWS="hardware.csv" OUT=path
 	@tools/setup run
 	@$(VENV)/ironlaw evidence devices $(ROWS) $(if $(OUT),--out "$(OUT)")
+
+bills: ## Compute worked electricity bills and compare; DIR=path [JSON=path]
+	@tools/setup run
+	@$(VENV)/ironlaw evidence bills "$(or $(DIR),tests/data/tariffs)" $(if $(JSON),--json "$(JSON)")
 
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test
