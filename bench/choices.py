@@ -44,7 +44,7 @@ class Choice(NamedTuple):
 
 def _run(rows: Sequence[Row], question: ThroughputQuestion, catalog: Snapshot) -> Run | None:
     first, each = (next((row for row in rows if row.metric == name), None) for name in ("ttft", "tpot"))
-    answer = estimate_throughput(question, catalog, explains=False)
+    answer = estimate_throughput(question, catalog)
     tokens, paced = (
         answer.get("output_tokens_per_second_per_device"),
         answer.get("time_per_output_token_seconds"),

@@ -84,12 +84,12 @@ def measure_answers() -> None:
             "parallelism": layout,
         }
 
-        def seconds(question: dict[str, Any], *, explains: bool = True) -> float:
+        def seconds(question: dict[str, Any]) -> float:
             shape = ThroughputQuestion.model_validate_json(json.dumps(question))
-            once = partial(estimate_throughput, shape, snapshot, explains=explains)
+            once = partial(estimate_throughput, shape, snapshot)
             return min(timeit.repeat(once, timer=time.process_time, number=10, repeat=5)) / 10
 
-        plain, advised = seconds(asked, explains=False), seconds(asked)
+        plain, advised = seconds({**asked, "explain": False}), seconds(asked)
         scaled = seconds({**asked, "scaling": {}})
         figures = f"{plain * 1e3:.2f} ms, with advice {advised * 1e3:.2f} ms, scaling {scaled * 1e3:.1f} ms"
         print(f"Llama-3.1-70B, {name}: {figures}")

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,11 +87,8 @@ def _without_software(catalog: "Snapshot") -> "Snapshot":
 
 def _estimators() -> Any:  # noqa: ANN401
     from service.estimates.service import ESTIMATES  # noqa: PLC0415  # needs the extra `server`
-    from service.estimates.throughput import estimate_throughput  # noqa: PLC0415
 
-    # Rows are compared with figures: advice, each an estimate of its own, is left out.
-    known = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
-    return known | {"throughput": partial(estimate_throughput, explains=False)}
+    return {name: estimate.estimator for name, estimate in ESTIMATES.items()}
 
 
 def _scored(rows: "Sequence[Row]", catalogs: "Sequence[Snapshot]") -> "list[Scored]":

@@ -40,7 +40,16 @@ from service.kit.problems import (
 )
 from service.kit.web import JsonRoute
 from service.questions import answers as answer_shapes
-from service.questions import base, disaggregated, passes, run_answers, serving_answers
+from service.questions import (
+    base,
+    bill_answers,
+    cost_answers,
+    disaggregated,
+    energy_answers,
+    passes,
+    run_answers,
+    serving_answers,
+)
 from service.questions import frontier as frontier_shapes
 
 _DESCRIPTION = f"""Does it fit, how fast will it go, what will it cost, what will the utility bill be.
@@ -84,6 +93,8 @@ _TAGS = (
     ("accelerators", "Accelerators as sold."),
     ("links", "Links between accelerators and between nodes."),
     ("offers", "Dated prices."),
+    ("tariffs", "What electricity is charged by: dated charges on a local clock."),
+    ("exchange-rates", "What currencies were worth in others, by day."),
     ("grids", "Carbon intensity and water of electricity grids."),
     ("sites", "Buildings."),
     ("enrolment-tokens", "What lets a GPU host in, once."),
@@ -234,8 +245,8 @@ def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 
 
 def _describe(schemas: dict[str, Any]) -> None:
-    shapes = (base, run_answers, serving_answers, passes, disaggregated)
-    documented = _member_docs(*shapes, answer_shapes, frontier_shapes, models)
+    parts = (base, run_answers, serving_answers, passes, disaggregated, energy_answers)
+    documented = _member_docs(*parts, answer_shapes, cost_answers, bill_answers, frontier_shapes, models)
     for name in documented.keys() & schemas.keys():
         for member, text in documented[name].items():
             schemas[name]["properties"][member]["description"] = text

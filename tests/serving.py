@@ -10,6 +10,8 @@ from pathlib import Path
 
 import httpx
 
+from tests import forked
+
 IRONLAW = Path(sys.executable).with_name("ironlaw")
 START_SECONDS = 30
 
@@ -22,16 +24,7 @@ def environment(data_dir, **variables):
 
 def run(*arguments, data_dir, given=None, **variables):
     """Output, errors and status of one command."""
-    done = subprocess.run(
-        [IRONLAW, *map(str, arguments)],
-        env=environment(data_dir, **variables),
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return done.stdout, done.stderr, done.returncode
+    return forked.ironlaw(*map(str, arguments), environment=environment(data_dir, **variables), given=given)
 
 
 class Server:

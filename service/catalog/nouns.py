@@ -1,10 +1,12 @@
-"""The six nouns of the catalog."""
+"""The nouns of the catalog."""
 
 from collections.abc import Mapping
-from decimal import Decimal
 
 from service.catalog.accelerators.schemas import Accelerator, AcceleratorInput, AcceleratorPatch
 from service.catalog.accelerators.tables import AcceleratorRow
+from service.catalog.exchange_rates.schemas import ExchangeRate, ExchangeRateInput, ExchangeRatePatch
+from service.catalog.exchange_rates.service import checked_rate
+from service.catalog.exchange_rates.tables import ExchangeRateRow
 from service.catalog.grids.schemas import Grid, GridInput, GridPatch
 from service.catalog.grids.tables import GridRow
 from service.catalog.links.schemas import Link, LinkInput, LinkPatch
@@ -12,29 +14,35 @@ from service.catalog.links.tables import LinkRow
 from service.catalog.models.schemas import Model, ModelInput, ModelPatch
 from service.catalog.models.tables import ModelRow
 from service.catalog.offers.schemas import Offer, OfferInput, OfferPatch
+from service.catalog.offers.service import prices
 from service.catalog.offers.tables import OfferRow
 from service.catalog.rows import Document, Noun
 from service.catalog.sites.schemas import Site, SiteInput, SitePatch
 from service.catalog.sites.tables import SiteRow
+from service.catalog.tariffs.schemas import Tariff, TariffInput, TariffPatch
+from service.catalog.tariffs.service import checked_terms
+from service.catalog.tariffs.tables import TariffRow
+from service.planning.errors import PlanningError
 from service.planning.profile import profile_of
 from service.questions.architectures import Architecture, to_planning
-
-_PRICE_DIGITS = Decimal("0.000000001")
+from service.questions.tariffs import known_zone
 
 
 def _parameter_counts(document: Document) -> Document:
-    profile = profile_of(to_planning(Architecture.model_validate(document["architecture"])))
+    try:
+        profile = profile_of(to_planning(Architecture.model_validate(document["architecture"])))
+    except PlanningError as error:
+        raise PlanningError(error.code, f"/architecture{error.pointer}", error.detail) from error
     return {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
     }
 
 
-def _device_price(document: Document) -> Document:
-    price = document["price_per_instance_hour"]
-    each = (Decimal(price["amount"]) / document.get("accelerator_count", 1)).quantize(_PRICE_DIGITS)
-    text = f"{each.normalize():f}"
-    return {"price_per_device_hour": {"amount": text, "currency_code": price["currency_code"]}}
+def _checked_site(document: Document) -> Document:
+    if "time_zone" in document:
+        known_zone(document["time_zone"], "/time_zone")
+    return {}
 
 
 LINKS = Noun(name="links", table=LinkRow, created=LinkInput, patched=LinkPatch, resource=Link)
@@ -61,7 +69,7 @@ OFFERS = Noun(
     patched=OfferPatch,
     resource=Offer,
     references={"accelerator_id": "accelerators"},
-    derived=_device_price,
+    derived=prices,
 )
 GRIDS = Noun(name="grids", table=GridRow, created=GridInput, patched=GridPatch, resource=Grid)
 SITES = Noun(
@@ -70,8 +78,27 @@ SITES = Noun(
     created=SiteInput,
     patched=SitePatch,
     resource=Site,
-    references={"grid_id": "grids"},
+    references={"grid_id": "grids", "tariff_id": "tariffs"},
+    derived=_checked_site,
+)
+TARIFFS = Noun(
+    name="tariffs",
+    table=TariffRow,
+    created=TariffInput,
+    patched=TariffPatch,
+    resource=Tariff,
+    derived=checked_terms,
+)
+EXCHANGE_RATES = Noun(
+    name="exchange_rates",
+    table=ExchangeRateRow,
+    created=ExchangeRateInput,
+    patched=ExchangeRatePatch,
+    resource=ExchangeRate,
+    derived=checked_rate,
 )
 
-NOUNS: Mapping[str, Noun] = {noun.name: noun for noun in (LINKS, ACCELERATORS, MODELS, OFFERS, GRIDS, SITES)}
+NOUNS: Mapping[str, Noun] = {
+    noun.name: noun for noun in (LINKS, ACCELERATORS, MODELS, OFFERS, GRIDS, TARIFFS, SITES, EXCHANGE_RATES)
+}
 """By name; a noun stands behind those that it refers to."""

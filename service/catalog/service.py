@@ -112,7 +112,7 @@ def _matched(session: Writer, noun: Noun, tenant_id: str, row_id: str, if_match:
     stored = _visible(session, noun, tenant_id, row_id)
     if stored.tenant_id == SHIPPED_TENANT:
         raise RowShipped(
-            f"Rows that ship are read-only: POST /v1/{noun.name}/{{id}}:copy makes one to change"
+            f"Rows that ship are read-only: POST /v1/{noun.path}/{{id}}:copy makes one to change"
         )
     if not if_match:
         raise VersionRequired
@@ -138,8 +138,8 @@ def _derived(noun: Noun, document: Document) -> Document:
     try:
         return noun.derived(document)
     except PlanningError as error:
-        field = FieldError(f"/architecture{error.pointer}", error.code, error.detail)
-        raise Unprocessable("The architecture contradicts itself", field) from error
+        field = FieldError(error.pointer, error.code, error.detail)
+        raise Unprocessable("The row contradicts itself", field) from error
 
 
 def _check_references(session: Writer, noun: Noun, tenant_id: str, document: Document) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Optional, Union
 
-from pydantic import MISSING, Field, create_model
+from pydantic import MISSING, ConfigDict, Field, create_model
 from typing_extensions import TypeAliasType
 
 from service.kit.pages import WHOLE, PageQuery, written_as
@@ -44,6 +44,10 @@ class RowCopy(Input):
     """The id of the row itself if left out: the copy of a shipped row takes its place."""
 
 
+class _Change(Input):
+    model_config = ConfigDict(use_attribute_docstrings=False)  # there is no source to look through
+
+
 def patch_of(shape: type[Input], name: str) -> type[Input]:
     """The shape of a change: every member but the id, none required, null where one may be absent."""
     fields: dict[str, Any] = {}
@@ -58,4 +62,4 @@ def patch_of(shape: type[Input], name: str) -> type[Input]:
             kept = Field(MISSING, description=info.description)
             fields[member] = (Union[allowed, MISSING], kept)  # noqa: UP007
     doc = "Members to change, each as a whole; the others stay. Null removes a member that may be absent."
-    return create_model(name, __base__=Input, __doc__=doc, **fields)
+    return create_model(name, __base__=_Change, __doc__=doc, **fields)

@@ -23,9 +23,7 @@ from service.questions.serving_answers import LevelsAnswer, PercentilesAnswer, S
 from service.questions.workloads import InferenceWorkloadInput
 
 
-def add_serving(
-    answer: ThroughputAnswer, question: ThroughputQuestion, run: Run, catalog: Catalog, *, explains: bool
-) -> None:
+def add_serving(answer: ThroughputAnswer, question: ThroughputQuestion, run: Run, catalog: Catalog) -> None:
     """Latencies, rates and where the time of a request goes."""
     serving, workload = run.serving, run.resolved.workload
     assert serving is not None  # noqa: S101
@@ -35,7 +33,9 @@ def add_serving(
     if isinstance(serving, ServingTime):
         answer["breakdown"] = [phase_answer(phase) for phase in serving.phases]
         longest = max(serving.phases, key=lambda phase: phase.seconds.value)
-        answer["bottleneck"] = bottleneck(longest.bound, _ROOFLINE_ADVICE[longest.bound])
+        answer["bottleneck"] = bottleneck(
+            longest.bound, _ROOFLINE_ADVICE[longest.bound] if question.explain else []
+        )
         return
     _add_load(answer, serving, workload)
     if isinstance(serving, Apart):
@@ -44,12 +44,10 @@ def add_serving(
     levels = question.workload.service_levels
     if levels is not MISSING:
         answer["service_level_goodput"] = _goodput(serving, levels)
-    if not explains:
-        return
     answer["breakdown"] = [_phase_with_parts(phase, serving) for phase in serving.phases]
     busy = [phase for phase in serving.phases if phase.bound is not Bound.WAITING]
     longest = max(busy, key=lambda phase: phase.seconds.value)
-    advice = serving_advice(question.workload, run, serving, catalog)
+    advice = serving_advice(question.workload, run, serving, catalog) if question.explain else []
     answer["bottleneck"] = bottleneck(longest.bound, advice)
 
 

@@ -22,13 +22,8 @@ from service.questions.catalog import Catalog
 from service.questions.estimates import ThroughputQuestion
 
 
-def estimate_throughput(
-    question: ThroughputQuestion, catalog: Catalog, *, explains: bool = True
-) -> ThroughputAnswer:
-    """Rates of training or of serving, where the time goes and what limits it.
-
-    Without ``explains`` there is no advice and no roofline: each advice is an estimate of its own.
-    """
+def estimate_throughput(question: ThroughputQuestion, catalog: Catalog) -> ThroughputAnswer:
+    """Rates of training or of serving, where the time goes and what limits it."""
     run = plan_run(question, catalog)
     answer: ThroughputAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,
@@ -43,11 +38,11 @@ def estimate_throughput(
     add_training_parts(answer, question, run, catalog)
     workload = run.resolved.workload
     if run.training and isinstance(workload, TrainingWorkload):
-        _add_training(answer, run, run.training, workload, catalog, explains=explains)
+        _add_training(answer, run, run.training, workload, catalog, explain=question.explain)
     elif run.passing:
         add_passes(answer, run, run.passing)
     elif run.serving:
-        add_serving(answer, question, run, catalog, explains=explains)
+        add_serving(answer, question, run, catalog)
     add_power(answer, run, catalog)
     if run.duration_seconds:
         answer["duration_seconds"] = quantity(run.duration_seconds)
@@ -63,7 +58,7 @@ def _add_training(
     workload: TrainingWorkload,
     catalog: Catalog,
     *,
-    explains: bool,
+    explain: bool,
 ) -> None:
     devices = float(run.cluster.accelerator_count)
     rate = combine(lambda s: 1.0 / s, inverted(time.seconds_per_token))
@@ -82,9 +77,11 @@ def _add_training(
     ):
         answer[name] = quantity(scaled(rate, flops / devices))  # type: ignore[literal-required]
     advice: list[Advice] = []
-    if isinstance(time, TrainingTime):
+    if not explain:
+        pass
+    elif isinstance(time, TrainingTime):
         advice = _training_advice(time, workload)
-    elif explains:
+    else:
         advice = step_advice(run, time, workload, catalog)
         answer["operators"] = roofline_points(run, workload, catalog)
     answer["bottleneck"] = bottleneck(time.bound, advice)

@@ -2,17 +2,20 @@
 
 from pydantic import MISSING
 
-from service.estimates.charges import Charges, charges, device_hours, given_price, purchase, rent
+from service.estimates.charges import Charges, charges, device_hours, given_price
 from service.estimates.energy import Energy, Site, resolve_site, run_energy
+from service.estimates.ownership import purchase
 from service.estimates.power import device_draw
 from service.estimates.rates import plan_run
+from service.estimates.rent import rent
 from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs
 from service.planning.quantity import Quantity, combine, inverted
 from service.planning.water import water_liters
 from service.questions.answer import evidence, parallelism, quantity
-from service.questions.answers import MoneyTotal, UtilityBillAnswer
+from service.questions.bill_answers import UtilityBillAnswer
 from service.questions.catalog import Catalog
+from service.questions.cost_answers import MoneyTotal
 from service.questions.estimates import UtilityBillQuestion
 from service.questions.notes import Notes
 

@@ -1,4 +1,4 @@
-"""The shapes of the four answers. An unknown figure is an absent member, and a gap names it."""
+"""The shapes of memory and throughput. An unknown figure is an absent member, and a gap names it."""
 
 from typing import Literal, NotRequired
 
@@ -11,8 +11,6 @@ from service.questions.base import (
     Evidence,
     Gap,
     Integer,
-    Line,
-    MoneyQuantity,
     QuantityAnswer,
 )
 from service.questions.disaggregated import DisaggregationAnswer
@@ -309,103 +307,6 @@ class ThroughputAnswer(Answer, Rates, TrainingParts, ServingParts):
     """Operators of one block of a training run, on one device and one micro-batch."""
 
 
-class CostAnswer(Answer):
-    """What will it cost?"""
-
-    duration_seconds: NotRequired[QuantityAnswer]
-    """Time of the whole run."""
-    device_hours: NotRequired[QuantityAnswer]
-    """Hours of all devices together."""
-    lines: list[Line]
-    """Charges."""
-    total: NotRequired[MoneyQuantity]
-    """Sum of the charges."""
-    cost_per_million_tokens: NotRequired[MoneyQuantity]
-    """Total over the tokens trained on or generated."""
-
-
-class EnergyLine(TypedDict):
-    """The energy of one kind of equipment."""
-
-    name: Literal["accelerators", "hosts"]
-    """Kind of equipment."""
-    it_kwh: QuantityAnswer
-    """Energy that the equipment draws."""
-    facility_kwh: NotRequired[QuantityAnswer]
-    """The same at the meter of the building."""
-
-
-class EnergyAnswer(TypedDict):
-    """Energy of accelerators and hosts, and at the meter of the building."""
-
-    lines: list[EnergyLine]
-    """Energy by kind of equipment."""
-    it_kwh: NotRequired[QuantityAnswer]
-    """Energy that all equipment draws."""
-    facility_kwh: NotRequired[QuantityAnswer]
-    """The same at the meter of the building."""
-    peak_kw: NotRequired[QuantityAnswer]
-    """Power at the meter of the building."""
-
-
-class ElectricityAnswer(TypedDict):
-    """The electricity bill."""
-
-    lines: list[Line]
-    """Charges."""
-    total: NotRequired[MoneyQuantity]
-    """Sum of the charges."""
-
-
-class CarbonAnswer(TypedDict):
-    """Emissions of the run."""
-
-    location_based_kg_co2e: NotRequired[QuantityAnswer]
-    """At the mean intensity of the grid."""
-    market_based_kg_co2e: NotRequired[QuantityAnswer]
-    """At the intensity of the contracted electricity."""
-    embodied_kg_co2e: NotRequired[QuantityAnswer]
-    """Share of making the equipment."""
-
-
-class MoneyTotal(TypedDict):
-    """What renting or buying the devices costs."""
-
-    lines: list[Line]
-    """Charges."""
-    total: NotRequired[MoneyQuantity]
-    """Sum of the charges."""
-
-
-class UtilityBillAnswer(Answer):
-    """What will the run draw, emit and cost, rented or bought?"""
-
-    total_flops: NotRequired[float]
-    """Floating-point operations of the whole run."""
-    peak_flops_per_second_per_device: float
-    """Dense rate of the format that is multiplied in."""
-    duration_seconds: NotRequired[QuantityAnswer]
-    """Time of the whole run."""
-    device_hours: NotRequired[QuantityAnswer]
-    """Hours of all devices together."""
-    energy: EnergyAnswer
-    """Energy of the run."""
-    electricity: ElectricityAnswer
-    """The electricity bill of the run."""
-    carbon: CarbonAnswer
-    """Emissions of the run."""
-    water_liters: NotRequired[QuantityAnswer]
-    """Water evaporated on the site and by the grid."""
-    rent: MoneyTotal
-    """What renting the devices costs."""
-    purchase: MoneyTotal
-    """What buying the devices costs."""
-    break_even_runs: NotRequired[QuantityAnswer]
-    """Purchase over rent: runs that pay the purchase back."""
-    break_even_runs_with_electricity: NotRequired[QuantityAnswer]
-    """The same where a run on own devices pays its electricity."""
-
-
 class MemoryAnswers(TypedDict):
     """Answers in the order of the questions."""
 
@@ -416,15 +317,3 @@ class ThroughputAnswers(TypedDict):
     """Answers in the order of the questions."""
 
     results: list[ThroughputAnswer]
-
-
-class CostAnswers(TypedDict):
-    """Answers in the order of the questions."""
-
-    results: list[CostAnswer]
-
-
-class UtilityBillAnswers(TypedDict):
-    """Answers in the order of the questions."""
-
-    results: list[UtilityBillAnswer]

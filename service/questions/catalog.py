@@ -8,10 +8,15 @@ from typing import Any, Protocol
 
 from service.planning.cluster import Accelerator
 from service.planning.curves import ReferenceCurves
+from service.planning.exchange import ExchangeRates
 from service.planning.links import Link
+from service.planning.prices import Term
 from service.planning.profile import Profile, profile_of
+from service.planning.tariff.charges import Tariff
 from service.questions.architectures import Architecture, to_planning
 from service.questions.base import Source
+from service.questions.tariffs import terms_of
+from service.questions.tariffs import to_planning as tariff_to_planning
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,9 @@ class KnownLink:
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownOffer:
-    """A dated price of one device for an hour."""
+    """A dated price; both prices are effective: under a term, all that is paid over its hours."""
 
     accelerator_id: str
     purchase_option: str
@@ -58,6 +63,34 @@ class KnownOffer:
     currency_code: str
     as_of: str
     source: Source
+    provider: str
+    price_per_instance_hour: Decimal
+    accelerator_count: int = 1
+    region: str | None = None
+    zone: str | None = None
+    instance_type: str | None = None
+    term: Term | None = None
+    billing_increment_seconds: int | None = None
+    minimum_billed_seconds: int | None = None
+    includes: frozenset[str] | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    doubt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTokenPrice:
+    """A dated list price of tokens, for comparison."""
+
+    provider: str
+    model_name: str
+    input_per_million: Decimal
+    output_per_million: Decimal
+    currency_code: str
+    as_of: str
+    source: Source
+    cached_input_per_million: Decimal | None = None
+    model_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +111,22 @@ class KnownSite:
     grid_id: str | None
     water_usage_effectiveness_liters_per_kwh: float | None
     source: Source
+    tariff_id: str | None = None
+    time_zone: str | None = None
+
+
+@dataclass(frozen=True)
+class KnownTariff:
+    """A tariff; its charges are read when it is first asked for."""
+
+    name: str
+    terms: Mapping[str, Any]
+    source: Source
+
+    @cached_property
+    def tariff(self) -> Tariff:
+        """The tariff as planning knows it."""
+        return tariff_to_planning(terms_of(self.terms))
 
 
 class Catalog(Protocol):
@@ -114,3 +163,11 @@ class Catalog(Protocol):
     @property
     def sites(self) -> Mapping[str, KnownSite]:
         """Sites by id."""
+
+    @property
+    def tariffs(self) -> Mapping[str, KnownTariff]:
+        """Tariffs by id and by alias."""
+
+    @property
+    def exchange_rates(self) -> ExchangeRates:
+        """What currencies were worth in others."""

@@ -6,15 +6,17 @@ from pydantic import MISSING, Field
 
 from service.planning.scaling import TIME_LIMIT_SECONDS
 from service.questions.base import (
-    CatalogName,
+    CurrencyCode,
     Degree,
     Input,
-    MoneyInput,
-    NotNegative,
+    Instant,
     Positive,
     Text,
 )
+from service.questions.energy import MeasuredEnergy, RunLoad
+from service.questions.holdings import EgressInput, StorageInput
 from service.questions.load import AnalyticSolver, SolverInput
+from service.questions.purchase import Purchase
 from service.questions.references import (
     ClusterInput,
     EfficiencyInput,
@@ -22,52 +24,12 @@ from service.questions.references import (
     ModelReference,
     ParallelismInput,
 )
+from service.questions.rental import Rental
+from service.questions.site import RunSite
 from service.questions.workloads import WorkloadInput
 
 BATCH_LIMIT = 500
 """Most questions of one batch."""
-
-
-class Rental(Input):
-    """What a rented device costs: a price, or an offer of the catalog."""
-
-    price_per_device_hour: MoneyInput | MISSING = MISSING
-    """Price of one device for an hour."""
-    offer_id: CatalogName | MISSING = MISSING
-    """Offer of the catalog."""
-    purchase_option: Text | MISSING = MISSING
-    """Refuses an offer of another kind, such as spot for on_demand."""
-
-
-class Purchase(Input):
-    """What a bought device costs."""
-
-    price_per_device: MoneyInput
-    """Price of one device."""
-
-
-class Electricity(Input):
-    """A flat price of electricity."""
-
-    price_per_kwh: MoneyInput
-    """Price of a kWh at the meter."""
-
-
-class RunSite(Input):
-    """The building. Figures given here take the place of those of `site_id`."""
-
-    site_id: CatalogName | MISSING = MISSING
-    """Site of the catalog."""
-    pue: Annotated[float, Field(ge=1, le=10)] | MISSING = MISSING
-    """Power usage effectiveness: facility energy over IT energy."""
-    electricity: Electricity | MISSING = MISSING
-    """What electricity costs."""
-    grid_id: CatalogName | MISSING = MISSING
-    """Grid of the catalog."""
-    carbon_intensity_kg_co2e_per_kwh: NotNegative | MISSING = MISSING
-    """Emissions of each kWh at the meter."""
-    water_usage_effectiveness_liters_per_kwh: NotNegative | MISSING = MISSING
-    """Water evaporated on the site per kWh of IT energy."""
 
 
 class MemoryQuestion(Input):
@@ -115,6 +77,9 @@ class ThroughputQuestion(RunQuestion):
     """Left out, only the run that is asked for is answered."""
     solver: SolverInput = AnalyticSolver(kind="analytic")
     """How a served model is solved; by formulas when left out."""
+    explain: bool = True
+    """Whether to say what would help, and where the operators stand under the roofline. Each advice is an
+    estimate of its own and takes most of the time: false for many questions."""
 
 
 class CostQuestion(RunQuestion):
@@ -124,6 +89,33 @@ class CostQuestion(RunQuestion):
     """What the devices cost rented."""
     purchase: Purchase | MISSING = MISSING
     """What the devices cost bought."""
+    storage: StorageInput | MISSING = MISSING
+    """What keeping data and checkpoints costs."""
+    egress: EgressInput | MISSING = MISSING
+    """What data that leave cost."""
+    starts_at: Instant | MISSING = MISSING
+    """When the run starts."""
+    currency_code: CurrencyCode | MISSING = MISSING
+    """Currency of the totals, at the catalog's exchange rates; that of the prices when left out, which then
+    must be one."""
+
+
+class CostComparison(Input):
+    """Which way of doing the same work costs least?"""
+
+    baseline: CostQuestion
+    """What the others are compared with."""
+    alternatives: Annotated[list[CostQuestion], Field(min_length=1, max_length=8)]
+    """The same model and the same tokens or requests, on other devices, in other layouts, on other terms."""
+
+
+class CostExport(CostQuestion):
+    """The charges of a run as FOCUS rows."""
+
+    billing_account_id: Text | MISSING = MISSING
+    """Account that is charged; the tenant's id when left out."""
+    billing_account_name: Text | MISSING = MISSING
+    """Its name; the same as its id when left out."""
 
 
 class UtilityBillQuestion(CostQuestion):
@@ -131,6 +123,10 @@ class UtilityBillQuestion(CostQuestion):
 
     site: RunSite | MISSING = MISSING
     """The building; without it electricity and carbon are gaps."""
+    load_profile: RunLoad = RunLoad()
+    """The course of its power in time."""
+    measured: MeasuredEnergy | MISSING = MISSING
+    """What it was measured to take, in place of the estimate."""
 
 
 class MemoryBatch(Input):

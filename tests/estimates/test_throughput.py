@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.asking import ask, codes, gaps, question, refusal, shipped
 
 ASSUMED = {"source": "assumed", "utilization": 0.4}
+SERVED = {"kind": "inference", "input_tokens": 512, "output_tokens": 128, "concurrency": 512}
 
 
 def value(answer, name):
@@ -119,3 +120,23 @@ def test_utilization_above_one_is_refused_by_the_shape(snapshot):
 def test_an_unknown_rate_names_what_is_known(snapshot):
     asked = question("gpt2", "v100-sxm2-32gb", precision="tf32")
     assert refusal(snapshot, "throughput", asked) == ("PEAK_RATE_UNKNOWN", "/workload/precision")
+
+
+@pytest.mark.parametrize(
+    ("workload", "efficiency"),
+    [
+        ({"total_tokens": 10**9, "micro_batch_size": 2}, {"source": "modelled"}),
+        ({"total_tokens": 10**9, "micro_batch_size": 2}, ASSUMED),
+        (SERVED, {"source": "modelled"}),
+        (SERVED, ASSUMED),
+    ],
+)
+def test_an_answer_that_explains_nothing_has_the_same_figures(workload, efficiency):
+    asked = {**question("llama-2-7b", "h100-sxm", 8, **workload), "efficiency": efficiency}
+    whole = ask(shipped(), "throughput", asked)
+    bare = ask(shipped(), "throughput", {**asked, "explain": False})
+    assert whole["bottleneck"].pop("advice") or efficiency is ASSUMED
+    assert bare["bottleneck"].pop("advice") == []
+    assert ("operators" in whole) == (workload is not SERVED and efficiency is not ASSUMED)
+    assert whole["evidence"].pop("input_digest") != bare["evidence"].pop("input_digest")
+    assert bare == {name: part for name, part in whole.items() if name != "operators"}

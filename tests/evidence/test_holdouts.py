@@ -2,13 +2,11 @@
 
 import json
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 
 from service.estimates.service import ESTIMATES
-from service.estimates.throughput import estimate_throughput
 from service.evidence import holdouts
 from service.evidence.fitting import constants_of, held_out, with_values
 from service.evidence.folds import FOLDS, deal, fold_of, group_of
@@ -34,9 +32,7 @@ from service.snapshot.service import shipped_snapshot
 from tests.evidence.measured import SERVED, write
 
 CATALOG = shipped_snapshot()
-ESTIMATORS = {name: estimate.estimator for name, estimate in ESTIMATES.items()} | {
-    "throughput": partial(estimate_throughput, explains=False)
-}
+ESTIMATORS = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
 FITTED = "calibration.serving.weight_bandwidth"
 TRUTH = 0.8
 

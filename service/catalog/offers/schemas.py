@@ -8,9 +8,30 @@ from typing_extensions import TypeAliasType, TypedDict
 from service.catalog.rows import DateText, RowInput, Versioned
 from service.catalog.shapes import Identifiers, ListQuery, Words, patch_of
 from service.kit.pages import NextPageToken
-from service.questions.base import Degree, MoneyInput, ResourceId, Text
+from service.questions.base import Degree, Input, MoneyInput, ResourceId, Size, Text
 
-PurchaseOption = TypeAliasType("PurchaseOption", Literal["on_demand", "spot", "reserved", "capacity_block"])
+PurchaseOption = TypeAliasType(
+    "PurchaseOption", Literal["on_demand", "spot", "reserved", "committed", "capacity_block"]
+)
+Included = TypeAliasType(
+    "Included", Literal["host", "local_storage", "network_storage", "network", "software", "support"]
+)
+LONGEST_TERM_DAYS = 3660
+
+
+class Commitment(Input):
+    """What is agreed before the first hour; amounts are for one instance, in the currency of the price."""
+
+    term_days: Annotated[int, Field(ge=1, le=LONGEST_TERM_DAYS, json_schema_extra={"format": "int64"})]
+    """Length of the term; a year counts 365 days."""
+    upfront_per_instance: MoneyInput | MISSING = MISSING
+    """Paid at the start for the whole term."""
+    hourly_per_instance: MoneyInput | MISSING = MISSING
+    """Paid for every hour of the term, used or not."""
+    minimum_instances: Degree | MISSING = MISSING
+    """Fewest instances that the term is sold for."""
+    minimum_spend_per_hour: MoneyInput | MISSING = MISSING
+    """Least spend of an hour that the term is sold for."""
 
 
 class OfferInput(RowInput):
@@ -20,6 +41,8 @@ class OfferInput(RowInput):
     """Who rents it out."""
     region: Text | MISSING = MISSING
     """Where it is, as the provider calls it."""
+    zone: Text | MISSING = MISSING
+    """Part of the region that the price holds for, where prices differ within it."""
     instance_type: Text | MISSING = MISSING
     """The provider's name of the instance."""
     accelerator_id: ResourceId
@@ -27,18 +50,36 @@ class OfferInput(RowInput):
     accelerator_count: Degree = 1
     """Accelerators of one instance."""
     purchase_option: PurchaseOption
-    """On what terms."""
-    price_per_instance_hour: MoneyInput
-    """Price of the whole instance, with all its accelerators."""
+    """On what terms. Under committed an amount of use or spend is promised, under reserved an instance is
+    kept, and a capacity block is paid as a whole, up front."""
+    price_per_instance_hour: MoneyInput | MISSING = MISSING
+    """Price of the whole instance, with all its accelerators; under a commitment everything that is paid
+    over its hours. Left out where the commitment states its parts."""
+    commitment: Commitment | MISSING = MISSING
+    """Length and parts of a reserved or committed term, or of a capacity block."""
+    billing_increment_seconds: Size | MISSING = MISSING
+    """Use is rounded up to a multiple of it."""
+    minimum_billed_seconds: Size | MISSING = MISSING
+    """Least use that is billed."""
+    includes: Annotated[list[Included], Field(max_length=6)] | MISSING = MISSING
+    """What the price covers beside the accelerators; left out where that is not known."""
     as_of: DateText
     """When the price held."""
+    valid_from: DateText | MISSING = MISSING
+    """From when it holds."""
+    valid_until: DateText | MISSING = MISSING
+    """Last day, month or year in which it holds."""
+    doubt: Text | MISSING = MISSING
+    """Why the figure may be wrong; estimates that use it say so."""
 
 
 class Offer(OfferInput, Versioned):
     """An offer of the catalog."""
 
+    effective_price_per_instance_hour: MoneyInput
+    """Price of the whole instance for an hour; under a commitment, everything paid over the hours of it."""
     price_per_device_hour: MoneyInput
-    """The instance's price over its accelerators."""
+    """The effective price of the instance over its accelerators."""
 
 
 if TYPE_CHECKING:

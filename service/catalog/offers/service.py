@@ -1,0 +1,75 @@
+"""What an offer costs an hour, and whether what it says fits together."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from service.catalog.rows import Document
+from service.planning.errors import PlanningError
+from service.planning.prices import Term, device_price, effective_price, first_day, last_day, written
+
+_AMOUNTS = ("upfront_per_instance", "hourly_per_instance", "minimum_spend_per_hour")
+_WITHOUT_TERM = ("on_demand", "spot")
+
+
+def _amount(holder: Document, member: str) -> Decimal | None:
+    return Decimal(holder[member]["amount"]) if member in holder else None
+
+
+def term_of(document: Document) -> Term | None:
+    """The term of an offer, if it states one."""
+    commitment = document.get("commitment")
+    if commitment is None:
+        return None
+    upfront, hourly, spend = (_amount(commitment, member) for member in _AMOUNTS)
+    return Term(commitment["term_days"], upfront, hourly, commitment.get("minimum_instances"), spend)
+
+
+def instance_price(document: Document) -> Decimal:
+    """Effective price of an instance for an hour."""
+    return effective_price(_amount(document, "price_per_instance_hour"), term_of(document))
+
+
+def currency_of(document: Document) -> str:
+    """The one currency of an offer."""
+    codes = dict(_currencies(document))
+    code = next(iter(codes.values()), "")
+    for pointer, other in codes.items():
+        if other != code:
+            raise PlanningError("CURRENCY_MISMATCH", pointer, "the amounts of an offer are of one currency")
+    return code
+
+
+def _currencies(document: Document) -> Iterator[tuple[str, str]]:
+    if "price_per_instance_hour" in document:
+        yield "/price_per_instance_hour/currency_code", document["price_per_instance_hour"]["currency_code"]
+    commitment = document.get("commitment", {})
+    for member in _AMOUNTS:
+        if member in commitment:
+            yield f"/commitment/{member}/currency_code", commitment[member]["currency_code"]
+
+
+def prices(document: Document) -> Document:
+    """The members that follow from an offer; refuses one that contradicts itself."""
+    _check_dates(document)
+    if "commitment" in document and document["purchase_option"] in _WITHOUT_TERM:
+        raise PlanningError("TERM_NOT_EXPECTED", "/commitment", "on demand and spot commit to nothing")
+    code = currency_of(document)
+    each = instance_price(document)
+    device = device_price(each, document.get("accelerator_count", 1))
+    return {
+        "effective_price_per_instance_hour": {"amount": written(each), "currency_code": code},
+        "price_per_device_hour": {"amount": written(device), "currency_code": code},
+    }
+
+
+def _check_dates(document: Document) -> None:
+    for member in ("as_of", "valid_from", "valid_until"):
+        if member in document:
+            try:
+                last_day(document[member])
+            except ValueError as error:
+                detail = "there is no such day"
+                raise PlanningError("DATE_INVALID", f"/{member}", detail) from error
+    begins, ends = document.get("valid_from"), document.get("valid_until")
+    if begins and ends and last_day(ends) < first_day(begins):
+        raise PlanningError("VALIDITY_REVERSED", "/valid_until", "it ends before it begins")

@@ -1,0 +1,109 @@
+"""What a rented device costs an hour, and how old a price is.
+
+A price list states an instance; a question asks about devices. A term spreads what is paid up front over its
+hours, so that offers on different terms stand side by side. Amounts are decimals of one currency.
+"""
+
+from calendar import monthrange
+from datetime import date
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from service.planning.errors import PlanningError
+
+DAY_HOURS: Final = 24
+STALE_DAYS: Final = 90
+"""Age in days above which a price is doubted. A choice, not a law: list prices move seldom, but far (AWS
+p5.48xlarge on demand from 98.32 to 55.04 USD in 2025), and spot prices move daily."""
+_PRICE_DIGITS: Final = Decimal("0.000000001")
+
+
+class Term(NamedTuple):
+    """What is agreed before the first hour, for one instance.
+
+    ``upfront`` is paid at the start for the whole term, ``hourly`` for each of its hours whether used or not;
+    both are None where only their sum over the term is published. ``minimum_instances`` and
+    ``minimum_spend_per_hour`` are the least that the term is sold for.
+    """
+
+    days: int
+    upfront: Decimal | None = None
+    hourly: Decimal | None = None
+    minimum_instances: int | None = None
+    minimum_spend_per_hour: Decimal | None = None
+
+    @property
+    def hours(self) -> int:
+        """Hours of the term."""
+        return self.days * DAY_HOURS
+
+
+def effective_price(stated: Decimal | None, term: Term | None) -> Decimal:
+    """Price of an instance for an hour: as stated, or upfront / hours + hourly part of its term.
+
+    A price says one or the other. Nothing is free: an amount of 0 is an unknown price and is refused.
+    """
+    parts = [] if term is None else [part for part in (term.upfront, term.hourly) if part is not None]
+    if (stated is None) == (not parts):
+        raise PlanningError(
+            "PRICE_PARTS",
+            "/price_per_instance_hour",
+            "give the price of an hour, or what a commitment costs up front and hourly",
+        )
+    if stated is not None:
+        price = stated
+    else:
+        assert term is not None  # noqa: S101
+        price = (term.upfront or Decimal(0)) / term.hours + (term.hourly or Decimal(0))
+    if price <= 0:
+        raise PlanningError("PRICE_ZERO", "/price_per_instance_hour", "a price of 0 is an unknown price")
+    return price
+
+
+def device_price(instance_price: Decimal, accelerator_count: int) -> Decimal:
+    """Price of one device for an hour: that of its instance over the devices of the instance."""
+    return instance_price / accelerator_count
+
+
+def written(price: Decimal) -> str:
+    """``price`` as plain text of at most nine decimals, without trailing zeros."""
+    return f"{price.quantize(_PRICE_DIGITS).normalize():f}"
+
+
+def first_day(text: str) -> date:
+    """The first day of a year, a month or a day as text."""
+    year, month, day = _parts(text)
+    return date(year, month or 1, day or 1)
+
+
+def last_day(text: str) -> date:
+    """The last day of a year, a month or a day as text."""
+    year, month, day = _parts(text)
+    month = month or 12
+    return date(year, month, day or monthrange(year, month)[1])
+
+
+def _parts(text: str) -> tuple[int, int, int]:
+    numbers = [int(part) for part in text.split("-")]
+    year, month, day = (*numbers, 0, 0)[:3]
+    return year, month, day
+
+
+def age_days(as_of: str, on: date) -> int:
+    """Days since a price held, at least: a month or a year counts from its last day; never negative."""
+    return max(0, (on - last_day(as_of)).days)
+
+
+def is_stale(as_of: str, on: date) -> bool:
+    """Whether a price is older than ``STALE_DAYS``."""
+    return age_days(as_of, on) > STALE_DAYS
+
+
+def is_expired(valid_until: str | None, on: date) -> bool:
+    """Whether the last day of a price is over."""
+    return valid_until is not None and on > last_day(valid_until)
+
+
+def is_early(valid_from: str | None, on: date) -> bool:
+    """Whether the first day of a price is still to come."""
+    return valid_from is not None and on < first_day(valid_from)

@@ -1,0 +1,1 @@
+"""The electricity bill of a load under a tariff."""

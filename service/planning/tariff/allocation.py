@@ -1,0 +1,434 @@
+"""Whose bill: what a workload costs at a meter that others use too.
+
+Incremental (marginal) allocation: bill(baseline + workload) - bill(baseline), line by line, both over the
+same billing periods. What the baseline pays anyway, fixed charges first, is in both and cancels. A billing
+period after the workload has a difference only where the tariff looks back on a peak (ratchet, annual
+demand): its lines are the consequences of the run.
+
+Standalone: the bill of the workload alone at a meter of its own, every billing period that it touches in
+full.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from itertools import pairwise
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.planning.errors import PlanningError
+from service.planning.tariff.bill import Bill, BillingPeriod, BillLine, Finding, Load, PeriodBill
+from service.planning.tariff.billing import bill
+from service.planning.tariff.calendar import calendar_months, month_key, month_of, zone_of
+from service.planning.tariff.charges import (
+    ALWAYS,
+    MONTHS,
+    Charge,
+    CoincidentPeakCharge,
+    DemandCharge,
+    EnergyCharge,
+    FixedCharge,
+    MinimumCharge,
+    PercentageCharge,
+    RealTimeCharge,
+    Span,
+    Tariff,
+)
+
+_HISTORY_MONTHS = 24
+"""How far back a constant baseline is taken to have been there."""
+_HOUR_MINUTES = 60
+_NOISE = 1e-9
+"""Below it a difference of two sums is rounding."""
+
+LineKey = tuple[str, str, str | None, int | None, int]
+"""Charge, kind, price period, tier, and which of several alike."""
+
+
+class PeriodShare(NamedTuple):
+    """What one billing period amounts to for a workload."""
+
+    period: BillingPeriod
+    lines: tuple[BillLine, ...]
+    energy_kwh: float
+    peak_kw: float
+    """Highest demand of the meter, the baseline counted."""
+    after_run: bool
+    """Whether the workload does not touch the period."""
+
+    @property
+    def total(self) -> Decimal:
+        """Sum of the lines, not rounded."""
+        return sum((line.amount for line in self.lines), Decimal(0))
+
+
+class Allocation(NamedTuple):
+    """The bill of a workload, in the currency of its tariff; periods after it without a line are left out."""
+
+    currency_code: str
+    periods: tuple[PeriodShare, ...]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def total(self) -> Decimal:
+        """Sum of the lines, not rounded."""
+        return sum((share.total for share in self.periods), Decimal(0))
+
+
+class Reach(NamedTuple):
+    """How far a tariff looks beyond the billing period of a peak."""
+
+    months_after: int = 0
+    to_year_end: bool = False
+    whole_year: bool = False
+    """Whether a charge depends on the load of the whole calendar year."""
+    following_year: bool = False
+
+
+def local_midnight(day: date, time_zone: str) -> datetime:
+    """The instant (UTC) at which a local day begins; where the clock skips midnight, the end of the gap."""
+    return datetime.combine(day, time(), zone_of(time_zone)).astimezone(UTC)
+
+
+def _months(first: date, end: date) -> tuple[BillingPeriod, ...]:
+    """Calendar months from that of ``first`` to that before ``end``, the first day of a month."""
+    return calendar_months(first, end - timedelta(days=1))
+
+
+def _month_after(day: date, months: int) -> date:
+    """First day of the month so many after that of ``day``."""
+    return date(*month_of(month_key(day.year, day.month) + months), 1)
+
+
+def touched_periods(
+    start: datetime, end: datetime, time_zone: str, starts: Sequence[date] | None = None
+) -> tuple[BillingPeriod, ...]:
+    """Billing periods of which ``start`` to ``end`` (aware) takes a part.
+
+    ``starts`` are first days of consecutive billing periods and of the one after the last; without them they
+    are local calendar months. Refuses a run that these do not cover (BILLING_PERIODS).
+    """
+    zone = zone_of(time_zone)
+    first, last = start.astimezone(zone).date(), (end - timedelta(microseconds=1)).astimezone(zone).date()
+    if starts is None:
+        return calendar_months(first, last)
+    periods = [BillingPeriod(*days) for days in pairwise(starts)]
+    if any(period.start >= period.end for period in periods):
+        detail = "the first days of billing periods must be in order"
+        raise PlanningError("BILLING_PERIODS", "/site/electricity/billing_period_starts", detail)
+    if not periods[0].start <= first <= last < periods[-1].end:
+        detail = f"billing periods must cover the run, {first} to {last}"
+        raise PlanningError("BILLING_PERIODS", "/site/electricity/billing_period_starts", detail)
+    return tuple(period for period in periods if period.end > first and period.start <= last)
+
+
+def reach_of(tariff: Tariff) -> Reach:
+    """How far the charges of ``tariff`` look beyond the billing period of a peak."""
+    months, to_year_end, whole, following = 0, False, False, False
+    for charge in (charge for revision in tariff.revisions for charge in revision.charges):
+        whole |= _of_whole_year(charge)
+        if isinstance(charge, CoincidentPeakCharge):
+            following |= charge.in_following_year
+        if isinstance(charge, DemandCharge):
+            for ratchet in charge.billing_demand.ratchets:
+                months = max(months, ratchet.preceding_months or 0)
+                to_year_end |= ratchet.preceding_months is None
+    return Reach(months, to_year_end, whole, following)
+
+
+def _of_whole_year(charge: Charge) -> bool:
+    by_hours_of_use = charge.hours_of_use_from > 0.0 or charge.hours_of_use_below is not None
+    annual_peak = isinstance(charge, DemandCharge) and charge.span is Span.CALENDAR_YEAR
+    return by_hours_of_use or annual_peak or isinstance(charge, CoincidentPeakCharge)
+
+
+def reached_periods(run: Sequence[BillingPeriod], reach: Reach) -> tuple[BillingPeriod, ...]:
+    """Calendar months that a bill of both loads must cover to show all that a run in ``run`` causes."""
+    first, last = run[0].start, run[-1].end - timedelta(days=1)
+    end = _month_after(last, 1 + reach.months_after)
+    if reach.to_year_end or reach.whole_year:
+        end = max(end, date(last.year + 1, 1, 1))
+    if reach.following_year:
+        end = max(end, date(last.year + 1, 2, 1))
+    return _months(date(first.year, 1, 1) if reach.whole_year else first, end)
+
+
+class TimeDependence(StrEnum):
+    """What of a bill depends on when a load begins."""
+
+    NOTHING = "nothing"
+    PERIODS = "periods"
+    """Charges by billing period: how many of them a load touches."""
+    PRICES = "prices"
+
+
+def time_dependence(tariff: Tariff, *, alone: bool) -> TimeDependence:
+    """What of the bill depends on when the load begins; ``alone`` where it pays fixed charges too."""
+    if len(tariff.revisions) > 1:
+        return TimeDependence.PRICES
+    found = {_dependence(charge, alone=alone) for charge in tariff.revisions[0].charges}
+    order = (TimeDependence.PRICES, TimeDependence.PERIODS)
+    return next((dependence for dependence in order if dependence in found), TimeDependence.NOTHING)
+
+
+def _dependence(charge: Charge, *, alone: bool) -> TimeDependence:
+    if charge.months != MONTHS or _of_whole_year(charge) or isinstance(charge, RealTimeCharge):
+        return TimeDependence.PRICES
+    if isinstance(charge, EnergyCharge | DemandCharge):
+        if any(period.windows != ALWAYS for period in charge.periods):
+            return TimeDependence.PRICES
+        if isinstance(charge, DemandCharge):
+            return TimeDependence.PRICES if charge.billing_demand.ratchets else TimeDependence.PERIODS
+        is_one_price = all(len(period.tiers) == 1 for period in charge.periods)
+        return TimeDependence.NOTHING if is_one_price else TimeDependence.PERIODS
+    if isinstance(charge, FixedCharge | MinimumCharge):
+        return TimeDependence.PERIODS if alone else TimeDependence.NOTHING
+    return TimeDependence.NOTHING if isinstance(charge, PercentageCharge) else TimeDependence.PERIODS
+
+
+def placed(load: Load, start: datetime, interval_minutes: int, count: int) -> NDArray[np.float64]:
+    """Mean kW of ``load`` in ``count`` intervals from ``start``, 0 outside of it; keeps its energy."""
+    own_hours = load.interval_minutes / _HOUR_MINUTES
+    offset = (load.start - start).total_seconds() / 3600.0
+    known = offset + own_hours * np.arange(load.kw.size + 1)
+    energy = np.concatenate(([0.0], np.cumsum(load.kw))) * own_hours
+    hours = interval_minutes / _HOUR_MINUTES
+    if load.interval_minutes == interval_minutes and offset % hours == 0.0:
+        # On the same grid nothing is spread, and no digit is lost.
+        first = round(offset / hours)
+        kw = np.zeros(count)
+        begin, end = max(first, 0), min(first + load.kw.size, count)
+        if begin < end:
+            kw[begin:end] = load.kw[begin - first : end - first]
+        return kw
+    until: NDArray[np.float64] = np.interp(hours * np.arange(count + 1), known, energy)
+    return np.diff(until) / hours
+
+
+def blank(periods: Sequence[BillingPeriod], time_zone: str, interval_minutes: int) -> Load:
+    """A load of nothing over whole billing periods, for others to be placed on."""
+    start = local_midnight(periods[0].start, time_zone)
+    minutes = (local_midnight(periods[-1].end, time_zone) - start).total_seconds() / 60.0
+    return Load(start, interval_minutes, np.zeros(ceil(minutes / interval_minutes)))
+
+
+def together(load: Load, *others: Load) -> Load:
+    """``load`` and what ``others`` draw within its time, as one meter reads it."""
+    kw = load.kw
+    for other in others:
+        kw = kw + placed(other, load.start, load.interval_minutes, load.kw.size)
+    return load._replace(kw=kw)
+
+
+def difference(whole: Bill, baseline: Bill, run: Iterable[BillingPeriod]) -> Allocation:
+    """What the lines of ``whole`` differ by from those of ``baseline``, both over the same billing periods.
+
+    Their sum is the difference of the two bills, whatever the lines. A line that both have is quantity and
+    amount less those of the baseline; where its price differs too, the price is that of the difference. One
+    that only the baseline has is subtracted: its quantity and amount are below 0.
+    """
+    touched = set(run)
+    shares = []
+    for one, other in zip(whole.periods, baseline.periods, strict=True):
+        assert one.period == other.period  # noqa: S101
+        lines = tuple(_differing(one, other))
+        is_after = one.period not in touched
+        if lines or not is_after:
+            energy = one.energy_kwh - other.energy_kwh
+            shares.append(PeriodShare(one.period, lines, energy, one.peak_kw, is_after))
+    return Allocation(whole.currency_code, tuple(shares), whole.findings)
+
+
+def _keyed(bill: PeriodBill) -> Mapping[LineKey, BillLine]:
+    seen: Counter[tuple[str, str, str | None, int | None]] = Counter()
+    keyed = {}
+    for line in bill.lines:
+        key = (line.charge, line.kind, line.period, line.tier)
+        keyed[(*key, seen[key])] = line
+        seen[key] += 1
+    return keyed
+
+
+def _differing(whole: PeriodBill, baseline: PeriodBill) -> Iterator[BillLine]:
+    ours, theirs = _keyed(whole), _keyed(baseline)
+    for key in [*ours, *(key for key in theirs if key not in ours)]:
+        line = _less(ours.get(key), theirs.get(key))
+        if abs(line.amount) > _NOISE or abs(line.quantity) > _NOISE:
+            yield line
+
+
+def _less(ours: BillLine | None, theirs: BillLine | None) -> BillLine:
+    """One line less another."""
+    if theirs is None:
+        assert ours is not None  # noqa: S101
+        return ours
+    if ours is None:
+        return theirs._replace(quantity=-theirs.quantity, amount=-theirs.amount)
+    quantity, amount = ours.quantity - theirs.quantity, ours.amount - theirs.amount
+    if ours.price == theirs.price:
+        return ours._replace(quantity=quantity, amount=amount)
+    if abs(quantity) > _NOISE:
+        return ours._replace(quantity=quantity, amount=amount, price=amount / Decimal(quantity))
+    return ours._replace(amount=amount, price=ours.price - theirs.price)
+
+
+def whole_of(alone: Bill) -> Allocation:
+    """A bill as that of one load alone."""
+    shares = (
+        PeriodShare(period.period, period.lines, period.energy_kwh, period.peak_kw, after_run=False)
+        for period in alone.periods
+    )
+    return Allocation(alone.currency_code, tuple(shares), alone.findings)
+
+
+def baseline_load(
+    known: Load | float, periods: Sequence[BillingPeriod], time_zone: str, interval_minutes: int
+) -> Load:
+    """The baseline over whole billing periods: a constant kW, or a series that covers them.
+
+    Refuses a series that does not (BASELINE_TOO_SHORT).
+    """
+    whole = blank(periods, time_zone, interval_minutes)
+    if isinstance(known, float):
+        return whole._replace(kw=np.full(whole.kw.size, known))
+    end = known.start + timedelta(minutes=known.interval_minutes * known.kw.size)
+    if known.start > whole.start or end < local_midnight(periods[-1].end, time_zone):
+        span = f"{periods[0].start} to {periods[-1].end}"
+        detail = f"the series must cover the billing periods of the run, {span}"
+        raise PlanningError("BASELINE_TOO_SHORT", "/site/baseline_load", detail)
+    return together(whole, known)
+
+
+def covered(
+    periods: Sequence[BillingPeriod], known: Load | float, time_zone: str
+) -> tuple[BillingPeriod, ...]:
+    """Those of consecutive ``periods`` of which the baseline is known from their first to their last day."""
+    if isinstance(known, float):
+        return tuple(periods)
+    end = known.start + timedelta(minutes=known.interval_minutes * known.kw.size)
+    return tuple(
+        period
+        for period in periods
+        if known.start <= local_midnight(period.start, time_zone)
+        and local_midnight(period.end, time_zone) <= end
+    )
+
+
+class MeteringPoint(NamedTuple):
+    """Where a workload is billed.
+
+    ``baseline`` is what the meter reads without it, a constant kW or a series; without one the workload has
+    a meter of its own. ``history`` are monthly peaks of earlier months, ``starts`` first days of billing
+    periods.
+    """
+
+    tariff: Tariff
+    interval_minutes: int = 15
+    power_factor: float = 1.0
+    secondary: bool = False
+    baseline: Load | float | None = None
+    history: Mapping[tuple[int, int], float] | None = None
+    starts: tuple[date, ...] | None = None
+
+
+class Allocated(NamedTuple):
+    """What each of several versions of a workload is billed."""
+
+    allocations: tuple[Allocation, ...]
+    unknown: tuple[BillingPeriod, ...] = ()
+    """Billing periods that the tariff ties to those of the run and that the baseline does not cover."""
+
+
+def allocate(point: MeteringPoint, workloads: Sequence[Load]) -> Allocated:
+    """The bill of each version of a workload: what it adds to the baseline, or all of it without one.
+
+    The baseline is billed once. Refuses a baseline that does not cover the billing periods of the run, a run
+    that the given billing periods do not cover, and what :func:`bill` refuses.
+    """
+    runs = [touched_by(point, load) for load in workloads]
+    if point.baseline is None:
+        bills = (_alone(point, load, run) for load, run in zip(workloads, runs, strict=True))
+        return Allocated(tuple(bills))
+    longest = max(runs, key=lambda run: run[-1].end)
+    periods, unknown = tied_periods(point, longest)
+    baseline, history = metered(point, periods), history_of(point, periods)
+    without = bill(point.tariff, baseline, periods=periods, history=history)
+    allocations = [
+        difference(
+            bill(point.tariff, together(baseline, load), periods=periods, history=history), without, run
+        )
+        for load, run in zip(workloads, runs, strict=True)
+    ]
+    return Allocated(tuple(allocations), unknown)
+
+
+def touched_by(point: MeteringPoint, load: Load) -> tuple[BillingPeriod, ...]:
+    """Billing periods in which a load draws."""
+    drawing = np.flatnonzero(load.kw)
+    first, last = (int(drawing[0]), int(drawing[-1])) if drawing.size else (0, 0)
+    minutes = timedelta(minutes=load.interval_minutes)
+    begins, ends = load.start + first * minutes, load.start + (last + 1) * minutes
+    return touched_periods(begins, ends, point.tariff.time_zone, point.starts)
+
+
+def _alone(point: MeteringPoint, load: Load, run: Sequence[BillingPeriod]) -> Allocation:
+    periods = reached_periods(run, Reach(whole_year=True)) if reach_of(point.tariff).whole_year else run
+    whole = together(metered(point, periods), load)
+    return whole_of(bill(point.tariff, whole, periods=run, history=point.history))
+
+
+def tied_periods(
+    point: MeteringPoint, run: Sequence[BillingPeriod]
+) -> tuple[tuple[BillingPeriod, ...], tuple[BillingPeriod, ...]]:
+    """Billing periods to bill both loads over, and those that the tariff ties to them and nobody knows of.
+
+    Of a series also the months before the run, as far as ratchets look back.
+    """
+    if point.starts is not None or point.baseline is None:
+        return tuple(run), ()
+    reach = reach_of(point.tariff)
+    reached = reached_periods(run, reach)
+    within = {*covered(reached, point.baseline, point.tariff.time_zone), *run}
+    history = point.history or {}
+    unknown = tuple(
+        period
+        for period in reached
+        if period not in within and (period.start.year, period.start.month) not in history
+    )
+    return (*_looked_back_on(point, reached, reach), *(one for one in reached if one in within)), unknown
+
+
+def _looked_back_on(
+    point: MeteringPoint, reached: Sequence[BillingPeriod], reach: Reach
+) -> tuple[BillingPeriod, ...]:
+    """Months before those of a run that its ratchets look back on, as far as a series knows them."""
+    if not isinstance(point.baseline, Load) or not (reach.months_after or reach.to_year_end):
+        return ()
+    first = reached[0].start
+    begins = min(_month_after(first, -reach.months_after), date(first.year, 1, 1))
+    if begins == first:
+        return ()
+    earlier = covered(_months(begins, first), point.baseline, point.tariff.time_zone)
+    return earlier if earlier and earlier[-1].end == first else ()
+
+
+def metered(point: MeteringPoint, periods: Sequence[BillingPeriod]) -> Load:
+    """What the meter reads without the workload over whole billing periods."""
+    known = 0.0 if point.baseline is None else point.baseline
+    load = baseline_load(known, periods, point.tariff.time_zone, point.interval_minutes)
+    return load._replace(power_factor=point.power_factor, secondary=point.secondary)
+
+
+def history_of(
+    point: MeteringPoint, periods: Sequence[BillingPeriod]
+) -> Mapping[tuple[int, int], float] | None:
+    """Peaks of earlier months: as given, else those of a constant baseline for two years back."""
+    if point.history is not None or not isinstance(point.baseline, float):
+        return point.history
+    first = month_key(periods[0].start.year, periods[0].start.month)
+    return {month_of(key): point.baseline for key in range(first - _HISTORY_MONTHS, first)}

@@ -1,0 +1,100 @@
+"""What a bill consists of."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Load(NamedTuple):
+    """Mean kW of consecutive intervals, the first from ``start`` (aware, any zone).
+
+    ``power_factor`` 1 has no reactive part. ``secondary`` is metered behind the customer's transformer.
+    """
+
+    start: datetime
+    interval_minutes: int
+    kw: NDArray[np.float64]
+    power_factor: float = 1.0
+    secondary: bool = False
+
+
+class Finding(NamedTuple):
+    """Something to know about a bill or a tariff: ``pointer`` names the part of the tariff, empty for all."""
+
+    code: str
+    pointer: str
+    detail: str
+
+
+class BillingPeriod(NamedTuple):
+    """Local days, half-open."""
+
+    start: date
+    end: date
+
+
+class BillLine(NamedTuple):
+    """One charge of one billing period: ``amount`` is quantity times price, not rounded."""
+
+    charge: str
+    kind: str
+    """``fixed``, ``energy``, ``demand``, ``overrun``, ``coincident_peak``, ``reactive``, ``minimum``,
+    ``percentage``, ``tax``."""
+    quantity: float
+    unit: str
+    price: Decimal
+    amount: Decimal
+    period: str | None = None
+    """Name of the price period."""
+    tier: int | None = None
+    """Place of the tier in its ladder, from 1."""
+    peak_at: datetime | None = None
+    """Start of the interval that set the demand; for a ratchet, that of the peak looked back on."""
+    note: str | None = None
+    """Such as what raised a demand to what is billed."""
+
+
+class PeriodBill(NamedTuple):
+    """The lines of one billing period."""
+
+    period: BillingPeriod
+    lines: tuple[BillLine, ...]
+    energy_kwh: float
+    peak_kw: float
+    billing_demand_kw: dict[str, float]
+    """By the name of the demand charge."""
+
+    @property
+    def total(self) -> Decimal:
+        """Sum of the lines."""
+        return sum((line.amount for line in self.lines), Decimal(0))
+
+
+class Bill(NamedTuple):
+    """The bills of a load, in the currency of its tariff."""
+
+    currency_code: str
+    periods: tuple[PeriodBill, ...]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def total(self) -> Decimal:
+        """Sum of all lines."""
+        return sum((period.total for period in self.periods), Decimal(0))
+
+
+class Determinants(NamedTuple):
+    """Billing quantities of a year where no series is known; ``months`` are calendar months of ``year``."""
+
+    year: int
+    energy_kwh: dict[tuple[int, str], float]
+    """By month and price period of the energy charge."""
+    period_peak_kw: dict[tuple[int, str], float]
+    """By month and price period of the demand charge."""
+    month_peak_kw: dict[int, float]
+    coincident_kw: tuple[float, ...] = ()
+    power_factor: float = 1.0
+    secondary: bool = False

@@ -1,0 +1,70 @@
+"""Bills from a series of intervals, from billing quantities, and from the energy and peak of a year."""
+
+from collections.abc import Mapping, Sequence
+
+from service.planning.tariff.bill import Bill, BillingPeriod, Determinants, Load
+from service.planning.tariff.calendar import month_key
+from service.planning.tariff.charges import Tariff
+from service.planning.tariff.demand import Earlier
+from service.planning.tariff.determinants import AnnualMeter, DeterminantsMeter, whole_year
+from service.planning.tariff.meter import Meter, SeriesMeter
+from service.planning.tariff.statement import Statement
+
+History = Mapping[tuple[int, int], float]
+
+
+def bill(
+    tariff: Tariff,
+    load: Load,
+    *,
+    periods: Sequence[BillingPeriod] | None = None,
+    history: History | None = None,
+    wraps_year: bool = False,
+) -> Bill:
+    """What ``tariff`` charges for ``load`` in ``periods``; None: the local calendar months it touches.
+
+    ``history`` has monthly peaks in kW before the load, by (year, month), for ratchets. Without it, months
+    before the load count 0 and a finding names them, or are taken from the end of the same year under
+    ``wraps_year`` (URDB's lookback range, REopt). Intervals outside ``periods`` are not billed and count for
+    ratchets. Periods may lie after the load. Outside its intervals a load draws nothing. Amounts are not
+    rounded.
+    """
+    meter = SeriesMeter(tariff, load, periods)
+    return bill_by_meter(tariff, meter, history=history, wraps_year=wraps_year)
+
+
+def bill_of(
+    tariff: Tariff, determinants: Determinants, *, history: History | None = None, wraps_year: bool = False
+) -> Bill:
+    """The bill of twelve calendar months of which only billing quantities are known.
+
+    ``SERIES_REQUIRED`` where a charge asks for more than they tell, ``DETERMINANT_MISSING`` where a month
+    has energy and no peak that a charge needs, ``DETERMINANT_UNKNOWN`` where one names no price period.
+    """
+    meter = DeterminantsMeter(tariff, determinants)
+    return bill_by_meter(tariff, meter, history=history, wraps_year=wraps_year)
+
+
+def annual_bill_of(
+    tariff: Tariff,
+    *,
+    year: int,
+    energy_kwh: float,
+    peak_kw: float,
+    power_factor: float = 1.0,
+    secondary: bool = False,
+) -> Bill:
+    """The bill of a calendar year as one billing period, from its energy and its peak alone.
+
+    ``SERIES_REQUIRED`` for charges that ask when energy was used or for the peaks of months.
+    """
+    meter = AnnualMeter(tariff, year, energy_kwh, peak_kw, power_factor=power_factor, secondary=secondary)
+    return bill_by_meter(whole_year(tariff), meter)
+
+
+def bill_by_meter(
+    tariff: Tariff, meter: Meter, *, history: History | None = None, wraps_year: bool = False
+) -> Bill:
+    """The bill of what ``meter`` tells; the others differ in their meter only."""
+    known = {month_key(*month): kw for month, kw in (history or {}).items()}
+    return Statement(tariff, meter, Earlier(known, wraps_year, meter.first_month)).bill()

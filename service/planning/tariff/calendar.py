@@ -1,0 +1,199 @@
+"""The local calendar of a load: days, holidays, windows and the UTC offsets of its zone.
+
+Times are whole minutes since 1970-01-01T00:00Z; days are counted from 1970-01-01 on the local clock.
+Intervals stay on the UTC line, so that a day of 23 or 25 hours loses and doubles nothing.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.planning.errors import PlanningError
+from service.planning.tariff.bill import BillingPeriod
+from service.planning.tariff.charges import DAY_MINUTES, OnHolidays, PricePeriod, Window
+
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_EPOCH_START: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MONTHS_PER_YEAR: Final = 12
+
+
+def zone_of(name: str, pointer: str = "/time_zone") -> ZoneInfo:
+    """The IANA zone called ``name``; ``TIME_ZONE_UNKNOWN`` where there is none."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as cause:
+        raise PlanningError("TIME_ZONE_UNKNOWN", pointer, "no such IANA time zone") from cause
+
+
+def day_number(day: date) -> int:
+    """Days since 1970-01-01."""
+    return day.toordinal() - _EPOCH
+
+
+def date_of(day: int) -> date:
+    """The date of a day number."""
+    return date.fromordinal(day + _EPOCH)
+
+
+def month_key(year: int, month: int) -> int:
+    """Months since January of year 0."""
+    return year * _MONTHS_PER_YEAR + month - 1
+
+
+def month_of(key: int) -> tuple[int, int]:
+    """Year and month of a month key."""
+    return key // _MONTHS_PER_YEAR, key % _MONTHS_PER_YEAR + 1
+
+
+def utc_minute(instant: datetime, pointer: str = "/start") -> int:
+    """Whole minutes since the epoch; ``INTERVAL_START`` for a time without zone or with seconds."""
+    if instant.utcoffset() is None:
+        raise PlanningError("INTERVAL_START", pointer, "a start needs its offset from UTC")
+    minutes, rest = divmod(instant - _EPOCH_START, timedelta(minutes=1))
+    if rest:
+        raise PlanningError("INTERVAL_START", pointer, "a start is at a whole minute")
+    return minutes
+
+
+class Clock(NamedTuple):
+    """Offsets of a zone: from UTC minute ``starts[i]`` on, local time is ``offsets[i]`` minutes later."""
+
+    starts: Integers
+    offsets: Integers
+
+    def offset(self, minutes: Integers) -> Integers:
+        """Minutes to add to UTC ``minutes``."""
+        return self.offsets[np.searchsorted(self.starts, minutes, side="right") - 1]
+
+    def spans(self, first: int, end: int) -> Iterable[tuple[int, int, int]]:
+        """UTC minutes [from, to) and offset of each stretch within [first, end)."""
+        for place, start in enumerate(self.starts):
+            until = self.starts[place + 1] if place + 1 < len(self.starts) else end
+            if max(start, first) < min(until, end):
+                yield max(int(start), first), min(int(until), end), int(self.offsets[place])
+
+
+def _offset(zone: ZoneInfo, minute: int) -> int:
+    offset = datetime.fromtimestamp(minute * 60, zone).utcoffset()
+    assert offset is not None  # noqa: S101 - a ZoneInfo always has one
+    return int(offset.total_seconds() // 60)
+
+
+@lru_cache(maxsize=64)
+def clock(zone: ZoneInfo, first: int, end: int) -> Clock:
+    """The clock of ``zone`` over the UTC minutes [first, end)."""
+    starts, offsets = [first], [_offset(zone, first)]
+    for minute in range(first, end, DAY_MINUTES):
+        until = min(minute + DAY_MINUTES, end)
+        after = _offset(zone, until)
+        if after == offsets[-1]:
+            continue
+        low, high = minute, until
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if _offset(zone, middle) == offsets[-1] else (low, middle)
+        starts.append(high)
+        offsets.append(after)
+    return Clock(np.array(starts), np.array(offsets))
+
+
+class Days(NamedTuple):
+    """Consecutive local days, the first numbered ``first``; each array has the day before in front."""
+
+    first: int
+    month_keys: Integers
+    weekdays: Integers
+    holidays: Flags
+
+    @property
+    def number(self) -> int:
+        """How many, without the one in front."""
+        return len(self.weekdays) - 1
+
+    @property
+    def months(self) -> Integers:
+        """Calendar months, 1 to 12, with the day before in front."""
+        return self.month_keys % _MONTHS_PER_YEAR + 1
+
+
+def days_between(first: int, last: int, holidays: Collection[date]) -> Days:
+    """The local days from ``first`` to ``last``, both included."""
+    numbers = np.arange(first - 1, last + 1)
+    keys = numbers.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) + month_key(1970, 1)
+    free = np.isin(numbers, [day_number(day) for day in holidays])
+    return Days(first, keys, (numbers + 3) % 7 + 1, free)
+
+
+def boundary_minutes(periods: Iterable[PricePeriod]) -> list[int]:
+    """Minutes of the day at which a window of ``periods`` begins or ends, with 0, in order."""
+    windows = [window for period in periods for window in period.windows]
+    minutes = {0} | {window.from_minute for window in windows} | {window.to_minute for window in windows}
+    return sorted(minutes - {DAY_MINUTES})
+
+
+def in_window(window: Window, days: Days) -> Flags:
+    """Whether a day is one on which ``window`` begins, with the day before in front."""
+    months, weekdays = np.zeros(13, np.bool_), np.zeros(8, np.bool_)
+    months[list(window.months)] = True
+    weekdays[list(window.weekdays)] = True
+    matches = weekdays[days.weekdays]
+    if window.holidays is OnHolidays.INCLUDED:
+        matches |= days.holidays
+    elif window.holidays is OnHolidays.EXCLUDED:
+        matches &= ~days.holidays
+    return matches & months[days.months]
+
+
+def price_period_table(periods: Sequence[PricePeriod], days: Days, slots: Sequence[int]) -> Integers:
+    """Place of the price period for each day and each slot of it, -1 where there is none.
+
+    ``slots`` are the minutes at which a slot begins, every boundary of ``periods`` among them.
+    """
+    table = np.full((days.number, len(slots)), -1)
+    for place, period in enumerate(periods):
+        for window, begins, (from_slot, to_slot) in _spans(period.windows, days, slots):
+            if window.to_minute > window.from_minute:
+                table[begins[1:], from_slot:to_slot] = place
+            else:
+                table[begins[1:], from_slot:] = place
+                table[begins[:-1], :to_slot] = place
+    return table
+
+
+def _spans(
+    windows: Iterable[Window], days: Days, slots: Sequence[int]
+) -> Iterable[tuple[Window, Flags, tuple[int, int]]]:
+    place = {minute: slot for slot, minute in enumerate(slots)} | {DAY_MINUTES: len(slots)}
+    known: dict[tuple[object, ...], Flags] = {}
+    for window in windows:
+        kind = (window.months, window.weekdays, window.holidays)
+        if kind not in known:
+            known[kind] = in_window(window, days)
+        yield window, known[kind], (place[window.from_minute], place[window.to_minute])
+
+
+def calendar_months(first: date, last: date) -> tuple[BillingPeriod, ...]:
+    """The calendar months that the local days from ``first`` to ``last`` touch."""
+    keys = range(month_key(first.year, first.month), month_key(last.year, last.month) + 2)
+    starts = [date(*month_of(key), 1) for key in keys]
+    return tuple(BillingPeriod(start, end) for start, end in pairwise(starts))
+
+
+def days_of_month(day: date) -> int:
+    """How many days the calendar month of ``day`` has."""
+    following = date(*month_of(month_key(day.year, day.month) + 1), 1)
+    return (following - date(day.year, day.month, 1)).days
+
+
+def local(minute: int, zone: ZoneInfo) -> datetime:
+    """The local time of a UTC minute."""
+    return datetime.fromtimestamp(minute * 60, UTC).astimezone(zone)

@@ -1,0 +1,44 @@
+"""Energy charges: flat, by time of use, by tier, by hours of use of the billing demand."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from service.planning.tariff.bill import BillLine
+from service.planning.tariff.charges import EnergyCharge
+from service.planning.tariff.ladders import energy_reaches
+from service.planning.tariff.spans import Part
+
+
+def priced(quantity: float, price: Decimal) -> Decimal:
+    """Quantity times price, not rounded."""
+    return Decimal(quantity) * price
+
+
+def energy_lines(charge: EnergyCharge, kwh: Sequence[float], part: Part, billing_kw: float) -> list[BillLine]:
+    """Lines of a part whose price periods used ``kwh`` each: every tier prices what lies within it.
+
+    ``billing_kw`` scales limits in hours of use.
+    """
+    found = []
+    for period, quantity in zip(charge.periods, kwh, strict=True):
+        if not quantity:
+            continue
+        for reach in energy_reaches(period.tiers, billing_kw, part.days, part.share):
+            within = reach.within(quantity)
+            if within > 0.0:
+                found.append(_line(charge, period.name, within, reach.tier.price, reach.place))
+    return found
+
+
+def tiered_lines(charge: EnergyCharge, kwh: Sequence[Sequence[float]]) -> list[BillLine]:
+    """Lines of kWh that are known by price period and tier."""
+    return [
+        _line(charge, period.name, quantity, tier.price, place)
+        for period, row in zip(charge.periods, kwh, strict=True)
+        for place, (tier, quantity) in enumerate(zip(period.tiers, row, strict=True), 1)
+        if quantity > 0.0
+    ]
+
+
+def _line(charge: EnergyCharge, period: str, kwh: float, price: Decimal, place: int) -> BillLine:
+    return BillLine(charge.name, "energy", kwh, "kWh", price, priced(kwh, price), period, place)

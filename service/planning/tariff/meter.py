@@ -1,0 +1,302 @@
+"""What charges ask of a load, and its answer from a series of intervals."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import cached_property
+from typing import NamedTuple, Protocol
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from service.planning.errors import PlanningError
+from service.planning.tariff.bill import BillingPeriod, Finding, Load
+from service.planning.tariff.calendar import utc_minute
+from service.planning.tariff.charges import (
+    DAY_MINUTES,
+    CoincidentPeakCharge,
+    DemandCharge,
+    EnergyCharge,
+    PricePeriod,
+    RealTimeCharge,
+    Span,
+    Tariff,
+)
+from service.planning.tariff.coincident import peak_demands
+from service.planning.tariff.compiled import compiled_for
+from service.planning.tariff.demands import (
+    Demand,
+    Floats,
+    Peak,
+    demand_by_interval,
+    demand_by_window,
+    demand_rolling,
+    highest,
+    mean_peaks_of,
+    peaks_of,
+)
+from service.planning.tariff.ladders import energy_reaches
+from service.planning.tariff.market import MarketEnergy, market_energy
+from service.planning.tariff.spans import Part
+
+
+class PeaksByPeriod(NamedTuple):
+    """Demand of one charge: by billing period and price period, and by month for ratchets."""
+
+    own: Sequence[Sequence[Peak | None]]
+    by_month: Mapping[int, Sequence[Peak | None]]
+    """By month key and price period."""
+    month: Mapping[int, Peak]
+    """By month key, whatever the price period."""
+
+
+class AnnualUse(NamedTuple):
+    """Energy and peak of a calendar year, and the share of its hours that the load covers."""
+
+    energy_kwh: float
+    peak_kw: float
+    covered: float
+
+    @property
+    def hours(self) -> float:
+        """Hours of use: energy over peak, 0 without either."""
+        return self.energy_kwh / self.peak_kw if self.peak_kw else 0.0
+
+
+class Meter(Protocol):
+    """What charges ask of a load, whether it is a series or its billing quantities."""
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """Zone of the tariff's clock."""
+
+    @property
+    def power_factor(self) -> float:
+        """Active over apparent power."""
+
+    @property
+    def first_month(self) -> int:
+        """Month key of the first month of the load."""
+
+    @property
+    def periods(self) -> Sequence[BillingPeriod]:
+        """Billing periods, in order of time."""
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Their parts under one revision."""
+
+    @property
+    def months(self) -> Sequence[int]:
+        """Month key of each billing period."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What had to be assumed."""
+
+    @property
+    def part_kwh(self) -> Sequence[float]:
+        """Energy of each part."""
+
+    @property
+    def period_peaks(self) -> Sequence[Peak | None]:
+        """Highest demand of each billing period, None where it is not known or there is no load."""
+
+    def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
+        """Highest demand of a billing period over windows of that length."""
+
+    def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
+        """Energy in kWh by part and price period."""
+
+    def energy_in_time_order(
+        self, charge: EnergyCharge, number: int, billing_kw: float
+    ) -> Sequence[Sequence[float]]:
+        """Energy in kWh of a part by price period and tier; tiers count all kWh since the part began."""
+
+    def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
+        """Demand in kW."""
+
+    def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
+        """Energy of each part and what the market asks for it."""
+
+    def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
+        """Demands in the grid's peak intervals by year and peak set."""
+
+    def annual_use(self, year: int) -> AnnualUse:
+        """Energy and peak of a local calendar year."""
+
+
+class SeriesMeter:
+    """A load read by a tariff's calendar."""
+
+    def __init__(self, tariff: Tariff, load: Load, periods: Sequence[BillingPeriod] | None) -> None:
+        self.load = load
+        kw = _checked_kw(load)
+        known = None if periods is None else tuple(periods)
+        self.compiled = compiled_for(tariff, utc_minute(load.start), load.interval_minutes, len(kw), known)
+        self.kw = kw * (1.0 + tariff.secondary_loss_factor) if load.secondary else kw
+        self.periods, self.parts = self.compiled.periods, self.compiled.parts
+        self.months = self.compiled.months
+        self.zone, self.power_factor = self.compiled.zone, load.power_factor
+        self.first_month = self.compiled.first_month
+        self._demands: dict[tuple[int | None, bool], Demand] = {}
+
+    @cached_property
+    def kwh(self) -> Floats:
+        """Energy in kWh of each cell."""
+        cells = self.compiled.cells
+        if cells.interval is None:
+            return self.kw * (cells.interval_minutes / 60.0)
+        return self.kw[cells.interval] * (cells.minutes / 60.0)
+
+    def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
+        """Energy in kWh by part and price period."""
+        keys, width = self.compiled.energy_keys(charge), len(charge.periods)
+        sums = np.bincount(keys, self.kwh, 1 + len(self.parts) * width)[1:]
+        return [row.tolist() for row in sums.reshape(len(self.parts), width)]
+
+    def energy_in_time_order(
+        self, charge: EnergyCharge, number: int, billing_kw: float
+    ) -> Sequence[Sequence[float]]:
+        """Energy in kWh of a part by price period and tier; tiers count all kWh since the part began."""
+        part, width = self.parts[number], len(charge.periods)
+        inside = (self.compiled.part_of_day == number)[self.compiled.day]
+        after = np.cumsum(self.kwh[inside])
+        before = np.concatenate(([0.0], after[:-1]))
+        keys = self.compiled.energy_keys(charge)[inside]
+        place = np.where(keys == 0, -1, (keys - 1) % width)
+        found = []
+        for price_period, period in enumerate(charge.periods):
+            mine = place == price_period
+            row = [0.0] * len(period.tiers)
+            for reach in energy_reaches(period.tiers, billing_kw, part.days, part.share):
+                parts = np.clip(after[mine], reach.low, reach.high) - np.clip(
+                    before[mine], reach.low, reach.high
+                )
+                row[reach.place - 1] = float(parts.sum())
+            found.append(row)
+        return found
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What reading the load by the calendar of the tariff had to assume."""
+        compiled, step, found = self.compiled, self.load.interval_minutes, []
+        cut = len(compiled.cells.cut_intervals)
+        if cut:
+            detail = f"{cut} intervals lie across a boundary of the tariff: their energy is split in "
+            detail += "proportion to time, and each counts towards the demand on both sides"
+            found.append(Finding("INTERVAL_CUT", "", detail))
+        if compiled.finest_window_minutes < step:
+            detail = f"demand over {compiled.finest_window_minutes} minutes may be higher than the mean of "
+            detail += f"the {step} minutes in which the load is given"
+            found.append(Finding("DEMAND_WINDOW", "", detail))
+        unpriced = float(self.kwh[compiled.unpriced].sum())
+        if unpriced and compiled.charges_energy:
+            detail = f"{unpriced:.10g} kWh fall into hours for which no charge has a price"
+            found.append(Finding("ENERGY_UNPRICED", "", detail))
+        return found
+
+    def demand(self, window_minutes: int | None, *, rolling: bool = False) -> Demand:
+        """Demand of each cell over windows of that length; intervals that are longer count as they are."""
+        step = self.load.interval_minutes
+        if window_minutes is not None and step % window_minutes == 0:
+            window_minutes = None
+        if rolling and window_minutes is not None and window_minutes % step:
+            raise PlanningError("DEMAND_WINDOW", "/interval_minutes", "a rolling window is whole intervals")
+        known = (window_minutes, rolling)
+        if known not in self._demands:
+            cells = self.compiled.cells
+            if window_minutes is None:
+                found = demand_by_interval(self.kw, cells)
+            elif rolling:
+                found = demand_rolling(self.kw, cells, window_minutes)
+            else:
+                found = demand_by_window(self.kw, cells, window_minutes)
+            self._demands[known] = found
+        return self._demands[known]
+
+    def highest(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> list[Peak | None]:
+        """What a charge takes as the demand of each group of cells."""
+        demand = self.demand(charge.window_minutes, rolling=charge.rolling)
+        groups = self.compiled.demand_groups(periods, charge.span)
+        if charge.peaks == 1:
+            return peaks_of(demand, groups)
+        days = self.compiled.day if charge.on_distinct_days else None
+        return mean_peaks_of(demand, groups, charge.peaks, days)
+
+    def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
+        """Demand in kW by billing period, month and price period."""
+        width = len(charge.periods)
+        flat = self.highest(charge, charge.periods)
+        rows = [flat[place : place + width] for place in range(0, len(flat), width)]
+        needs_all = any(ratchet.period is None for ratchet in charge.billing_demand.ratchets)
+        alls = self.highest(charge, None) if needs_all else [highest(row) for row in rows]
+        if charge.span is Span.CALENDAR_YEAR:
+            years = (self.compiled.year_of_group - self.compiled.first_year).tolist()
+            rows, alls = [rows[year] for year in years], [alls[year] for year in years]
+        by_month: dict[int, Sequence[Peak | None]] = {}
+        month: dict[int, Peak] = {}
+        for key, row, peak in zip(self.compiled.group_months, rows, alls, strict=True):
+            if peak is None:
+                continue
+            before = by_month.get(key)
+            by_month[key] = (
+                row if before is None else [highest(pair) for pair in zip(before, row, strict=True)]
+            )
+            month[key] = max(month.get(key, peak), peak, key=lambda one: one.kw)
+        return PeaksByPeriod(rows[: len(self.periods)], by_month, month)
+
+    @cached_property
+    def period_peaks(self) -> Sequence[Peak | None]:
+        """Highest interval of each billing period."""
+        return self._peaks_by_period(None)
+
+    def _peaks_by_period(self, window_minutes: int | None) -> Sequence[Peak | None]:
+        groups = self.compiled.demand_groups(None, Span.BILLING_PERIOD)
+        return peaks_of(self.demand(window_minutes), groups)[: len(self.periods)]
+
+    def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
+        """Highest demand of a billing period over windows of that length."""
+        known = self.period_peaks if window_minutes is None else self._peaks_by_period(window_minutes)
+        return known[period] or Peak(0.0)
+
+    @cached_property
+    def part_kwh(self) -> Sequence[float]:
+        """Energy of each part."""
+        keys = 1 + self.compiled.part_of_day[self.compiled.day]
+        sums: list[float] = np.bincount(keys, self.kwh, 1 + len(self.parts)).tolist()
+        return sums[1:]
+
+    def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
+        """Energy of each part and what the market asks for it."""
+        part = self.compiled.part_of_day
+        applies = np.isin(self.compiled.days.months[1:], list(charge.months))
+        keys = np.where(applies, part, -1)[self.compiled.day]
+        return market_energy(charge.prices, self.compiled.cells, self.kwh, keys, len(self.parts))
+
+    def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
+        """Demands in the grid's peak intervals by year and peak set."""
+        return peak_demands(charge.sets, self.compiled.cells, self.kwh, self.zone, self.compiled.years)
+
+    def annual_use(self, year: int) -> AnnualUse:
+        """Energy and peak of a local calendar year."""
+        inside = (self.compiled.days.month_keys[1:] // 12 == year)[self.compiled.day]
+        if not inside.any():
+            return AnnualUse(0.0, 0.0, 0.0)
+        demand = self.demand(self.compiled.annual_window_minutes).kw[inside]
+        minutes = int(self.compiled.cells.minutes[inside].sum())
+        days = (date(year + 1, 1, 1) - date(year, 1, 1)).days
+        covered = minutes / (days * DAY_MINUTES)
+        return AnnualUse(float(self.kwh[inside].sum()), float(demand.max()), covered)
+
+
+def _checked_kw(load: Load) -> Floats:
+    kw = np.asarray(load.kw, np.float64)
+    if kw.ndim != 1 or not len(kw):
+        raise PlanningError("LOAD_EMPTY", "/kw", "a load has at least one interval")
+    if not np.isfinite(kw).all() or kw.min() < 0.0:
+        raise PlanningError("LOAD_KW", "/kw", "a load is finite and not below 0 kW in every interval")
+    if load.interval_minutes < 1:
+        raise PlanningError("LOAD_INTERVAL", "/interval_minutes", "an interval lasts at least a minute")
+    if not 0.0 < load.power_factor <= 1.0:
+        raise PlanningError("POWER_FACTOR", "/power_factor", "a power factor is above 0 and at most 1")
+    return kw

@@ -1,0 +1,92 @@
+"""Billing periods, and their parts under one revision of a tariff."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import NamedTuple
+
+from service.planning.errors import PlanningError
+from service.planning.tariff.bill import BillingPeriod
+from service.planning.tariff.calendar import days_of_month, month_key, month_of
+from service.planning.tariff.charges import MONTHS, Proration, Revision
+
+
+class Part(NamedTuple):
+    """The days of a billing period, [start, end), that are under one revision."""
+
+    period: int
+    revision: int
+    start: date
+    end: date
+    share: float
+    """Days of the part over days of the billing period."""
+
+    @property
+    def days(self) -> int:
+        """Whole local days."""
+        return (self.end - self.start).days
+
+
+def month_billed(period: BillingPeriod) -> int:
+    """Key of the calendar month in which most days of a billing period lie, the earlier of two."""
+    days = _days_by_month(Part(0, 0, period.start, period.end, 1.0), MONTHS)
+    first, _ = max(days, key=lambda month: month[1])
+    return month_key(first.year, first.month)
+
+
+def checked(periods: Sequence[BillingPeriod]) -> tuple[BillingPeriod, ...]:
+    """Billing periods in order of time, none empty, none overlapping: else ``BILLING_PERIODS``."""
+    ordered = tuple(BillingPeriod(*period) for period in periods)
+    for place, period in enumerate(ordered):
+        before = ordered[place - 1].end if place else period.start
+        if period.start >= period.end or period.start < before:
+            raise PlanningError(
+                "BILLING_PERIODS", f"/periods/{place}", "billing periods are in order and do not overlap"
+            )
+    if not ordered:
+        raise PlanningError("BILLING_PERIODS", "/periods", "there is no billing period")
+    return ordered
+
+
+def parts_of(periods: Sequence[BillingPeriod], revisions: Sequence[Revision]) -> tuple[Part, ...]:
+    """Each billing period cut where a revision comes into force; ``TARIFF_NOT_IN_FORCE`` before the first."""
+    starts = [revision.effective_from for revision in revisions]
+    if not starts or periods[0].start < starts[0]:
+        raise PlanningError(
+            "TARIFF_NOT_IN_FORCE", "/revisions", "the first revision begins after the first billing period"
+        )
+    ends = [*starts[1:], date.max]
+    found = []
+    for place, period in enumerate(periods):
+        whole = (period.end - period.start).days
+        for revision, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            first, last = max(start, period.start), min(end, period.end)
+            if first < last:
+                found.append(Part(place, revision, first, last, (last - first).days / whole))
+    return tuple(found)
+
+
+def days_charged(part: Part, months: frozenset[int]) -> int:
+    """Days of a part in ``months``."""
+    return sum(days for _, days in _days_by_month(part, months))
+
+
+def months_charged(part: Part, proration: Proration, months: frozenset[int]) -> float:
+    """How many monthly prices are due for a part, counting days in ``months`` where it is prorated."""
+    if proration is Proration.NONE:
+        return part.share
+    counted = _days_by_month(part, months)
+    if proration is Proration.THIRTY_DAYS:
+        return sum(days for _, days in counted) / 30.0
+    return sum(days / days_of_month(first) for first, days in counted)
+
+
+def _days_by_month(part: Part, months: frozenset[int]) -> list[tuple[date, int]]:
+    """Days of a part in each calendar month of ``months``, by the first day of the month."""
+    found = []
+    first = part.start.replace(day=1)
+    while first < part.end:
+        following = date(*month_of(month_key(first.year, first.month) + 1), 1)
+        days = (min(following, part.end) - max(first, part.start)).days
+        found += [(first, days)] if first.month in months else []
+        first = following
+    return found
