@@ -202,8 +202,3 @@ def compiled_for(
     if count > _LARGEST_KEPT:
         return Compiled(tariff, first, interval_minutes, count, periods)
     return _compiled(_Same(tariff), first, interval_minutes, count, periods)
-
-
-def forget() -> None:
-    """Lets go of every compiled calendar."""
-    _compiled.cache_clear()
