@@ -192,10 +192,11 @@ class SeriesMeter:
             detail = f"demand over {compiled.finest_window_minutes} minutes may be higher than the mean of "
             detail += f"the {step} minutes in which the load is given"
             found.append(Finding("DEMAND_WINDOW", "", detail))
-        unpriced = float(self.kwh[compiled.unpriced].sum())
-        if unpriced and compiled.charges_energy:
-            detail = f"{unpriced:.10g} kWh fall into hours for which no charge has a price"
-            found.append(Finding("ENERGY_UNPRICED", "", detail))
+        for name, cells in compiled.unpriced.items():
+            unpriced = float(self.kwh[cells].sum())
+            if unpriced:
+                detail = f"{name or 'no charge'} has {'no' if name else 'a'} price for {unpriced:.10g} kWh"
+                found.append(Finding("ENERGY_UNPRICED", "", detail))
         return found
 
     def demand(self, window_minutes: int | None, *, rolling: bool = False) -> Demand:
