@@ -80,14 +80,15 @@ class LookBack:
         row = self._peaks.by_month.get(key)
         return row[self._places[period]] if row is not None and period in self._places else None
 
-    def peak(self, key: int, period: str | None) -> Peak | None:
+    def peak(self, key: int, ratchet: Ratchet) -> Peak | None:
         """Peak of a month, from the load, the history or the end of the same year."""
         if key >= self._earlier.first_month:
-            return self._measured(key, period)
+            return self._measured(key, ratchet.period)
         if key in self._earlier.history:
             return Peak(self._earlier.history[key])
-        if self._earlier.wraps_year:
-            return self._measured(key + 12 * -((key - self._earlier.first_month) // 12), period)
+        if self._earlier.wraps_year or ratchet.wraps_year:
+            years = -((key - self._earlier.first_month) // 12)
+            return self._measured(key + 12 * years, ratchet.period)
         self.unknown.add(key)
         return None
 
@@ -96,7 +97,7 @@ class LookBack:
         billing_share = ratchet.share_by_billing_month[month_of(month)[1] - 1]
         found = Billed(0.0)
         for key in looked_back_on(ratchet, month):
-            peak = self.peak(key, ratchet.period)
+            peak = self.peak(key, ratchet)
             share = billing_share * ratchet.share_by_peak_month[month_of(key)[1] - 1]
             if peak is not None and peak.kw * share > found.kw:
                 year, number = month_of(key)
