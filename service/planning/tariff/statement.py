@@ -49,6 +49,7 @@ class Statement:
         self.findings: list[Finding] = list(meter.findings)
         self._demands: dict[int, Sequence[DemandOfPeriod]] = {}
         self._markets: dict[int, Sequence[MarketEnergy]] = {}
+        self._uses: dict[int, AnnualUse] = {}
 
     def bill(self) -> Bill:
         """All lines, not rounded."""
@@ -111,7 +112,9 @@ class Statement:
         return month in charge.months or _counts_days(charge)
 
     def _annual_use(self, year: int) -> AnnualUse:
-        use = self.meter.annual_use(year)
+        if year in self._uses:
+            return self._uses[year]
+        use = self._uses[year] = self.meter.annual_use(year)
         if use.covered < 1.0:
             detail = f"the load covers {use.covered:.2%} of {year}; without more use the year has "
             detail += f"{use.hours:.6g} hours of use"
