@@ -13,6 +13,7 @@ from service.planning.tariff.bill import BillingPeriod, Finding, Load
 from service.planning.tariff.calendar import utc_minute
 from service.planning.tariff.charges import (
     DAY_MINUTES,
+    Charge,
     CoincidentPeakCharge,
     DemandCharge,
     EnergyCharge,
@@ -60,6 +61,16 @@ class AnnualUse(NamedTuple):
     def hours(self) -> float:
         """Hours of use: energy over peak, 0 without either."""
         return self.energy_kwh / self.peak_kw if self.peak_kw else 0.0
+
+
+def pointer_of(tariff: Tariff, charge: Charge) -> str:
+    """Where a charge stands in its tariff."""
+    return next(
+        f"/revisions/{number}/charges/{place}"
+        for number, revision in enumerate(tariff.revisions)
+        for place, each in enumerate(revision.charges)
+        if each is charge
+    )
 
 
 class Meter(Protocol):
@@ -281,8 +292,18 @@ class SeriesMeter:
         return market_energy(charge.prices, self.compiled.cells, self.kwh, keys, len(self.parts))
 
     def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
-        """Demands in the grid's peak intervals by year and peak set."""
-        return peak_demands(charge.sets, self.compiled.cells, self.kwh, self.zone, self.compiled.years)
+        """Demands in the grid's peak intervals by year and peak set; 0 outside the load, with a finding."""
+        cells, years = self.compiled.cells, self.compiled.years
+        found = peak_demands(charge.sets, cells, self.kwh, self.zone, years)
+        begins = [peak.at for rows in found.values() for row in rows for peak in row if peak.at is not None]
+        end = cells.starts[-1] + cells.minutes[-1]
+        outside = sum(not cells.first <= at < end for at in begins)
+        if outside:
+            detail = (
+                f"{charge.name}: {outside} of {len(begins)} peak intervals lie outside the load and count 0"
+            )
+            self.findings.append(Finding("COINCIDENT_PEAK_OUTSIDE", "", detail))
+        return found
 
     def annual_use(self, year: int) -> AnnualUse:
         """Energy and peak of a local calendar year."""

@@ -211,6 +211,9 @@ def test_months_before_the_load_come_from_the_history_or_count_nothing_and_are_n
     assert not known.findings
     assert known.periods[0].billing_demand_kw == {"demand": 30.0}
     assert known.periods[0].lines[0].note == "0.5 of the 60 kW of 2024-01"
+    april = load(datetime(2024, 3, 20, tzinfo=UTC), [10.0] * 24 * 20)
+    part = bill(terms, april, history={(2024, 1): 0.0, (2024, 2): 0.0, (2024, 3): 40.0})
+    assert [period.billing_demand_kw["demand"] for period in part.periods] == [10.0, 20.0]
 
 
 def test_a_period_after_the_load_carries_its_ratchet():
