@@ -8,17 +8,22 @@ from service.benchmarks.conditions import conditions
 from service.benchmarks.figures import measured
 from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
-from service.catalog.nouns import MODELS, NOUNS
+from service.catalog.nouns import MODELS, NOUNS, TARIFFS
 from service.catalog.rows import Document, Noun
+from service.catalog.tariffs.schemas import TariffImport
+from service.catalog.tariffs.service import exported, read_rate
 from service.estimates.comparison import compare_costs
 from service.estimates.frontier import estimate_frontier
 from service.estimates.service import ESTIMATES
+from service.estimates.tariff_bill import bill_tariff
 from service.protocol.canonical import digest
 from service.protocol.nodes import Inventory
 from service.protocol.results import Result
 from service.protocol.suites import shipped_suites
 from service.questions.estimates import CostComparison
 from service.questions.frontier import FrontierQuestion
+from service.questions.tariff_bills import TariffBillQuestion
+from service.questions.tariffs import TariffTerms
 from service.snapshot.service import shipped_snapshot
 
 REFERENCE_QUESTION: Final[dict[str, Any]] = {
@@ -246,12 +251,8 @@ _TARIFF: Final[dict[str, Any]] = {
                             "name": "off_peak",
                             "tiers": [{"price": "0.09"}],
                             "windows": [
-                                {
-                                    "weekdays": [1, 2, 3, 4, 5],
-                                    "from_time": "21:00",
-                                    "to_time": "16:00",
-                                    "holidays": "excluded",
-                                },
+                                {"weekdays": [1, 2, 3, 4, 5], "from_time": "00:00", "to_time": "16:00"},
+                                {"weekdays": [1, 2, 3, 4, 5], "from_time": "21:00", "to_time": "24:00"},
                                 {"weekdays": [6, 7], "holidays": "included"},
                             ],
                         },
@@ -273,6 +274,23 @@ _TARIFF: Final[dict[str, Any]] = {
     "sources": _SOURCES,
 }
 """Energy by time of use, demand with a ratchet, a customer charge and a tax."""
+
+_TERMS: Final = {name: _TARIFF[name] for name in TariffTerms.model_fields if name in _TARIFF}
+_RATE: Final[dict[str, Any]] = {
+    "utility": "Example Utility",
+    "name": "Large power by time of use",
+    "startdate": 1767225600,
+    "fixedchargefirstmeter": 1200,
+    "fixedchargeunits": "$/month",
+    "energyratestructure": [[{"rate": 0.09, "unit": "kWh"}], [{"rate": 0.16, "unit": "kWh"}]],
+    "energyweekdayschedule": [[0] * 16 + [1] * 5 + [0] * 3] * 12,
+    "energyweekendschedule": [[0] * 24] * 12,
+    "flatdemandstructure": [[{"rate": 21.5}]],
+    "flatdemandmonths": [0] * 12,
+    "flatdemandunit": "kW",
+    "x_power_quality_rider": 3,
+}
+"""A rate as the database writes it, with a key that nothing explains."""
 
 _INVENTORY: Final[dict[str, Any]] = {
     "device": "cpu",
@@ -431,6 +449,26 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "update_grid": {"carbon_intensity_kg_co2e_per_kwh": 0.19},
     "create_tariff": _TARIFF,
     "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
+    "import_tariff": {
+        "id": "example-imported-rate",
+        "name": "Example, imported",
+        "time_zone": "America/Los_Angeles",
+        "urdb": _RATE,
+        "excluded_keys": ["x_power_quality_rider"],
+        "sources": _SOURCES,
+    },
+    "bill_tariff": {
+        "tariff": {"source": "terms", "terms": _TERMS},
+        "load": {
+            "kind": "rule",
+            "starts_at": "2026-11-01T00:00",
+            "ends_at": "2027-01-01T00:00",
+            "interval_minutes": 15,
+            "base_kw": 400.0,
+            "add": [{"kw": 600.0, "months": [11], "from_time": "18:00", "to_time": "06:00"}],
+        },
+        "monthly_peaks": [{"month": "2026-10", "peak_kw": 1200.0}],
+    },
     "create_exchange_rate": {
         "id": "example-eur-usd-2026-11-20",
         "name": "Example rate, euro in US dollars",
@@ -509,9 +547,11 @@ def _estimates() -> dict[str, Any]:
         answered |= {operation: answer, f"{operation}_batch": {"results": batch}}
     searched = FrontierQuestion.model_validate_json(json.dumps(_SEARCHED))
     compared = CostComparison.model_validate_json(json.dumps(_COMPARED))
+    charged = TariffBillQuestion.model_validate_json(json.dumps(EXAMPLES["bill_tariff"]))
     return answered | {
         "estimate_throughput_frontier": estimate_frontier(searched, catalog),
         "compare_costs": compare_costs(compared, catalog),
+        "bill_tariff": bill_tariff(charged, catalog),
     }
 
 
@@ -531,7 +571,12 @@ def _rows() -> dict[str, Any]:
             f"copy_{singular}": _row(noun, copied, version=1),
         }
     imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
-    return answered | {"import_model": imported.answer(_row(MODELS, imported.document, version=1))}
+    rate = read_rate(TariffImport.model_validate(EXAMPLES["import_tariff"]))
+    return answered | {
+        "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
+        "import_tariff": rate.answer(_row(TARIFFS, rate.document, version=1)),
+        "export_tariff": exported(answered["create_tariff"], ""),
+    }
 
 
 _KEY: Final[dict[str, Any]] = {

@@ -54,14 +54,21 @@ class CatalogFace:
         page = self._tokens.page(rows, limit, canonical, query.order_by.removeprefix("-"), "id")
         return json_response(page, headers=headers)
 
-    def get(self, noun: Noun, tenant_id: str, row_id: str, if_none_match: str) -> Response:
-        """One row."""
+    def get(
+        self,
+        noun: Noun,
+        tenant_id: str,
+        row_id: str,
+        if_none_match: str,
+        answer: Callable[[Document], Any] = lambda row: row,
+    ) -> Response:
+        """One row, shown as ``answer`` makes it."""
         with self._database.reading() as session:
             row = service.get(session, noun, tenant_id, row_id)
         headers = {"ETag": service.etag(row)} | _REVALIDATE
         if _names(if_none_match, headers["ETag"]):
             return Response(status_code=304, headers=headers)
-        return json_response(row, headers=headers)
+        return json_response(answer(row), headers=headers)
 
     def create(self, noun: Noun, call: Call, body: Input) -> Response:
         """A new row."""

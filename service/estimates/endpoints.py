@@ -10,7 +10,7 @@ from fastapi import Request
 from pydantic import MISSING, TypeAdapter
 from starlette.requests import ClientDisconnect
 
-from service.estimates import comparison, cost, frontier, memory, throughput, utility_bill
+from service.estimates import comparison, cost, frontier, memory, tariff_bill, throughput, utility_bill
 from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
 from service.kit.problems import BadRequest, FieldError
 from service.kit.web import AskingRoute, Written, api_router
@@ -35,6 +35,7 @@ from service.questions.estimates import (
     UtilityBillQuestion,
 )
 from service.questions.frontier import FrontierAnswer, FrontierQuestion
+from service.questions.tariff_bills import TariffBillAnswer, TariffBillQuestion
 from service.snapshot.service import Snapshot, SnapshotStore
 
 HOLD_SECONDS = 0.01
@@ -51,6 +52,7 @@ REVISION_PARAMETER = {
 }
 
 router = api_router("/v1/estimates", tag="estimates", route_class=AskingRoute)
+tariffs = api_router("/v1/tariffs", tag="tariffs", route_class=AskingRoute)
 
 _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "memory": TypeAdapter(MemoryAnswer).serializer.to_json,
@@ -179,3 +181,9 @@ async def estimate_utility_bill_batch(batch: UtilityBillBatch, request: Request)
     """Utility bills for several questions, in order and from one catalog revision."""
     answers: UtilityBillAnswers = await _answers("utility-bill", batch.requests, request)
     return answers
+
+
+@tariffs.post(":bill")
+async def bill_tariff(question: TariffBillQuestion, request: Request) -> TariffBillAnswer:
+    """What does a tariff charge for a load? Every line of every billing period."""
+    return answer(tariff_bill.bill_tariff, question, await _snapshot(request))
