@@ -67,7 +67,7 @@ PLANNING_ORDER = (
     {"reliability", "scaling"},
     {"power"},
     {"power_cap"},
-    {"prices", "tariff"},
+    {"exchange", "prices", "tariff"},
     {"carbon", "water"},
     {"cost"},
     {"layout", "advice", "search"},

@@ -219,7 +219,11 @@ def _cache(row: Row, metric: Metric, generation: str | None) -> dict[str, Any]:
         recipes = serving_facts.is_sweep_of_recipes(row) and generation in _NARROW_GENERATIONS
         if facts.engine(row) == "tensorrt-llm" or recipes:
             stated = "fp8"
-    if not stated and metric.operation is Operation.THROUGHPUT and serving_facts.submitted_weights(row) == "fp8":
+    if (
+        not stated
+        and metric.operation is Operation.THROUGHPUT
+        and serving_facts.submitted_weights(row) == "fp8"
+    ):
         stated = "fp8"
     return {"kv_cache_precision": stated} if stated else {}
 
