@@ -14,12 +14,14 @@ from service.catalog.offers.schemas import ImportedOffers, OfferImport
 from service.catalog.rows import Document, Noun
 from service.catalog.service import Imported
 from service.catalog.shipped import shipped_documents
+from service.estimates.comparison import compare_costs
 from service.estimates.frontier import estimate_frontier
 from service.estimates.service import ESTIMATES
 from service.protocol.canonical import digest
 from service.protocol.nodes import Inventory
 from service.protocol.results import Result
 from service.protocol.suites import shipped_suites
+from service.questions.estimates import CostComparison
 from service.questions.frontier import FrontierQuestion
 from service.snapshot.service import shipped_snapshot
 
@@ -172,6 +174,46 @@ _ALIGNED: Final[dict[str, Any]] = {
     "parallelism": {"data": 8, "sharding": "zero_3"},
 }
 _COST: Final[dict[str, Any]] = {key: value for key, value in REFERENCE_QUESTION.items() if key != "purchase"}
+_PLANNED: Final[dict[str, Any]] = {
+    **REFERENCE_QUESTION,
+    "rental": {
+        "price_per_device_hour": {"amount": "3", "currency_code": "USD"},
+        "devices_per_instance": 8,
+        "billing": {"increment_seconds": 3600.0},
+    },
+    "purchase": {
+        "price_per_device": {"amount": "30000", "currency_code": "USD"},
+        "hosts": {"price_per_host": {"amount": "50000", "currency_code": "USD"}},
+        "network_per_device": {"amount": "3000", "currency_code": "USD"},
+        "ownership": {
+            "years": 4.0,
+            "residual_share": 0.1,
+            "interest_rate": 0.06,
+            "maintenance_share": 0.05,
+            "utilization": 0.7,
+            "staff_per_year": {"amount": "500000", "currency_code": "USD"},
+        },
+    },
+    "storage": {
+        "price_per_gigabyte_month": {"amount": "0.023", "currency_code": "USD"},
+        "dataset_bytes": 8e12,
+    },
+}
+"""The same run in whole instances and hours, against a cluster with all that owning it costs."""
+
+_SPOT: Final[dict[str, Any]] = {
+    **_COST,
+    "workload": {
+        **REFERENCE_QUESTION["workload"],
+        "checkpointing": {"stall_seconds": 20.0},
+    },
+    "rental": {
+        "price_per_device_hour": {"amount": "1.6", "currency_code": "USD"},
+        "devices_per_instance": 8,
+        "spot": {"interruptions_per_hour": 0.002},
+    },
+}
+_COMPARED: Final[dict[str, Any]] = {"baseline": _COST, "alternatives": [_SPOT]}
 _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
 _SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
@@ -295,7 +337,8 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_throughput_batch": {"requests": [_SERVED, _LOADED, _APART, _PICTURED, _OPERATED, _ALIGNED]},
     "estimate_throughput_frontier": _SEARCHED,
     "estimate_cost": _COST,
-    "estimate_cost_batch": {"requests": [_COST]},
+    "estimate_cost_batch": {"requests": [_COST, _PLANNED]},
+    "compare_costs": _COMPARED,
     "estimate_utility_bill": _BILL,
     "estimate_utility_bill_batch": {"requests": [_BILL]},
     "create_offer": {
@@ -481,7 +524,11 @@ def _estimates() -> dict[str, Any]:
         answer, *batch = (estimate(question.model_validate_json(json.dumps(one)), catalog) for one in asked)
         answered |= {operation: answer, f"{operation}_batch": {"results": batch}}
     searched = FrontierQuestion.model_validate_json(json.dumps(_SEARCHED))
-    return answered | {"estimate_throughput_frontier": estimate_frontier(searched, catalog)}
+    compared = CostComparison.model_validate_json(json.dumps(_COMPARED))
+    return answered | {
+        "estimate_throughput_frontier": estimate_frontier(searched, catalog),
+        "compare_costs": compare_costs(compared, catalog),
+    }
 
 
 def _rows() -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from pydantic import MISSING
 
-from service.estimates.charges import Charges, charges, device_hours, given_price, purchase, rent
+from service.estimates.charges import Charges, charges, device_hours, given_price
 from service.estimates.energy import Energy, Site, resolve_site, run_energy
+from service.estimates.ownership import purchase
 from service.estimates.power import device_draw
 from service.estimates.rates import plan_run
+from service.estimates.rent import rent
 from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs
 from service.planning.quantity import Quantity, combine, inverted

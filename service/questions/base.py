@@ -200,3 +200,5 @@ class Line(TypedDict):
     """Quantity times unit price."""
     source: str
     """Where the price comes from."""
+    category: NotRequired[Literal["usage", "purchase", "tax", "credit"]]
+    """How it is charged (ChargeCategory of FOCUS); by use where absent."""

@@ -1,7 +1,7 @@
 """Where the intervals of a load lie in the calendar of a tariff: compiled once, whatever its kW are."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from service.planning.tariff.charges import (
     EnergyCharge,
     OverrunCharge,
     PricePeriod,
+    RealTimeCharge,
     Span,
     Tariff,
 )
@@ -45,7 +46,7 @@ class Compiled:
         count: int,
         periods: tuple[BillingPeriod, ...] | None,
     ) -> None:
-        self.zone = zone_of(tariff.time_zone)
+        self.tariff, self.zone = tariff, zone_of(tariff.time_zone)
         charges = [charge for revision in tariff.revisions for charge in revision.charges]
         timed = [
             period
@@ -73,6 +74,13 @@ class Compiled:
         self.parts = parts_of(self.periods, tariff.revisions)
         self.months = [month_billed(period) for period in self.periods]
         self._group_days()
+        windows = [
+            one.window_minutes
+            for one in charges
+            if isinstance(one, DemandCharge | OverrunCharge) and one.window_minutes
+        ]
+        self.finest_window_minutes = min(windows, default=interval_minutes)
+        self.charges_energy = any(isinstance(one, EnergyCharge | RealTimeCharge) for one in charges)
         annual = [one for one in charges if isinstance(one, DemandCharge) and one.span is Span.CALENDAR_YEAR]
         self.annual_window_minutes = annual[0].window_minutes if annual else None
         self._energy: dict[int, Integers] = {}
@@ -92,14 +100,33 @@ class Compiled:
         self.first_month = int(others[0])
         self.years = sorted(set((others // 12).tolist()))
 
+    def _energy_table(self, charge: EnergyCharge) -> Integers:
+        """Place of the price period by day and slot, -1 where the charge does not apply."""
+        table = price_period_table(charge.periods, self.days, self.slots)
+        table[~np.isin(self.days.months[1:], list(charge.months))] = -1
+        return table
+
+    @cached_property
+    def unpriced(self) -> Integers:
+        """Cells that are billed and that no energy charge of their revision has a price for."""
+        missing = np.zeros((self.days.number, len(self.slots)), np.bool_)
+        for number, part in enumerate(self.parts):
+            mine = self.part_of_day == number
+            missing[mine] = True
+            for charge in self.tariff.revisions[part.revision].charges:
+                if isinstance(charge, EnergyCharge):
+                    missing[mine] &= self._energy_table(charge)[mine] < 0
+                elif isinstance(charge, RealTimeCharge):
+                    missing[mine] = False
+        return np.flatnonzero(missing.ravel()[self.place])
+
     def energy_keys(self, charge: EnergyCharge) -> Integers:
         """For each cell 1 + part x price periods + price period, 0 where the charge does not apply."""
         if id(charge) not in self._energy:
-            table = price_period_table(charge.periods, self.days, self.slots)
-            applies = np.isin(self.days.months[1:], list(charge.months)) & (self.part_of_day >= 0)
-            table[~applies] = -1
+            table = self._energy_table(charge)
             keys = 1 + self.part_of_day[:, None] * len(charge.periods) + table
-            self._energy[id(charge)] = np.where(table < 0, 0, keys).ravel()[self.place]
+            unbilled = (table < 0) | (self.part_of_day < 0)[:, None]
+            self._energy[id(charge)] = np.where(unbilled, 0, keys).ravel()[self.place]
         return self._energy[id(charge)]
 
     def demand_groups(self, periods: Sequence[PricePeriod] | None, span: Span) -> Groups:

@@ -179,23 +179,29 @@ class SeriesMeter:
     @cached_property
     def findings(self) -> list[Finding]:
         """What reading the load by the calendar of the tariff had to assume."""
-        cut = self.compiled.cells.cut_intervals
-        if not len(cut):
-            return []
-        return [
-            Finding(
-                "INTERVAL_CUT",
-                "",
-                f"{len(cut)} intervals lie across a boundary of the tariff: their energy is split in "
-                "proportion to time, and each counts towards the demand on both sides",
-            )
-        ]
+        compiled, step, found = self.compiled, self.load.interval_minutes, []
+        cut = len(compiled.cells.cut_intervals)
+        if cut:
+            detail = f"{cut} intervals lie across a boundary of the tariff: their energy is split in "
+            detail += "proportion to time, and each counts towards the demand on both sides"
+            found.append(Finding("INTERVAL_CUT", "", detail))
+        if compiled.finest_window_minutes < step:
+            detail = f"demand over {compiled.finest_window_minutes} minutes may be higher than the mean of "
+            detail += f"the {step} minutes in which the load is given"
+            found.append(Finding("DEMAND_WINDOW", "", detail))
+        unpriced = float(self.kwh[compiled.unpriced].sum())
+        if unpriced and compiled.charges_energy:
+            detail = f"{unpriced:.10g} kWh fall into hours for which no charge has a price"
+            found.append(Finding("ENERGY_UNPRICED", "", detail))
+        return found
 
     def demand(self, window_minutes: int | None, *, rolling: bool = False) -> Demand:
         """Demand of each cell over windows of that length; intervals that are longer count as they are."""
         step = self.load.interval_minutes
-        if window_minutes is not None and (window_minutes == step or step % window_minutes == 0):
+        if window_minutes is not None and step % window_minutes == 0:
             window_minutes = None
+        if rolling and window_minutes is not None and window_minutes % step:
+            raise PlanningError("DEMAND_WINDOW", "/interval_minutes", "a rolling window is whole intervals")
         known = (window_minutes, rolling)
         if known not in self._demands:
             cells = self.compiled.cells

@@ -21,7 +21,6 @@ from service.planning.tariff.charges import (
     RealTimeCharge,
     Span,
     Tariff,
-    TierUnit,
 )
 from service.planning.tariff.coincident import coincident_lines, statistic
 from service.planning.tariff.demand import (
@@ -35,12 +34,11 @@ from service.planning.tariff.demand import (
 from service.planning.tariff.demands import Peak, highest
 from service.planning.tariff.energy import energy_lines, tiered_lines
 from service.planning.tariff.fixed import fixed_line, minimum_lines, percentage_line
+from service.planning.tariff.ladders import OF_DEMAND
 from service.planning.tariff.market import MarketEnergy, market_lines
 from service.planning.tariff.meter import AnnualUse, Meter
 from service.planning.tariff.spans import Part
 from service.planning.tariff.surplus import overrun_lines, reactive_lines
-
-_HOURS_OF_USE = frozenset({TierUnit.KWH_PER_KW, TierUnit.KWH_PER_KW_PER_DAY})
 
 
 class Statement:
@@ -136,7 +134,7 @@ class Statement:
 
     def _billing_kw(self, charge: EnergyCharge, part: Part) -> float:
         """What scales hours of use: a charge's billing demand, or the peak of the billing period."""
-        if not any(tier.unit in _HOURS_OF_USE for period in charge.periods for tier in period.tiers):
+        if not any(tier.unit in OF_DEMAND for period in charge.periods for tier in period.tiers):
             return 0.0
         if charge.billing_demand_of is None:
             return self.meter.peak_at_window(part.period, None).kw

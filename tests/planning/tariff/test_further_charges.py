@@ -29,9 +29,7 @@ from service.planning.tariff.charges import (
     Tier,
     Window,
 )
-from tests.planning.tariff.loads import amounts, flat, load, tariff, timed, year
-
-START = datetime(2024, 1, 1, tzinfo=UTC)
+from tests.planning.tariff.loads import START, amounts, flat, load, tariff, timed, year
 
 
 def approx(value, tolerance=1e-9):
