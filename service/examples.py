@@ -9,7 +9,11 @@ from service.benchmarks.figures import measured
 from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
 from service.catalog.nouns import MODELS, NOUNS, TARIFFS
+from service.catalog.offers import importing
+from service.catalog.offers.schemas import ImportedOffers, OfferImport
 from service.catalog.rows import Document, Noun
+from service.catalog.service import Imported
+from service.catalog.shipped import shipped_documents
 from service.catalog.tariffs.schemas import TariffImport
 from service.catalog.tariffs.service import exported, read_rate
 from service.estimates.comparison import compare_costs
@@ -371,6 +375,18 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "price_per_instance_hour": {"amount": "18.80", "currency_code": "USD"},
         "as_of": "2026-11-21",
     },
+    "import_offers": {
+        "format": "gpuhunt",
+        "content": (
+            "instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size\n"
+            "gpu-8x-h200,eu-north-1,28.4,128,1600,8,H200,141,False,\n"
+            "gpu-8x-h200,eu-north-1,31.2,128,1600,8,H200,141,True,\n"
+            "cpu-32,eu-north-1,0.79,32,128,0,,,False,\n"
+        ),
+        "provider": "example-cloud",
+        "as_of": "2026-11-20",
+        "source": {"citation": "Price list of Example Cloud, as sent on 20 November 2026"},
+    },
     "create_accelerator": {
         "id": "example-96gb",
         "name": "Example 96GB",
@@ -574,9 +590,18 @@ def _rows() -> dict[str, Any]:
     rate = read_rate(TariffImport.model_validate(EXAMPLES["import_tariff"]))
     return answered | {
         "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
+        "import_offers": _imported_offers(),
         "import_tariff": rate.answer(_row(TARIFFS, rate.document, version=1)),
         "export_tariff": exported(answered["create_tariff"], ""),
     }
+
+
+def _imported_offers() -> ImportedOffers:
+    """What becomes of the rows of a price list in a catalog that has none of them."""
+    body = OfferImport.model_validate(EXAMPLES["import_offers"])
+    listed = importing.read_list(body, body.content, importing.by_name(shipped_documents()["accelerators"]))
+    created = [offer.id for offer in listed.offers]
+    return importing.answer(listed, Imported(created, [], [], [], [], revision=2))
 
 
 _KEY: Final[dict[str, Any]] = {
