@@ -24,6 +24,8 @@ class Costed(NamedTuple):
     run: Run
     answer: CostAnswer
     charged: Charges | None
+    rental: Rented | None = None
+    """Where it is rented; its lines come first."""
 
 
 def estimate_cost(question: CostQuestion, catalog: Catalog) -> CostAnswer:
@@ -56,7 +58,7 @@ def costed(question: CostQuestion, catalog: Catalog) -> Costed:
         _add_break_even(answer, question, run, rental and rental.charges, bought, owned=own)
     charged = _total(question, run, rental, bought, own)
     if charged is None:
-        return Costed(run, answer, None)
+        return Costed(run, answer, None, rental)
     answer["lines"] = charged.lines
     answer["total"] = charged.total
     add_unit_costs(answer, run, charged)
@@ -65,7 +67,7 @@ def costed(question: CostQuestion, catalog: Catalog) -> Costed:
     else:
         detail = "the run neither trains on tokens nor makes any"
         notes.gap("/cost_per_million_tokens", "NO_TOKENS", detail)
-    return Costed(run, answer, charged)
+    return Costed(run, answer, charged, rental)
 
 
 def _add_parts(answer: CostAnswer, rental: Rented | None, bought: Charges | None, own: Owned | None) -> None:

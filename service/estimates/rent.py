@@ -41,6 +41,10 @@ class Terms(NamedTuple):
     least_spend_per_hour: Price | None = None
     """The least that a commitment costs in each of its hours."""
     block_hours: float | None = None
+    offer_id: str | None = None
+    provider: str | None = None
+    region: str | None = None
+    zone: str | None = None
 
     def instances(self, devices: int) -> int:
         """Whole instances that hold so many devices."""
@@ -242,6 +246,10 @@ def _offered(offer: KnownOffer, offer_id: str, rental: Rental, run: Run, catalog
         devices_per_instance=offer.accelerator_count,
         increment_seconds=offer.billing_increment_seconds,
         minimum_seconds=float(offer.minimum_billed_seconds or 0),
+        offer_id=offer_id,
+        provider=offer.provider,
+        region=offer.region,
+        zone=offer.zone,
     )
     terms = _on_term(terms, offer)
     if rental.price_range is not MISSING:
