@@ -214,6 +214,66 @@ _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
 _SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
 
+_TARIFF: Final[dict[str, Any]] = {
+    "id": "example-large-power",
+    "name": "Example Utility, large power by time of use",
+    "utility": "Example Utility",
+    "currency_code": "USD",
+    "time_zone": "America/Los_Angeles",
+    "holidays": ["2026-12-25"],
+    "revisions": [
+        {
+            "effective_from": "2026-01-01",
+            "charges": [
+                {"kind": "fixed", "name": "customer", "price": "1200", "per": "month"},
+                {
+                    "kind": "energy",
+                    "name": "energy",
+                    "periods": [
+                        {
+                            "name": "peak",
+                            "tiers": [{"price": "0.16"}],
+                            "windows": [
+                                {
+                                    "weekdays": [1, 2, 3, 4, 5],
+                                    "from_time": "16:00",
+                                    "to_time": "21:00",
+                                    "holidays": "excluded",
+                                }
+                            ],
+                        },
+                        {
+                            "name": "off_peak",
+                            "tiers": [{"price": "0.09"}],
+                            "windows": [
+                                {
+                                    "weekdays": [1, 2, 3, 4, 5],
+                                    "from_time": "21:00",
+                                    "to_time": "16:00",
+                                    "holidays": "excluded",
+                                },
+                                {"weekdays": [6, 7], "holidays": "included"},
+                            ],
+                        },
+                    ],
+                },
+                {
+                    "kind": "demand",
+                    "name": "demand",
+                    "window_minutes": 15,
+                    "periods": [{"name": "all_hours", "tiers": [{"price": "21.5", "unit": "kw"}]}],
+                    "billing_demand": {
+                        "ratchets": [{"share_by_peak_month": [0.5] * 12, "preceding_months": 11}]
+                    },
+                },
+                {"kind": "percentage", "name": "state tax", "percent": "2.9", "tax": True},
+            ],
+        }
+    ],
+    "sources": _SOURCES,
+}
+"""Energy by time of use, demand with a ratchet, a customer charge and a tax."""
+
 _INVENTORY: Final[dict[str, Any]] = {
     "device": "cpu",
     "host": {
@@ -370,11 +430,24 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "sources": _SOURCES,
     },
     "update_grid": {"carbon_intensity_kg_co2e_per_kwh": 0.19},
+    "create_tariff": _TARIFF,
+    "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
+    "create_exchange_rate": {
+        "id": "example-eur-usd-2026-11-20",
+        "name": "Example rate, euro in US dollars",
+        "from_currency_code": "EUR",
+        "to_currency_code": "USD",
+        "rate": "1.1512",
+        "as_of": "2026-11-20",
+        "sources": _SOURCES,
+    },
+    "update_exchange_rate": {"rate": "1.1521"},
     "create_site": {
         "id": "example-site",
         "name": "Example site",
         "pue": 1.2,
         "grid_id": "egrid-us-rfce",
+        "time_zone": "America/New_York",
         "sources": _SOURCES,
     },
     "update_site": {"pue": 1.18},
@@ -414,7 +487,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "progress": {"steps": [{"benchmark": "gemm.fp64", "state": "running", "repeat": 1}]},
     },
 }
-_COPIED = ("offer", "accelerator", "link", "model", "grid", "site")
+_COPIED = ("offer", "accelerator", "link", "model", "tariff", "exchange_rate", "grid", "site")
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     **_WRITTEN,
     **{f"copy_{noun}": {"id": f"{_WRITTEN[f'create_{noun}']['id']}-copy"} for noun in _COPIED},
@@ -446,7 +519,7 @@ def _estimates() -> dict[str, Any]:
 def _rows() -> dict[str, Any]:
     answered: dict[str, Any] = {}
     for noun in NOUNS.values():
-        singular = noun.name.removesuffix("s")
+        singular = noun.singular
         sent = EXAMPLES[f"create_{singular}"]
         created = _row(noun, _complete(noun, sent), version=1)
         changed = _complete(noun, {**sent, **EXAMPLES[f"update_{singular}"]})
@@ -677,7 +750,7 @@ def _result() -> dict[str, Any]:
 
 
 EXAMPLE_IDS: Final[dict[str, str]] = {
-    **{noun: EXAMPLES[f"create_{noun.removesuffix('s')}"]["id"] for noun in NOUNS},
+    **{noun.path: EXAMPLES[f"create_{noun.singular}"]["id"] for noun in NOUNS.values()},
     "api-keys": _KEY["id"],
     "tenants": _TENANT["id"],
     "background-jobs": _JOB["id"],

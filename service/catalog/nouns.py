@@ -1,9 +1,12 @@
-"""The six nouns of the catalog."""
+"""The nouns of the catalog."""
 
 from collections.abc import Mapping
 
 from service.catalog.accelerators.schemas import Accelerator, AcceleratorInput, AcceleratorPatch
 from service.catalog.accelerators.tables import AcceleratorRow
+from service.catalog.exchange_rates.schemas import ExchangeRate, ExchangeRateInput, ExchangeRatePatch
+from service.catalog.exchange_rates.service import checked_rate
+from service.catalog.exchange_rates.tables import ExchangeRateRow
 from service.catalog.grids.schemas import Grid, GridInput, GridPatch
 from service.catalog.grids.tables import GridRow
 from service.catalog.links.schemas import Link, LinkInput, LinkPatch
@@ -16,9 +19,13 @@ from service.catalog.offers.tables import OfferRow
 from service.catalog.rows import Document, Noun
 from service.catalog.sites.schemas import Site, SiteInput, SitePatch
 from service.catalog.sites.tables import SiteRow
+from service.catalog.tariffs.schemas import Tariff, TariffInput, TariffPatch
+from service.catalog.tariffs.service import checked_terms
+from service.catalog.tariffs.tables import TariffRow
 from service.planning.errors import PlanningError
 from service.planning.profile import profile_of
 from service.questions.architectures import Architecture, to_planning
+from service.questions.tariffs import known_zone
 
 
 def _parameter_counts(document: Document) -> Document:
@@ -30,6 +37,12 @@ def _parameter_counts(document: Document) -> Document:
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
     }
+
+
+def _checked_site(document: Document) -> Document:
+    if "time_zone" in document:
+        known_zone(document["time_zone"], "/time_zone")
+    return {}
 
 
 LINKS = Noun(name="links", table=LinkRow, created=LinkInput, patched=LinkPatch, resource=Link)
@@ -65,8 +78,27 @@ SITES = Noun(
     created=SiteInput,
     patched=SitePatch,
     resource=Site,
-    references={"grid_id": "grids"},
+    references={"grid_id": "grids", "tariff_id": "tariffs"},
+    derived=_checked_site,
+)
+TARIFFS = Noun(
+    name="tariffs",
+    table=TariffRow,
+    created=TariffInput,
+    patched=TariffPatch,
+    resource=Tariff,
+    derived=checked_terms,
+)
+EXCHANGE_RATES = Noun(
+    name="exchange_rates",
+    table=ExchangeRateRow,
+    created=ExchangeRateInput,
+    patched=ExchangeRatePatch,
+    resource=ExchangeRate,
+    derived=checked_rate,
 )
 
-NOUNS: Mapping[str, Noun] = {noun.name: noun for noun in (LINKS, ACCELERATORS, MODELS, OFFERS, GRIDS, SITES)}
+NOUNS: Mapping[str, Noun] = {
+    noun.name: noun for noun in (LINKS, ACCELERATORS, MODELS, OFFERS, GRIDS, TARIFFS, SITES, EXCHANGE_RATES)
+}
 """By name; a noun stands behind those that it refers to."""

@@ -1,35 +1,68 @@
-"""Energy of a run on its site: accelerators and hosts, each a line of its own."""
+"""Energy of a run on its site: accelerators and what is around them, each a line of its own."""
 
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from pydantic import MISSING
 
+from service.estimates.load import Ends, Machines, at, checked_load, profile_at, second_of_day
+from service.estimates.measured import check_measured, measured_profile, note_other_run
 from service.estimates.power import Draw
 from service.estimates.run import Run
-from service.planning.cluster import host_power
+from service.planning.calibration import PowerQuantity
+from service.planning.calibration.facility import Cooling
 from service.planning.curves import ReferenceCurves
-from service.planning.power import WATTS_PER_KILOWATT, energy_kwh, facility_kwh, power_watts
-from service.planning.quantity import Basis, Quantity, assumed, combine
+from service.planning.facility import EQUIPMENT, fabric_watts, node_rates
+from service.planning.load_profile import (
+    LoadProfile,
+    equipment_kwh,
+    facility_kwh,
+    it_kwh,
+    peak_kw,
+    phase_shares,
+    series,
+)
+from service.planning.quantity import Basis, Quantity, assumed, weakest
+from service.planning.tariff.calendar import zone_of
+from service.planning.units import MINUTE_SECONDS
 from service.questions.answer import quantity
 from service.questions.catalog import Catalog
-from service.questions.energy_answers import EnergyAnswer, EnergyLine
+from service.questions.energy import MeasuredEnergy, RunLoad
+from service.questions.energy_answers import EnergyAnswer, EnergyLine, LoadProfileAnswer
 from service.questions.estimates import UtilityBillQuestion
 from service.questions.notes import Notes, lookup
 from service.questions.site import RunSite
 
+_ENDS = ("value", "low", "high")
+_MOST_INTERVALS = 10_000
+"""Of the power that an answer lists: 104 days of quarters of an hour."""
+
 
 class Site(NamedTuple):
-    """The figures of the building that the question or the catalog gives."""
+    """The figures of the building that the question or the catalog gives.
+
+    ``pues`` is one power usage effectiveness or one for each month, None where it is not known. ``asked`` is
+    the question, None where it names no site.
+    """
 
     given: RunSite | None = None
-    pue: Quantity | None = None
+    pues: tuple[float, ...] | None = None
+    pue_basis: Basis = Basis.ASSUMED
     carbon_intensity_kg_co2e_per_kwh: Quantity | None = None
     onsite_water_liters_per_kwh: Quantity | None = None
     offsite_water_liters_per_kwh: Quantity | None = None
+    load: RunLoad = RunLoad()
+    starts_at: datetime | None = None
+    """In the local time of the building."""
+    measured: MeasuredEnergy | None = None
+
+
+def _point(value: float, basis: Basis) -> Quantity:
+    return Quantity(value, value, value, basis)
 
 
 def _reference(value: float | None) -> Quantity | None:
-    return None if value is None else Quantity(value, value, value, Basis.REFERENCE)
+    return None if value is None else _point(value, Basis.REFERENCE)
 
 
 _OTHER_ACCOUNTING = {
@@ -40,17 +73,32 @@ _OTHER_ACCOUNTING = {
 """What Scope 2 figures should count is generation (GHG Protocol Scope 2 Guidance, 2015)."""
 
 
+def _local(question: UtilityBillQuestion) -> datetime | None:
+    """When the run starts, by the clock of the site; UTC where that is not known."""
+    if question.starts_at is MISSING:
+        return None
+    zone: tzinfo = UTC
+    if question.site is not MISSING and question.site.time_zone is not MISSING:
+        zone = zone_of(question.site.time_zone, "/site/time_zone")
+    return question.starts_at.astimezone(zone)
+
+
 def resolve_site(question: UtilityBillQuestion, catalog: Catalog, notes: Notes) -> Site:
     """The site with the catalog's figures under those of the question."""
+    measured = None if question.measured is MISSING else question.measured
+    asked = Site(load=question.load_profile, starts_at=_local(question), measured=measured)
     if question.site is MISSING:
-        return Site()
+        return asked
     given = question.site
-    pue = intensity = onsite = offsite = grid_id = None
+    intensity = onsite = offsite = grid_id = None
+    pues: tuple[float, ...] | None = None
+    basis = Basis.ASSUMED
     if given.site_id is not MISSING:
         known = lookup(catalog.sites, given.site_id, "/site/site_id")
         notes.cite(known.source, "/site/site_id")
         grid_id = known.grid_id
-        pue, onsite = _reference(known.pue), _reference(known.water_usage_effectiveness_liters_per_kwh)
+        pues, basis = (known.pue,), Basis.REFERENCE
+        onsite = _reference(known.water_usage_effectiveness_liters_per_kwh)
     if given.grid_id is not MISSING:
         grid_id = given.grid_id
     if grid_id is not None:
@@ -61,30 +109,46 @@ def resolve_site(question: UtilityBillQuestion, catalog: Catalog, notes: Notes) 
         if grid.accounting != "generation" and given.carbon_intensity_kg_co2e_per_kwh is MISSING:
             notes.warn("CARBON_ACCOUNTING", "/site/grid_id", _OTHER_ACCOUNTING[grid.accounting])
     if given.pue is not MISSING:
-        pue = assumed(given.pue)
+        pues, basis = (given.pue,), Basis.ASSUMED
+    if given.pue_by_month is not MISSING:
+        pues, basis = tuple(given.pue_by_month), Basis.ASSUMED
     if given.carbon_intensity_kg_co2e_per_kwh is not MISSING:
         intensity = assumed(given.carbon_intensity_kg_co2e_per_kwh)
     if given.water_usage_effectiveness_liters_per_kwh is not MISSING:
         onsite = assumed(given.water_usage_effectiveness_liters_per_kwh)
-    return Site(given, pue, intensity, onsite, offsite)
+    return asked._replace(
+        given=given,
+        pues=pues,
+        pue_basis=basis,
+        carbon_intensity_kg_co2e_per_kwh=intensity,
+        onsite_water_liters_per_kwh=onsite,
+        offsite_water_liters_per_kwh=offsite,
+    )
 
 
 class Equipment(NamedTuple):
-    """Power and energy of one kind of equipment; energy at the meter where the PUE is known."""
+    """Energy of one kind of equipment, at the meter where the PUE is known."""
 
     name: str
-    watts: Quantity
-    it_kwh: Quantity
+    it_kwh: Quantity | None
     facility_kwh: Quantity | None
+    source: str
 
 
 class Energy(NamedTuple):
-    """All equipment of a run; the sums are None where a part of them is unknown."""
+    """All equipment of a run; the sums are None where a part of them is unknown.
+
+    ``profiles`` are the course of the power at the ends of power and duration; their energy at the meter is
+    ``facility_kwh``.
+    """
 
     equipment: tuple[Equipment, ...] = ()
     it_kwh: Quantity | None = None
     facility_kwh: Quantity | None = None
     peak_kw: Quantity | None = None
+    profiles: Ends | None = None
+    load: RunLoad = RunLoad()
+    starts_at: datetime | None = None
 
     @property
     def answer(self) -> EnergyAnswer:
@@ -92,7 +156,9 @@ class Energy(NamedTuple):
         lines: list[EnergyLine] = []
         answer: EnergyAnswer = {"lines": lines}
         for item in self.equipment:
-            line: EnergyLine = {"name": item.name, "it_kwh": quantity(item.it_kwh)}  # type: ignore[typeddict-item]
+            line: EnergyLine = {"name": item.name, "source": item.source}  # type: ignore[typeddict-item]
+            if item.it_kwh:
+                line["it_kwh"] = quantity(item.it_kwh)
             if item.facility_kwh:
                 line["facility_kwh"] = quantity(item.facility_kwh)
             lines.append(line)
@@ -101,44 +167,216 @@ class Energy(NamedTuple):
         if self.facility_kwh and self.peak_kw:
             answer["facility_kwh"] = quantity(self.facility_kwh)
             answer["peak_kw"] = quantity(self.peak_kw)
+        if self.facility_kwh and self.it_kwh:
+            answer["overhead_kwh"] = quantity(_difference(self.facility_kwh, self.it_kwh))
+        if self.profiles:
+            answer["load_profile"] = self._in_time(self.profiles.value)
         return answer
 
+    def _in_time(self, profile: LoadProfile) -> LoadProfileAnswer:
+        shown: LoadProfileAnswer = {
+            "elapsed_seconds": profile.elapsed_seconds,
+            "phases": [
+                {"name": name.value, "seconds": share.seconds, "it_kwh": share.it_kwh}
+                for name, share in phase_shares(profile).items()
+            ],
+            "interval_minutes": self.load.interval_minutes,
+        }
+        if self.starts_at is not None and self.facility_kwh:
+            load = series(profile, self.starts_at, self.load.interval_minutes)
+            shown["first_interval_at"] = f"{load.start:%Y-%m-%dT%H:%M:%SZ}"
+            shown["highest_interval_kw"] = float(load.kw.max())
+            if self.load.include_intervals and len(load.kw) <= _MOST_INTERVALS + 1:
+                shown["intervals_kw"] = [float(kw) for kw in load.kw]
+        return shown
 
-def _sum(*parts: Quantity) -> Quantity:
-    return combine(lambda *ends: sum(ends), *parts)
+
+def _difference(larger: Quantity, smaller: Quantity) -> Quantity:
+    """Of two figures that share their ends."""
+    return Quantity(
+        larger.value - smaller.value, larger.low - smaller.low, larger.high - smaller.high, larger.basis
+    )
+
+
+def _ordered(value: float, low: float, high: float, basis: Basis) -> Quantity:
+    return Quantity(value, min(value, low), max(value, high), basis)
+
+
+def _machines(run: Run, site: Site, curves: ReferenceCurves, drawn: Quantity, limit: float) -> list[Machines]:
+    """At the middle, low and high end."""
+    cluster, given = run.cluster, site.given
+    cooling = Cooling(given.cooling) if given else Cooling.AIR
+    node, fabric = node_rates(cluster, cooling, curves.facility), fabric_watts(cluster, curves.facility)
+    hosts = cluster.host_power_watts
+    if hosts is not None:
+        # What is given is everything beside the accelerators.
+        node = fabric = None
+    if given and given.fabric_power_watts_per_device is not MISSING:
+        fabric = assumed(given.fabric_power_watts_per_device * cluster.accelerator_count)
+    idle = curves.calibration.power.find(PowerQuantity.IDLE_SHARE, cluster.accelerator.generation)
+    found = []
+    for place, end in enumerate(_ENDS):
+        device = at(drawn, end)
+        found.append(
+            Machines(
+                devices=float(cluster.accelerator_count),
+                nodes=float(cluster.node_count),
+                device=device,
+                idle=min(device, limit * getattr(idle, end)),
+                limit=limit,
+                node=node[place] if node else None,
+                hosts=hosts.value if hosts else 0.0,
+                fabric=at(fabric, end) if fabric else 0.0,
+            )
+        )
+    return found
+
+
+def _sources(run: Run, site: Site, draw: Draw | None) -> dict[str, str]:
+    """Where the power of each kind of equipment comes from."""
+    server, given = run.cluster.accelerator.server, "given with the question"
+    host = (
+        f"share of what {server.name} may draw beside its accelerators"
+        if server
+        else "share of the accelerators"
+    )
+    cooling = site.given.cooling if site.given else "air"
+    is_given = site.given and site.given.fabric_power_watts_per_device is not MISSING
+    return {
+        "accelerators": "what the devices do, by the model of their power"
+        if draw
+        else "power limit, a bound",
+        "hosts": f"measured {host}" if run.cluster.host_power_watts is None else given,
+        "fans": f"measured share of what they cool ({cooling})",
+        "power_supplies": "efficiency of the 80 PLUS Titanium class at the load of the supplies",
+        "fabric": given if is_given else "switch ports of a fat tree and their optics, by bandwidth",
+    }
 
 
 def run_energy(run: Run, site: Site, curves: ReferenceCurves, draw: Draw | None) -> Energy:
-    """Energy of accelerators and of hosts.
+    """Energy of accelerators and of the machines around them.
 
     Without the draw of a device the value is its power limit, with measured loads as its interval.
     """
     cluster, duration = run.cluster, run.duration_seconds
-    limit, host_watts = cluster.accelerator.power_limit_watts, host_power(cluster, curves)
-    if limit is None or host_watts is None or duration is None:
+    limit = cluster.accelerator.power_limit_watts
+    if site.measured is not None:
+        return _measured(run, site, curves, limit, site.measured)
+    if limit is None or duration is None:
         code = "POWER_UNKNOWN" if duration else "RATE_UNKNOWN"
         detail = "the power limit of the accelerator" if duration else "the duration"
         for name in ("it_kwh", "facility_kwh", "peak_kw"):
             run.notes.gap(f"/energy/{name}", code, f"{detail} is not known")
         return Energy()
-    devices, nodes = float(cluster.accelerator_count), float(cluster.node_count)
     drawn = draw.watts if draw else curves.accelerator_power.around(limit, Basis.DATASHEET)
-    watts = {
-        "accelerators": combine(lambda w: power_watts(accelerators=devices, accelerator_watts=w), drawn),
-        "hosts": combine(lambda w: power_watts(hosts=nodes, host_watts=w), host_watts),
-    }
+    machines, load = _machines(run, site, curves, drawn, limit), checked_load(run, site.load)
+    local = site.starts_at
+    local = site.starts_at
+    begins = second_of_day(local.hour, local.minute, local.second) if local else 0.0
+    profiles = Ends(
+        *(
+            profile_at(run, each, duration, load, end=end, pue=site.pues or (1.0,), begins=begins)
+            for end, each in zip(_ENDS, machines, strict=True)
+        )
+    )
+    energy = _energy_of(run, site, profiles, drawn, _sources(run, site, draw))._replace(load=load)
+    _note_intervals(run.notes, energy)
+    return energy
+
+
+def _note_intervals(notes: Notes, energy: Energy) -> None:
+    """Why the power of every interval is not listed, where it was asked for."""
+    pointer, profiles = "/energy/load_profile/intervals_kw", energy.profiles
+    if not energy.load.include_intervals or profiles is None:
+        return
+    if energy.starts_at is None:
+        notes.gap(pointer, "STARTS_AT_REQUIRED", "intervals are those of a clock: say when the run starts")
+    elif energy.facility_kwh is None:
+        notes.gap(pointer, "PUE_REQUIRED", "the PUE of the site is not given")
+    elif profiles.value.elapsed_seconds > _MOST_INTERVALS * energy.load.interval_minutes * MINUTE_SECONDS:
+        notes.gap(pointer, "SERIES_TOO_LONG", f"at most {_MOST_INTERVALS} intervals are listed")
+
+
+def _measured(
+    run: Run, site: Site, curves: ReferenceCurves, limit: float | None, measured: MeasuredEnergy
+) -> Energy:
+    """What was measured, in place of an estimate."""
+    if limit is None:
+        detail = "the power limit of the accelerator is not known: nothing bounds what was measured"
+        run.notes.warn("MEASURED_UNCHECKED", "/measured/energy_kwh", detail)
+    else:
+        drawn = curves.accelerator_power.around(limit, Basis.DATASHEET)
+        _, least, most = _machines(run, site, curves, drawn, limit)
+        check_measured(run, least, most, measured, site.pues)
+    note_other_run(run, run.duration_seconds, measured)
+    pues = site.pues or (1.0,)
+    profile = measured_profile(measured, pues, site.starts_at)
+    figure, source = assumed(measured.energy_kwh), f"measured, {_METERED[measured.boundary]}"
+    used = metered = None
+    if measured.boundary == "it":
+        used = figure
+    else:
+        metered = figure
+    if site.pues is None:
+        name = "facility_kwh" if used else "it_kwh"
+        run.notes.gap(f"/energy/{name}", "PUE_REQUIRED", "the PUE of the site is not given")
+        if used:
+            run.notes.gap("/energy/peak_kw", "PUE_REQUIRED", "the PUE of the site is not given")
+    else:
+        used = used or _point(it_kwh(profile), site.pue_basis)
+        metered = metered or _point(facility_kwh(profile, site.starts_at), site.pue_basis)
+    peak = peak_kw(profile, site.starts_at)
+    return Energy(
+        (Equipment("measured", used, metered, source),),
+        used,
+        metered,
+        _point(peak, Basis.ASSUMED) if metered else None,
+        Ends(profile, profile, profile),
+        site.load,
+        site.starts_at,
+    )
+
+
+_METERED = {"facility": "at the meter of the building", "it": "at the supply of the machines"}
+
+
+def _energy_of(run: Run, site: Site, profiles: Ends, drawn: Quantity, sources: dict[str, str]) -> Energy:
+    duration, hosts = run.duration_seconds or drawn, run.cluster.host_power_watts
+    beside = hosts or Quantity(0.5, 0.0, 1.0, Basis.DATASHEET)
+    bases = dict.fromkeys(EQUIPMENT, weakest(beside, duration)) | {"accelerators": weakest(drawn, duration)}
+    effects = [1.0, 1.0, 1.0]
+    if site.pues is not None:
+        effects = [facility_kwh(each, site.starts_at) / it_kwh(each) for each in profiles]
+    at_meter = _point(effects[0], site.pue_basis)
+    by_name = [equipment_kwh(each) for each in profiles]
     equipment = []
-    for name, power in watts.items():
-        used = combine(energy_kwh, power, duration)
-        metered = site.pue and combine(facility_kwh, used, site.pue)
-        equipment.append(Equipment(name, power, used, metered))
-    energy = Energy(tuple(equipment), it_kwh=_sum(*(item.it_kwh for item in equipment)))
-    if site.pue is None:
+    for name in EQUIPMENT:
+        kwh = [each[name] for each in by_name]
+        if not any(kwh):
+            continue
+        used = _ordered(kwh[0], kwh[1], kwh[2], bases[name])
+        metered = None
+        if site.pues is not None:
+            each = [part * effect for part, effect in zip(kwh, effects, strict=True)]
+            metered = _ordered(each[0], each[1], each[2], weakest(used, at_meter))
+        equipment.append(Equipment(name, used, metered, sources[name]))
+    used = _sum([item.it_kwh for item in equipment if item.it_kwh])
+    energy = Energy(tuple(equipment), used, profiles=profiles, starts_at=site.starts_at)
+    if site.pues is None:
         for name in ("facility_kwh", "peak_kw"):
             run.notes.gap(f"/energy/{name}", "PUE_REQUIRED", "the PUE of the site is not given")
         return energy
-    kilowatts = combine(lambda w: w / WATTS_PER_KILOWATT, _sum(*watts.values()))
+    metered = _sum([item.facility_kwh for item in equipment if item.facility_kwh])
+    peaks = [peak_kw(each, site.starts_at) for each in profiles]
     return energy._replace(
-        facility_kwh=_sum(*(item.facility_kwh for item in equipment if item.facility_kwh)),
-        peak_kw=combine(facility_kwh, kilowatts, site.pue),
+        facility_kwh=metered, peak_kw=_ordered(peaks[0], peaks[1], peaks[2], metered.basis)
+    )
+
+
+def _sum(parts: list[Quantity]) -> Quantity:
+    return Quantity(
+        sum(part.value for part in parts),
+        sum(part.low for part in parts),
+        sum(part.high for part in parts),
+        weakest(*parts),
     )

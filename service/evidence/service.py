@@ -20,6 +20,7 @@ from service.planning.calibration import (
     StepCalibration,
     StepQuantity,
 )
+from service.planning.calibration.facility import Cooling, FacilityCurves
 from service.planning.calibration.links import LinkCalibration, LinkCurves, LinkShare
 from service.planning.curves import ReferenceCurves, Share, TrainingMemoryCurves
 from service.planning.distance import ServingEvidence, System, evidence_of
@@ -115,8 +116,17 @@ def _curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         serving_generations=measured,
         serving_memory=engines,
         calibration=calibration,
+        facility=facility_curves(),
         **single,
     )
+
+
+@cache
+def facility_curves() -> FacilityCurves:
+    """What the machines around accelerators draw, as the file that ships has it."""
+    document: dict[str, Any] = json.loads((files("service.evidence") / "facility_curves.json").read_text())
+    fans = {Cooling(cooling): _share(entry) for cooling, entry in document.pop("fans").items()}
+    return FacilityCurves(fans=fans, **{name: _share(entry) for name, entry in document.items()})
 
 
 def _calibration(document: Mapping[str, Any], links: Mapping[str, Any]) -> Calibration:

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from service.planning.curves import ReferenceCurves, Share
-from service.planning.errors import PlanningError
+from service.planning.calibration.shares import Share
 from service.planning.links import Link, LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity, exact
@@ -110,30 +109,3 @@ def memory_capacity(
         min(most, binary * reported_share.high),
         Basis.DATASHEET,
     )
-
-
-def host_power(cluster: Cluster, curves: ReferenceCurves) -> Quantity | None:
-    """Power of a node beside its accelerators, in watts.
-
-    What is given; else the measured share of what the vendor's reference server may draw beside its
-    accelerators at their limit, scaled to the accelerators of a node; without a reference server, the
-    pooled ratio of host to accelerator power. None where the accelerator's limit is unknown.
-    """
-    if cluster.host_power_watts is not None:
-        return cluster.host_power_watts
-    server, limit = cluster.accelerator.server, cluster.accelerator.power_limit_watts
-    if limit is None:
-        return None
-    if server is None:
-        share, beside = curves.host_power_pooled, limit
-    else:
-        share = curves.host_power
-        beside = server.power_limit_watts / server.accelerator_count - limit
-        if beside <= 0.0:
-            raise PlanningError(
-                "SERVER_POWER",
-                "/cluster/accelerator",
-                f"{server.name} draws less than its accelerators at their power limit",
-            )
-    watts = beside * cluster.accelerators_per_node
-    return Quantity(watts * share.value, watts * share.low, watts * share.high, Basis.DATASHEET)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from service.planning.calibration import Calibration, LinkCurves, Share
+from service.planning.calibration.facility import FacilityCurves
 from service.planning.distance import ServingEvidence
 from service.planning.engines import EngineBuffers, EngineName
 from service.planning.overhead import DeviceOverhead
@@ -92,8 +93,8 @@ class ReferenceCurves:
     """The same at the estimated rate of serving."""
     device_power_elsewhere: Spread
     """Measured over estimated draw of other generations."""
-    host_power: Share
-    host_power_pooled: Share
+    facility: FacilityCurves
+    """What the machines around accelerators draw."""
     reported_memory: Share
     training_memory: TrainingMemoryCurves
     inference_memory: Spread

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from service.planning.errors import PlanningError
 from service.planning.power import WATTS_PER_KILOWATT
 from service.planning.tariff.bill import Load
-from service.planning.units import DAY_SECONDS, HOUR_SECONDS, KILOWATT_HOUR_JOULES
+from service.planning.units import DAY_SECONDS, HOUR_SECONDS, KILOWATT_HOUR_JOULES, MINUTE_SECONDS
 
 INTERVAL_MINUTES = (5, 15, 30, 60)
-_MINUTE_SECONDS = 60.0
 _MONTHS = 12
 _LONGEST_SECONDS = 40 * 366 * DAY_SECONDS
 
@@ -264,8 +263,8 @@ def series(profile: LoadProfile, starts_at: datetime, interval_minutes: int) -> 
     if interval_minutes not in INTERVAL_MINUTES:
         detail = f"one of {', '.join(map(str, INTERVAL_MINUTES))} minutes"
         raise PlanningError("INTERVAL_MINUTES", "/interval_minutes", detail)
-    width = interval_minutes * _MINUTE_SECONDS
-    of_day = starts_at.hour * HOUR_SECONDS + starts_at.minute * _MINUTE_SECONDS
+    width = interval_minutes * MINUTE_SECONDS
+    of_day = starts_at.hour * HOUR_SECONDS + starts_at.minute * MINUTE_SECONDS
     of_day += starts_at.second + starts_at.microsecond / 1e6
     before = of_day % width
     _check_length(profile)

@@ -13,6 +13,7 @@ from service.questions.base import (
     Positive,
     Text,
 )
+from service.questions.energy import MeasuredEnergy, RunLoad
 from service.questions.holdings import EgressInput, StorageInput
 from service.questions.load import AnalyticSolver, SolverInput
 from service.questions.purchase import Purchase
@@ -122,8 +123,10 @@ class UtilityBillQuestion(CostQuestion):
 
     site: RunSite | MISSING = MISSING
     """The building; without it electricity and carbon are gaps."""
-    starts_at: Instant | MISSING = MISSING
-    """When the run begins; needed where prices or emissions vary in time."""
+    load_profile: RunLoad = RunLoad()
+    """The course of its power in time."""
+    measured: MeasuredEnergy | MISSING = MISSING
+    """What it was measured to take, in place of the estimate."""
 
 
 class MemoryBatch(Input):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Discriminator, Field
 
 from service.questions.base import CatalogName, Input, Instant, MoneyInput, NotNegative, Share
+from service.questions.energy import IntervalMinutes, SiteEnergy
 
 MOST_INTERVALS = 70_176
 """Most intervals of a baseline load: two years of 15 minutes."""
@@ -24,9 +25,6 @@ LocalMonth = Annotated[str, Field(pattern=r"^2[01][0-9]{2}-(0[1-9]|1[0-2])$", ma
 """A month of the site's clock, such as 2026-11."""
 TimeZone = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9._+/-]{0,63}$", max_length=64)]
 """Name of the IANA time zone database, such as Europe/Oslo."""
-IntervalMinutes = Annotated[
-    Literal[5, 15, 30, 60], Field(json_schema_extra={"type": "integer", "format": "int64"})
-]
 
 
 class MonthlyPeak(Input):
@@ -91,7 +89,7 @@ BaselineLoad = Annotated[ConstantLoad | LoadSeries, Discriminator("kind")]
 """What the meter of the site reads without the run."""
 
 
-class RunSite(Input):
+class RunSite(SiteEnergy):
     """The building. Figures given here take the place of those of `site_id`."""
 
     site_id: CatalogName | MISSING = MISSING

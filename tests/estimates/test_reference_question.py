@@ -66,19 +66,19 @@ def test_what_needs_a_site_is_a_gap(without_site):
 
 
 def test_energy_without_a_site(without_site):
-    accelerators, hosts = without_site["energy"]["lines"]
-    assert round(accelerators["it_kwh"]["value"]) == 330_300
-    assert hosts["name"] == "hosts"
-    total = accelerators["it_kwh"]["value"] + hosts["it_kwh"]["value"]
-    assert without_site["energy"]["it_kwh"]["value"] == pytest.approx(total)
+    lines = {line["name"]: line["it_kwh"]["value"] for line in without_site["energy"]["lines"]}
+    assert list(lines) == ["accelerators", "hosts", "fans", "power_supplies", "fabric"]
+    assert round(lines["accelerators"]) == 330_300
+    assert without_site["energy"]["it_kwh"]["value"] == pytest.approx(sum(lines.values()))
 
 
 def test_energy_with_a_site(with_site):
-    accelerators, hosts = with_site["energy"]["lines"]
-    assert round(accelerators["facility_kwh"]["value"]) == 369_936
-    both = accelerators["facility_kwh"]["value"] + hosts["facility_kwh"]["value"]
-    assert with_site["energy"]["facility_kwh"]["value"] == pytest.approx(both)
-    assert with_site["energy"]["peak_kw"]["value"] == pytest.approx(both / (1_698_685.541 / 3600))
+    energy = with_site["energy"]
+    lines = {line["name"]: line["facility_kwh"]["value"] for line in energy["lines"]}
+    assert round(lines["accelerators"]) == 369_936
+    assert energy["facility_kwh"]["value"] == pytest.approx(sum(lines.values()))
+    assert energy["peak_kw"]["value"] == pytest.approx(sum(lines.values()) / (1_698_685.541 / 3600))
+    assert energy["overhead_kwh"]["value"] == pytest.approx(0.12 * energy["it_kwh"]["value"])
 
 
 def test_electricity_and_carbon_with_a_site(with_site):

@@ -1,10 +1,7 @@
-import pytest
-
 from service.evidence.service import reference_curves
-from service.planning.cluster import Accelerator, Cluster, Server, host_power, memory_capacity
-from service.planning.errors import PlanningError
+from service.planning.cluster import Accelerator, Cluster, Server, memory_capacity
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis, assumed
+from service.planning.quantity import Basis
 
 CURVES = reference_curves()
 SHARE = CURVES.reported_memory
@@ -45,33 +42,6 @@ def test_a_decimal_label_caps_the_interval():
 
 def test_no_label_is_no_capacity():
     assert capacity(label_gb=None) is None
-
-
-def test_hosts_by_the_measured_share_of_the_reference_server():
-    """10.2 kW less 8 x 700 W is 4.6 kW; 31% of it is the 7.03 kW that MLPerf nodes draw, less 5.6 kW."""
-    power = host_power(Cluster(accelerator(), 8, 8, None), CURVES)
-    assert power.value == pytest.approx(0.31 * 4600)
-    assert power.value == pytest.approx(7030 - 5600, rel=0.01)
-    assert (power.low, power.high) == pytest.approx((0.043 * 4600, 4600))
-
-
-def test_hosts_without_a_reference_server_follow_the_accelerators():
-    power = host_power(Cluster(accelerator(server=None), 4, 4, None), CURVES)
-    assert power.value == pytest.approx(0.26 * 4 * 700)
-
-
-def test_hosts_as_given():
-    assert host_power(Cluster(accelerator(), 8, 8, assumed(200.0)), CURVES) == assumed(200.0)
-
-
-def test_hosts_of_an_unknown_accelerator_are_unknown():
-    assert host_power(Cluster(accelerator(power_limit_watts=None), 8, 8, None), CURVES) is None
-
-
-def test_a_server_below_its_accelerators_is_refused():
-    impossible = accelerator(server=Server(name="Box", accelerator_count=8, power_limit_watts=5000.0))
-    with pytest.raises(PlanningError, match="Box draws less"):
-        host_power(Cluster(impossible, 8, 8, None), CURVES)
 
 
 def test_nodes_round_up():

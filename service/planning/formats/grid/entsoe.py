@@ -1,0 +1,150 @@
+"""Day-ahead prices from the XML documents of ENTSO-E (A44, publication document 7).
+
+A period is an interval of time with points at whole multiples of its resolution. Under curve type A03 a point
+that is left out repeats the one before it; under A01 each must be there.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from service.planning.errors import PlanningError
+from service.planning.tariff.charges import Prices
+
+_RESOLUTIONS = {"PT15M": 15, "PT30M": 30, "PT60M": 60, "PT1H": 60}
+_UNITS = {"MWH": 1000.0, "KWH": 1.0}
+_LONGEST = 20_000_000
+"""Characters: some years of days."""
+_MOST_INTERVALS = 400_000
+_REPEATING, _POINTS = "A03", "A01"
+
+
+class PriceSeries(NamedTuple):
+    """Prices per kWh of consecutive intervals of one bidding zone, and their currency."""
+
+    prices: Prices
+    currency_code: str
+    zone: str
+
+
+class _Period(NamedTuple):
+    start: datetime
+    minutes: int
+    values: list[float]
+    currency: str
+    zone: str
+
+    @property
+    def end(self) -> datetime:
+        return self.start + timedelta(minutes=self.minutes) * len(self.values)
+
+
+def _refused(detail: str) -> PlanningError:
+    return PlanningError("PRICE_FILE", "/content", detail)
+
+
+def _root(text: str) -> ET.Element:
+    """The root of a document without a type definition, so that no entity is ever expanded or fetched."""
+    if len(text) > _LONGEST:
+        raise _refused("the document is too long")
+    if "<!" in re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL):
+        raise _refused("a document with a type definition or character data sections is not read")
+    try:
+        return ET.fromstring(text)  # noqa: S314 - without a type definition there are no entities
+    except (ET.ParseError, ValueError) as error:
+        raise _refused("not an XML document") from error
+
+
+def _name(element: ET.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _children(element: ET.Element, name: str) -> list[ET.Element]:
+    return [child for child in element if _name(child) == name]
+
+
+def _text(element: ET.Element, *path: str) -> str:
+    for name in path:
+        found = _children(element, name)
+        if len(found) != 1:
+            raise _refused(f"one {name} is expected")
+        element = found[0]
+    return (element.text or "").strip()
+
+
+def _time(text: str) -> datetime:
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%MZ").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise _refused("a time is not like 2025-09-28T22:00Z") from error
+
+
+def _points(period: ET.Element, count: int) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for point in _children(period, "Point"):
+        position, price = _text(point, "position"), _text(point, "price.amount")
+        try:
+            place, value = int(position), float(price)
+        except ValueError as error:
+            raise _refused("a position or a price is no number") from error
+        if place in found or not 1 <= place <= count or not math.isfinite(value):
+            raise _refused("a position stands twice or lies outside its period")
+        found[place] = value
+    return found
+
+
+def _period(period: ET.Element, series: ET.Element) -> _Period:
+    minutes = _RESOLUTIONS.get(_text(period, "resolution"))
+    if minutes is None:
+        raise _refused(f"the resolution is none of {', '.join(_RESOLUTIONS)}")
+    start, end = _time(_text(period, "timeInterval", "start")), _time(_text(period, "timeInterval", "end"))
+    count, rest = divmod((end - start).total_seconds(), minutes * 60)
+    if count < 1 or rest or count > _MOST_INTERVALS:
+        raise _refused("a period is no whole number of intervals")
+    found = _points(period, int(count))
+    curve, per = _text(series, "curveType"), _UNITS.get(_text(series, "price_Measure_Unit.name"))
+    if curve not in (_REPEATING, _POINTS) or per is None:
+        raise _refused("the curve type is not A01 or A03, or the unit is not MWH")
+    if 1 not in found or (curve == _POINTS and len(found) < count):
+        raise _refused("a position is missing that nothing stands for")
+    values: list[float] = []
+    for place in range(1, int(count) + 1):
+        values.append(found[place] / per if place in found else values[-1])
+    currency, zone = _text(series, "currency_Unit.name"), _text(series, "in_Domain.mRID")
+    return _Period(start, minutes, values, currency, zone)
+
+
+def _periods(root: ET.Element) -> Iterator[_Period]:
+    for series in _children(root, "TimeSeries"):
+        for period in _children(series, "Period"):
+            yield _period(period, series)
+
+
+def entsoe_prices(text: str) -> PriceSeries:
+    """Prices of a document whose periods follow each other without a gap.
+
+    Refuses with ``PRICE_FILE`` other documents, holes that no rule fills, and mixed zones, currencies or
+    resolutions.
+    """
+    root = _root(text)
+    if _name(root) != "Publication_MarketDocument" or _text(root, "type") != "A44":
+        raise _refused("not a document of day-ahead prices (A44)")
+    periods = sorted(_periods(root), key=lambda period: period.start)
+    if not periods:
+        raise _refused("no prices")
+    first = periods[0]
+    for before, after in pairwise(periods):
+        if after.start != before.end:
+            raise _refused("the periods do not follow each other without a gap")
+        if (after.minutes, after.currency, after.zone) != (first.minutes, first.currency, first.zone):
+            raise _refused("zones, currencies or resolutions differ")
+    if not re.fullmatch("[A-Z]{3}", first.currency):
+        raise _refused("the currency is no code of three letters")
+    values = np.concatenate([period.values for period in periods])
+    return PriceSeries(Prices(first.start, first.minutes, values), first.currency, first.zone)

@@ -1,0 +1,99 @@
+"""Carbon intensities of grids by hour, from CSV.
+
+AVERT (EPA): columns ``Month``, ``Timestamp`` (hour of the year from 0) and one for each region, marginal
+pounds of CO2 per kWh, below zero where more load lets cleaner plants run. By month and hour (as eeco):
+``month``, ``hour``, ``co2_eq_kg_per_MWh``, 288 rows. Figures come out in kg per kWh.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+
+from service.planning.errors import PlanningError
+
+POUND_KILOGRAMS = 0.45359237
+"""International pound."""
+_MWH_KWH = 1000.0
+_MONTHS, _HOURS = 12, 24
+_MOST_HOURS = 8784
+_MOST_REGIONS = 100
+_HIGHEST = 1e6
+_KEYS = ("Month", "Timestamp")
+
+
+def _refused(line: int, detail: str) -> PlanningError:
+    return PlanningError("GRID_FILE", "/content", f"line {line}: {detail}")
+
+
+def _rows(text: str) -> tuple[list[str], list[Sequence[str]]]:
+    """Header and rows; refuses a table whose rows differ from its header."""
+    try:
+        table = list(csv.reader(io.StringIO(text), strict=True))
+    except csv.Error as error:
+        raise PlanningError("GRID_FILE", "/content", "not a CSV table") from error
+    if not table:
+        raise PlanningError("GRID_FILE", "/content", "no header")
+    header, *rows = table
+    for line, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise _refused(line, f"{len(row)} values under {len(header)} columns")
+    return [name.strip() for name in header], list(rows)
+
+
+def _number(text: str, line: int) -> float:
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise _refused(line, "a value is no number") from error
+    if not math.isfinite(value) or abs(value) > _HIGHEST:
+        raise _refused(line, "a value is not finite or too large")
+    return value
+
+
+def _whole(text: str, line: int) -> int:
+    if not text.strip().isdigit():
+        raise _refused(line, "a month or an hour is no whole number")
+    return int(text)
+
+
+def avert_regions(text: str) -> Mapping[str, tuple[float, ...]]:
+    """Marginal kg CO2 per kWh by region, for the hours of a year from its first on.
+
+    Refuses with ``GRID_FILE`` a table whose hours have a gap or are not in order, or with more than a year.
+    """
+    header, rows = _rows(text)
+    if tuple(header[: len(_KEYS)]) != _KEYS or not 0 < len(header) - len(_KEYS) <= _MOST_REGIONS:
+        raise PlanningError("GRID_FILE", "/content", "the columns are Month, Timestamp and regions")
+    if len(set(header)) != len(header):
+        raise PlanningError("GRID_FILE", "/content", "two columns have the same name")
+    if not 0 < len(rows) <= _MOST_HOURS:
+        raise PlanningError("GRID_FILE", "/content", f"1 to {_MOST_HOURS} hours")
+    for place, row in enumerate(rows):
+        if _whole(row[1], place + 2) != place:
+            raise _refused(place + 2, f"hour {place} of the year is missing or not in its place")
+    return {
+        region: tuple(_number(row[column], line) * POUND_KILOGRAMS for line, row in enumerate(rows, start=2))
+        for column, region in enumerate(header[len(_KEYS) :], start=len(_KEYS))
+    }
+
+
+def month_hours(text: str) -> tuple[float, ...]:
+    """Average kg CO2e per kWh, by month and hour of the day: 12 times 24, from midnight in January on.
+
+    Refuses with ``GRID_FILE`` a table in which one of them is missing or stands twice.
+    """
+    header, rows = _rows(text)
+    if header != ["month", "hour", "co2_eq_kg_per_MWh"]:
+        raise PlanningError("GRID_FILE", "/content", "the columns are month, hour and co2_eq_kg_per_MWh")
+    found: dict[tuple[int, int], float] = {}
+    for line, (month, hour, value) in enumerate(rows, start=2):
+        key = (_whole(month, line), _whole(hour, line))
+        if key in found or not (1 <= key[0] <= _MONTHS and key[1] < _HOURS):
+            raise _refused(line, "a month and hour stands twice or does not exist")
+        found[key] = _number(value, line) / _MWH_KWH
+        if found[key] < 0.0:
+            raise _refused(line, "an average is not below zero")
+    if len(found) != _MONTHS * _HOURS:
+        raise PlanningError("GRID_FILE", "/content", f"{len(found)} of {_MONTHS * _HOURS} months and hours")
+    return tuple(found[month, hour] for month in range(1, _MONTHS + 1) for hour in range(_HOURS))
