@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pydantic import MISSING
 
 from service.estimates.charges import Charges, Price, added, charges, given_price
+from service.estimates.currencies import Currencies, currencies_of
 from service.estimates.interruptions import SpotTime, spot_time
 from service.estimates.offer_warnings import warn_of_offer
 from service.estimates.run import Run
@@ -74,8 +75,8 @@ def rented(question: CostQuestion, run: Run, hours: Quantity | None, catalog: Ca
     """The same with what is behind it."""
     if question.rental is MISSING:
         return None
-    terms = _terms(question.rental, run, catalog)
-    if hours is None or run.duration_seconds is None:
+    terms = _exchanged(_terms(question.rental, run, catalog), currencies_of(question, catalog, run.notes))
+    if terms is None or hours is None or run.duration_seconds is None:
         return None
     spot = None
     if question.rental.spot is not MISSING:
@@ -87,6 +88,18 @@ def rented(question: CostQuestion, run: Run, hours: Quantity | None, catalog: Ca
         )
         run.notes.warn("INTERRUPTIONS_NOT_COUNTED", "/rental", detail)
     return _charged(terms, run, hours, run.duration_seconds, spot)
+
+
+def _exchanged(terms: Terms, currencies: Currencies) -> Terms | None:
+    """The terms in the currency asked for."""
+    price = currencies.price(terms.price, "/rent/total")
+    if price is None:
+        return None
+    upfront, least = (
+        given and currencies.price(given, "/rent/total")
+        for given in (terms.upfront, terms.least_spend_per_hour)
+    )
+    return terms._replace(price=price, upfront=upfront, least_spend_per_hour=least)
 
 
 def _charged(terms: Terms, run: Run, hours: Quantity, duration: Quantity, spot: SpotTime | None) -> Rented:

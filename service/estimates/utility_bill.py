@@ -25,7 +25,7 @@ def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> Ut
     run = plan_run(question, catalog)
     notes, hours = run.notes, device_hours(run)
     site = resolve_site(question, catalog, notes)
-    rented, bought = rent(question, run, hours, catalog), purchase(question, run)
+    rented, bought = rent(question, run, hours, catalog), purchase(question, run, catalog)
     energy = run_energy(run, site, catalog.curves, device_draw(run, catalog))
     electricity = _electricity(energy, site, notes)
     answer: UtilityBillAnswer = {

@@ -165,6 +165,44 @@ class TestCurrencies:
         assert answer["total"]["amount"] == "1415571.28"
 
 
+class TestExchange:
+    """On 5 March 2026 a euro was worth 1.1618 USD (ECB)."""
+
+    EUROS = {**CLUSTER, "network_per_device": usd("3000", "EUR")}
+
+    def exchanged(self, code, **members):
+        return {**asked(self.EUROS), "starts_at": "2026-03-06T00:00:00Z", "currency_code": code, **members}
+
+    def test_prices_are_in_the_currency_asked_for(self, snapshot):
+        answer = ask(snapshot, "cost", self.exchanged("USD"))
+        assert amounts(answer["purchase"])["network"] == "3485400.00"
+        assert answer["purchase"]["total"]["amount"] == "40135400.00"
+        (line,) = [line for line in answer["purchase"]["lines"] if line["name"] == "network"]
+        assert line["source"].endswith("at 1.1618 USD/EUR of 2026-03-05")
+        assert answer["total"]["amount"] == "1415571.28"
+
+    def test_all_of_them(self, snapshot):
+        kept = {"price_per_gigabyte_month": usd("0.023"), "dataset_bytes": 1e15}
+        answer = ask(snapshot, "cost", self.exchanged("EUR", storage=kept))
+        assert answer["rent"]["total"]["amount"] == f"{1_415_571.28412538 / 1.1618:.2f}"
+        assert amounts(answer["purchase"])["network"] == "3000000.00"
+        everything = [*answer["lines"], *answer["purchase"]["lines"]]
+        assert {line["amount"]["currency_code"] for line in everything} == {"EUR"}
+        assert answer["break_even_runs"]["value"] == pytest.approx(40_135_400 / 1_415_571.28)
+
+    def test_an_old_rate_warns(self, snapshot):
+        said = ask(snapshot, "cost", self.exchanged("USD", starts_at="2026-10-01T00:00:00Z"))["warnings"]
+        (detail,) = [note["detail"] for note in said if note["code"] == "EXCHANGE_RATE_STALE"]
+        assert "2026-03-05, 210 days old" in detail
+
+    def test_without_a_rate_there_is_no_total(self, snapshot):
+        answer = ask(snapshot, "cost", self.exchanged("KWD"))
+        for pointer in ("/rent/total", "/purchase/total", "/total"):
+            assert gaps(answer)[pointer] == "CURRENCY_MISMATCH"
+        assert "total" not in answer
+        assert answer["lines"] == []
+
+
 class TestHoldings:
     STORAGE = {"price_per_gigabyte_month": usd("0.023"), "dataset_bytes": 8e12}
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from decimal import Decimal
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -195,9 +194,7 @@ class TestCommitments:
 
 def _offering(snapshot, offer):
     """The catalog with one more offer."""
-    names = ("revision", "curves", "models", "accelerators", "links", "grids", "sites")
-    rows = {name: getattr(snapshot, name) for name in names}
-    return SimpleNamespace(**rows, offers={**snapshot.offers, "offered": offer})
+    return replace(snapshot, offers={**snapshot.offers, "offered": offer})
 
 
 class TestBlocks:
