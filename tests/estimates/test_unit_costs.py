@@ -35,7 +35,7 @@ class TestShares:
         answer = ask(snapshot, "cost", served(horizon={"total_requests": 10**9}))
         inputs = amount(answer, "cost_per_million_input_tokens") * 1024e-6
         outputs = amount(answer, "cost_per_million_output_tokens") * 256e-6
-        assert inputs + outputs == pytest.approx(amount(answer, "cost_per_request"), abs=1e-6)
+        assert inputs + outputs == pytest.approx(amount(answer, "cost_per_request"), rel=0.01)
         assert amount(answer, "cost_per_request") * 1e9 == pytest.approx(amount(answer, "total"), rel=0.01)
         assert amount(answer, "cost_per_million_output_tokens") < amount(answer, "cost_per_million_tokens")
 
@@ -56,15 +56,15 @@ class TestShares:
     def test_a_request_costs_more_where_few_arrive(self, snapshot):
         """Half the requests share the same rent."""
         one, two = (ask(snapshot, "cost", served(rate=rate)) for rate in (1.0, 2.0))
-        assert amount(one, "cost_per_request") == pytest.approx(72 / 86_400, abs=1e-6)
-        assert amount(two, "cost_per_request") == pytest.approx(36 / 86_400, abs=1e-6)
+        assert amount(one, "cost_per_request") == pytest.approx(72 / 86_400, rel=1e-4)
+        assert amount(two, "cost_per_request") == pytest.approx(36 / 86_400, rel=1e-4)
 
     def test_at_assumed_shares_too(self, snapshot):
         asked = served(efficiency={"source": "assumed", "utilization": 0.5, "bandwidth_utilization": 0.8})
         answer = ask(snapshot, "cost", asked)
         inputs = amount(answer, "cost_per_million_input_tokens") * 1024e-6
         outputs = amount(answer, "cost_per_million_output_tokens") * 256e-6
-        assert inputs + outputs == pytest.approx(amount(answer, "cost_per_request"), abs=1e-6)
+        assert inputs + outputs == pytest.approx(amount(answer, "cost_per_request"), rel=0.01)
 
     def test_an_encoder_has_requests_only(self, snapshot):
         asked = {
