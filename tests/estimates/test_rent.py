@@ -129,6 +129,15 @@ class TestSpot:
         assert answer["total"]["basis"] == "reference"
         assert float(answer["total"]["low"]) < total(answer) < float(answer["total"]["high"])
 
+    @given(st.floats(0.0, 0.2), st.floats(1.0, 2000.0), st.integers(1, 64), st.booleans(), st.booleans())
+    def test_any_rate_has_an_answer(self, rate, hours, devices, fails, chosen):
+        checkpointing = {"stall_seconds": 20.0, **({"interval_seconds": 1800.0} if chosen else {})}
+        workload = {"checkpointing": checkpointing, **({"reliability": {}} if fails else {})}
+        rental = priced("1.6", devices_per_instance=8, spot={"interruptions_per_hour": rate})
+        answer = ask(shipped(), "cost", run(rental, devices, hours, workload=workload))
+        plain = run(priced("1.6", devices_per_instance=8), devices, hours, workload=workload)
+        assert total(answer) >= total(ask(shipped(), "cost", plain)) - 0.011
+
     def test_a_server_is_replaced(self, snapshot):
         """A day, taken back once in 20 hours for ten minutes: 24 x 0.05 x 600 / 3600 = 0.2 hours."""
         asked = {
