@@ -18,6 +18,7 @@ from service.catalog.sites.schemas import Site, SiteInput, SitePatch
 from service.catalog.sites.tables import SiteRow
 from service.planning.errors import PlanningError
 from service.planning.profile import profile_of
+from service.planning.tariff.calendar import zone_of
 from service.questions.architectures import Architecture, to_planning
 
 
@@ -30,6 +31,13 @@ def _parameter_counts(document: Document) -> Document:
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
     }
+
+
+def _checked_clock(document: Document) -> Document:
+    """Refuses a series by the clock of a zone that does not exist."""
+    if zone := document.get("series", {}).get("time_zone"):
+        zone_of(zone, "/series/time_zone")
+    return {}
 
 
 LINKS = Noun(name="links", table=LinkRow, created=LinkInput, patched=LinkPatch, resource=Link)
@@ -58,7 +66,9 @@ OFFERS = Noun(
     references={"accelerator_id": "accelerators"},
     derived=prices,
 )
-GRIDS = Noun(name="grids", table=GridRow, created=GridInput, patched=GridPatch, resource=Grid)
+GRIDS = Noun(
+    name="grids", table=GridRow, created=GridInput, patched=GridPatch, resource=Grid, derived=_checked_clock
+)
 SITES = Noun(
     name="sites",
     table=SiteRow,
