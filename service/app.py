@@ -32,12 +32,14 @@ from service.benchmarks import endpoints as benchmarks
 from service.benchmarks.face import BenchmarksFace
 from service.benchmarks.service import missing_results
 from service.catalog.accelerators.endpoints import router as accelerators
+from service.catalog.exchange_rates.endpoints import router as exchange_rates
 from service.catalog.face import CatalogFace
 from service.catalog.grids.endpoints import router as grids
 from service.catalog.links.endpoints import router as links
 from service.catalog.models.endpoints import router as models
 from service.catalog.offers.endpoints import router as offers
 from service.catalog.sites.endpoints import router as sites
+from service.catalog.tariffs.endpoints import router as tariffs
 from service.estimates.endpoints import router as estimates
 from service.kit.admission import Admission, Authenticate
 from service.kit.context import RequestContext
@@ -62,6 +64,8 @@ ROUTERS = (
     accelerators,
     links,
     offers,
+    tariffs,
+    exchange_rates,
     grids,
     sites,
     keys,

@@ -12,12 +12,14 @@ from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
 from service.catalog.nouns import GRIDS, MODELS, NOUNS
 from service.catalog.rows import Document, Noun
+from service.estimates.comparison import compare_costs
 from service.estimates.frontier import estimate_frontier
 from service.estimates.service import ESTIMATES
 from service.protocol.canonical import digest
 from service.protocol.nodes import Inventory
 from service.protocol.results import Result
 from service.protocol.suites import shipped_suites
+from service.questions.estimates import CostComparison
 from service.questions.frontier import FrontierQuestion
 from service.snapshot.service import shipped_snapshot
 
@@ -170,9 +172,109 @@ _ALIGNED: Final[dict[str, Any]] = {
     "parallelism": {"data": 8, "sharding": "zero_3"},
 }
 _COST: Final[dict[str, Any]] = {key: value for key, value in REFERENCE_QUESTION.items() if key != "purchase"}
+_PLANNED: Final[dict[str, Any]] = {
+    **REFERENCE_QUESTION,
+    "rental": {
+        "price_per_device_hour": {"amount": "3", "currency_code": "USD"},
+        "devices_per_instance": 8,
+        "billing": {"increment_seconds": 3600.0},
+    },
+    "purchase": {
+        "price_per_device": {"amount": "30000", "currency_code": "USD"},
+        "hosts": {"price_per_host": {"amount": "50000", "currency_code": "USD"}},
+        "network_per_device": {"amount": "3000", "currency_code": "USD"},
+        "ownership": {
+            "years": 4.0,
+            "residual_share": 0.1,
+            "interest_rate": 0.06,
+            "maintenance_share": 0.05,
+            "utilization": 0.7,
+            "staff_per_year": {"amount": "500000", "currency_code": "USD"},
+        },
+    },
+    "storage": {
+        "price_per_gigabyte_month": {"amount": "0.023", "currency_code": "USD"},
+        "dataset_bytes": 8e12,
+    },
+}
+"""The same run in whole instances and hours, against a cluster with all that owning it costs."""
+
+_SPOT: Final[dict[str, Any]] = {
+    **_COST,
+    "workload": {
+        **REFERENCE_QUESTION["workload"],
+        "checkpointing": {"stall_seconds": 20.0},
+    },
+    "rental": {
+        "price_per_device_hour": {"amount": "1.6", "currency_code": "USD"},
+        "devices_per_instance": 8,
+        "spot": {"interruptions_per_hour": 0.002},
+    },
+}
+_COMPARED: Final[dict[str, Any]] = {"baseline": _COST, "alternatives": [_SPOT]}
 _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
 _SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
+
+_TARIFF: Final[dict[str, Any]] = {
+    "id": "example-large-power",
+    "name": "Example Utility, large power by time of use",
+    "utility": "Example Utility",
+    "currency_code": "USD",
+    "time_zone": "America/Los_Angeles",
+    "holidays": ["2026-12-25"],
+    "revisions": [
+        {
+            "effective_from": "2026-01-01",
+            "charges": [
+                {"kind": "fixed", "name": "customer", "price": "1200", "per": "month"},
+                {
+                    "kind": "energy",
+                    "name": "energy",
+                    "periods": [
+                        {
+                            "name": "peak",
+                            "tiers": [{"price": "0.16"}],
+                            "windows": [
+                                {
+                                    "weekdays": [1, 2, 3, 4, 5],
+                                    "from_time": "16:00",
+                                    "to_time": "21:00",
+                                    "holidays": "excluded",
+                                }
+                            ],
+                        },
+                        {
+                            "name": "off_peak",
+                            "tiers": [{"price": "0.09"}],
+                            "windows": [
+                                {
+                                    "weekdays": [1, 2, 3, 4, 5],
+                                    "from_time": "21:00",
+                                    "to_time": "16:00",
+                                    "holidays": "excluded",
+                                },
+                                {"weekdays": [6, 7], "holidays": "included"},
+                            ],
+                        },
+                    ],
+                },
+                {
+                    "kind": "demand",
+                    "name": "demand",
+                    "window_minutes": 15,
+                    "periods": [{"name": "all_hours", "tiers": [{"price": "21.5", "unit": "kw"}]}],
+                    "billing_demand": {
+                        "ratchets": [{"share_by_peak_month": [0.5] * 12, "preceding_months": 11}]
+                    },
+                },
+                {"kind": "percentage", "name": "state tax", "percent": "2.9", "tax": True},
+            ],
+        }
+    ],
+    "sources": _SOURCES,
+}
+"""Energy by time of use, demand with a ratchet, a customer charge and a tax."""
 
 _INVENTORY: Final[dict[str, Any]] = {
     "device": "cpu",
@@ -233,7 +335,8 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_throughput_batch": {"requests": [_SERVED, _LOADED, _APART, _PICTURED, _OPERATED, _ALIGNED]},
     "estimate_throughput_frontier": _SEARCHED,
     "estimate_cost": _COST,
-    "estimate_cost_batch": {"requests": [_COST]},
+    "estimate_cost_batch": {"requests": [_COST, _PLANNED]},
+    "compare_costs": _COMPARED,
     "estimate_utility_bill": _BILL,
     "estimate_utility_bill_batch": {"requests": [_BILL]},
     "create_offer": {
@@ -339,11 +442,24 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "data_year": 2023,
         "sources": _SOURCES,
     },
+    "create_tariff": _TARIFF,
+    "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
+    "create_exchange_rate": {
+        "id": "example-eur-usd-2026-11-20",
+        "name": "Example rate, euro in US dollars",
+        "from_currency_code": "EUR",
+        "to_currency_code": "USD",
+        "rate": "1.1512",
+        "as_of": "2026-11-20",
+        "sources": _SOURCES,
+    },
+    "update_exchange_rate": {"rate": "1.1521"},
     "create_site": {
         "id": "example-site",
         "name": "Example site",
         "pue": 1.2,
         "grid_id": "egrid-us-rfce",
+        "time_zone": "America/New_York",
         "sources": _SOURCES,
     },
     "update_site": {"pue": 1.18},
@@ -383,7 +499,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "progress": {"steps": [{"benchmark": "gemm.fp64", "state": "running", "repeat": 1}]},
     },
 }
-_COPIED = ("offer", "accelerator", "link", "model", "grid", "site")
+_COPIED = ("offer", "accelerator", "link", "model", "tariff", "exchange_rate", "grid", "site")
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     **_WRITTEN,
     **{f"copy_{noun}": {"id": f"{_WRITTEN[f'create_{noun}']['id']}-copy"} for noun in _COPIED},
@@ -405,13 +521,17 @@ def _estimates() -> dict[str, Any]:
         answer, *batch = (estimate(question.model_validate_json(json.dumps(one)), catalog) for one in asked)
         answered |= {operation: answer, f"{operation}_batch": {"results": batch}}
     searched = FrontierQuestion.model_validate_json(json.dumps(_SEARCHED))
-    return answered | {"estimate_throughput_frontier": estimate_frontier(searched, catalog)}
+    compared = CostComparison.model_validate_json(json.dumps(_COMPARED))
+    return answered | {
+        "estimate_throughput_frontier": estimate_frontier(searched, catalog),
+        "compare_costs": compare_costs(compared, catalog),
+    }
 
 
 def _rows() -> dict[str, Any]:
     answered: dict[str, Any] = {}
     for noun in NOUNS.values():
-        singular = noun.name.removesuffix("s")
+        singular = noun.singular
         sent = EXAMPLES[f"create_{singular}"]
         created = _row(noun, _complete(noun, sent), version=1)
         changed = _complete(noun, {**sent, **EXAMPLES[f"update_{singular}"]})
@@ -646,7 +766,7 @@ def _result() -> dict[str, Any]:
 
 
 EXAMPLE_IDS: Final[dict[str, str]] = {
-    **{noun: EXAMPLES[f"create_{noun.removesuffix('s')}"]["id"] for noun in NOUNS},
+    **{noun.path: EXAMPLES[f"create_{noun.singular}"]["id"] for noun in NOUNS.values()},
     "api-keys": _KEY["id"],
     "tenants": _TENANT["id"],
     "background-jobs": _JOB["id"],

@@ -93,6 +93,8 @@ _TAGS = (
     ("accelerators", "Accelerators as sold."),
     ("links", "Links between accelerators and between nodes."),
     ("offers", "Dated prices."),
+    ("tariffs", "What electricity is charged by: dated charges on a local clock."),
+    ("exchange-rates", "What currencies were worth in others, by day."),
     ("grids", "Carbon intensity and water of electricity grids."),
     ("sites", "Buildings."),
     ("enrolment-tokens", "What lets a GPU host in, once."),

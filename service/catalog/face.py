@@ -117,7 +117,7 @@ class CatalogFace:
 def _created(noun: Noun, written: service.Written, answer: Callable[[Document], Any]) -> Change:
     document = written.document
     assert document is not None  # noqa: S101
-    path = f"{noun.name}/{document['id']}"
+    path = f"{noun.path}/{document['id']}"
     location = {"Location": f"/v1/{path}"}
     headers = _headers(written) | location
     return Change(resource=path, status=201, body=answer(document), headers=headers, after=document)
@@ -125,7 +125,7 @@ def _created(noun: Noun, written: service.Written, answer: Callable[[Document], 
 
 def _changed(noun: Noun, row_id: str, written: service.Written) -> Change:
     return Change(
-        resource=f"{noun.name}/{row_id}",
+        resource=f"{noun.path}/{row_id}",
         status=204 if written.document is None else 200,
         body=written.document,
         headers=_headers(written),

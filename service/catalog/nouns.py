@@ -1,9 +1,12 @@
-"""The six nouns of the catalog."""
+"""The nouns of the catalog."""
 
 from collections.abc import Mapping
 
 from service.catalog.accelerators.schemas import Accelerator, AcceleratorInput, AcceleratorPatch
 from service.catalog.accelerators.tables import AcceleratorRow
+from service.catalog.exchange_rates.schemas import ExchangeRate, ExchangeRateInput, ExchangeRatePatch
+from service.catalog.exchange_rates.service import checked_rate
+from service.catalog.exchange_rates.tables import ExchangeRateRow
 from service.catalog.grids.schemas import Grid, GridInput, GridPatch
 from service.catalog.grids.tables import GridRow
 from service.catalog.links.schemas import Link, LinkInput, LinkPatch
@@ -16,10 +19,13 @@ from service.catalog.offers.tables import OfferRow
 from service.catalog.rows import Document, Noun
 from service.catalog.sites.schemas import Site, SiteInput, SitePatch
 from service.catalog.sites.tables import SiteRow
+from service.catalog.tariffs.schemas import Tariff, TariffInput, TariffPatch
+from service.catalog.tariffs.service import checked_terms
+from service.catalog.tariffs.tables import TariffRow
 from service.planning.errors import PlanningError
 from service.planning.profile import profile_of
-from service.planning.tariff.calendar import zone_of
 from service.questions.architectures import Architecture, to_planning
+from service.questions.tariffs import known_zone
 
 
 def _parameter_counts(document: Document) -> Document:
@@ -33,10 +39,16 @@ def _parameter_counts(document: Document) -> Document:
     }
 
 
-def _checked_clock(document: Document) -> Document:
+def _checked_grid(document: Document) -> Document:
     """Refuses a series by the clock of a zone that does not exist."""
     if zone := document.get("series", {}).get("time_zone"):
-        zone_of(zone, "/series/time_zone")
+        known_zone(zone, "/series/time_zone")
+    return {}
+
+
+def _checked_site(document: Document) -> Document:
+    if "time_zone" in document:
+        known_zone(document["time_zone"], "/time_zone")
     return {}
 
 
@@ -67,7 +79,7 @@ OFFERS = Noun(
     derived=prices,
 )
 GRIDS = Noun(
-    name="grids", table=GridRow, created=GridInput, patched=GridPatch, resource=Grid, derived=_checked_clock
+    name="grids", table=GridRow, created=GridInput, patched=GridPatch, resource=Grid, derived=_checked_grid
 )
 SITES = Noun(
     name="sites",
@@ -75,8 +87,27 @@ SITES = Noun(
     created=SiteInput,
     patched=SitePatch,
     resource=Site,
-    references={"grid_id": "grids"},
+    references={"grid_id": "grids", "tariff_id": "tariffs"},
+    derived=_checked_site,
+)
+TARIFFS = Noun(
+    name="tariffs",
+    table=TariffRow,
+    created=TariffInput,
+    patched=TariffPatch,
+    resource=Tariff,
+    derived=checked_terms,
+)
+EXCHANGE_RATES = Noun(
+    name="exchange_rates",
+    table=ExchangeRateRow,
+    created=ExchangeRateInput,
+    patched=ExchangeRatePatch,
+    resource=ExchangeRate,
+    derived=checked_rate,
 )
 
-NOUNS: Mapping[str, Noun] = {noun.name: noun for noun in (LINKS, ACCELERATORS, MODELS, OFFERS, GRIDS, SITES)}
+NOUNS: Mapping[str, Noun] = {
+    noun.name: noun for noun in (LINKS, ACCELERATORS, MODELS, OFFERS, GRIDS, TARIFFS, SITES, EXCHANGE_RATES)
+}
 """By name; a noun stands behind those that it refers to."""

@@ -94,7 +94,8 @@ class Noun:
     """One kind of row: its table, its shapes and what it refers to.
 
     ``references`` maps a member to the noun whose id it holds. ``derived`` computes members that
-    the table keeps and the answer shows, but callers do not send.
+    the table keeps and the answer shows, but callers do not send, and raises :class:`PlanningError` for a
+    row that contradicts itself.
     """
 
     name: str
@@ -104,3 +105,13 @@ class Noun:
     resource: type[Input]
     references: Mapping[str, str] = field(default_factory=dict)
     derived: Callable[[Document], Document] = _nothing
+
+    @property
+    def path(self) -> str:
+        """Its name in addresses."""
+        return self.name.replace("_", "-")
+
+    @property
+    def singular(self) -> str:
+        """What one of its rows is called."""
+        return self.name.removesuffix("s")

@@ -112,7 +112,7 @@ def _matched(session: Writer, noun: Noun, tenant_id: str, row_id: str, if_match:
     stored = _visible(session, noun, tenant_id, row_id)
     if stored.tenant_id == SHIPPED_TENANT:
         raise RowShipped(
-            f"Rows that ship are read-only: POST /v1/{noun.name}/{{id}}:copy makes one to change"
+            f"Rows that ship are read-only: POST /v1/{noun.path}/{{id}}:copy makes one to change"
         )
     if not if_match:
         raise VersionRequired

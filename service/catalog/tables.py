@@ -6,11 +6,13 @@ from sqlalchemy import BigInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.catalog.accelerators.tables import AcceleratorRow
+from service.catalog.exchange_rates.tables import ExchangeRateRow
 from service.catalog.grids.tables import GridRow
 from service.catalog.links.tables import LinkRow
 from service.catalog.models.tables import ModelRow
 from service.catalog.offers.tables import OfferRow
 from service.catalog.sites.tables import SiteRow
+from service.catalog.tariffs.tables import TariffRow
 from service.kit.database import Base, UtcDateTime
 
 
@@ -28,4 +30,13 @@ class CatalogState(Base):
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-NOUN_TABLES = (AcceleratorRow, GridRow, LinkRow, ModelRow, OfferRow, SiteRow)
+NOUN_TABLES = (
+    AcceleratorRow,
+    ExchangeRateRow,
+    GridRow,
+    LinkRow,
+    ModelRow,
+    OfferRow,
+    SiteRow,
+    TariffRow,
+)

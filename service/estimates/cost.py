@@ -1,17 +1,38 @@
 """What will it cost?"""
 
+from typing import NamedTuple
+
 from pydantic import MISSING
 
-from service.estimates.charges import device_hours, purchase, rent
+from service.estimates.break_even import break_even, incomparable, runs_of_purchase
+from service.estimates.charges import Charges, added, device_hours
+from service.estimates.holdings import holdings
+from service.estimates.ownership import Owned, owned, ownership_answer, purchase
 from service.estimates.rates import plan_run
+from service.estimates.rent import Rented, rent_answer, rented
+from service.estimates.run import Run
+from service.estimates.unit_costs import add_unit_costs
 from service.questions.answer import evidence, parallelism, quantity
 from service.questions.catalog import Catalog
 from service.questions.cost_answers import CostAnswer
 from service.questions.estimates import CostQuestion
 
 
+class Costed(NamedTuple):
+    """A run, what it costs and the answer that says so."""
+
+    run: Run
+    answer: CostAnswer
+    charged: Charges | None
+
+
 def estimate_cost(question: CostQuestion, catalog: Catalog) -> CostAnswer:
-    """The rent of the run, or the purchase where nothing is rented."""
+    """The rent of the run, or its share of own devices, or their purchase; storage and what leaves."""
+    return costed(question, catalog).answer
+
+
+def costed(question: CostQuestion, catalog: Catalog) -> Costed:
+    """The same with what is behind it."""
     run = plan_run(question, catalog)
     notes, hours = run.notes, device_hours(run)
     answer: CostAnswer = {
@@ -27,27 +48,80 @@ def estimate_cost(question: CostQuestion, catalog: Catalog) -> CostAnswer:
     else:
         for name in ("duration_seconds", "device_hours"):
             notes.gap(f"/{name}", "RATE_UNKNOWN", "the rate of the run is not known")
-    charged = rent(question, run, hours, catalog)
-    if question.rental is MISSING:
-        charged = purchase(question, run)
-    elif question.purchase is not MISSING:
-        notes.warn(
-            "PURCHASE_NOT_IN_TOTAL",
-            "/purchase",
-            "the total is the rent; the utility bill sets rent against purchase",
-        )
+    rental = rented(question, run, hours, catalog)
+    bought = purchase(question, run)
+    own = owned(question, run, hours, bought)
+    _add_parts(answer, rental, bought, own)
+    if question.rental is not MISSING and question.purchase is not MISSING:
+        _add_break_even(answer, question, run, rental and rental.charges, bought, owned=own)
+    charged = _total(question, run, rental, bought, own)
     if charged is None:
-        priced = question.rental is not MISSING
-        code = "RATE_UNKNOWN" if priced else "PRICE_REQUIRED"
-        detail = "the duration is not known" if priced else "no rental or purchase price is given"
-        notes.gap("/total", code, detail)
-        notes.gap("/cost_per_million_tokens", code, detail)
-        return answer
+        return Costed(run, answer, None)
     answer["lines"] = charged.lines
     answer["total"] = charged.total
+    add_unit_costs(answer, run, charged)
     if run.tokens:
         answer["cost_per_million_tokens"] = charged.per_million(run.tokens)
     else:
         detail = "the run neither trains on tokens nor makes any"
         notes.gap("/cost_per_million_tokens", "NO_TOKENS", detail)
-    return answer
+    return Costed(run, answer, charged)
+
+
+def _add_parts(answer: CostAnswer, rental: Rented | None, bought: Charges | None, own: Owned | None) -> None:
+    if rental is not None:
+        answer["rent"] = rent_answer(rental)
+    if bought is not None:
+        answer["purchase"] = {"lines": bought.lines, "total": bought.total}
+    if own is not None:
+        answer["ownership"] = ownership_answer(own)
+
+
+def _total(
+    question: CostQuestion, run: Run, rental: Rented | None, bought: Charges | None, own: Owned | None
+) -> Charges | None:
+    """What the run costs in all; None where that is not known, which is a gap."""
+    notes = run.notes
+    if question.rental is not MISSING:
+        devices = rental and rental.charges
+        if question.purchase is not MISSING:
+            notes.warn(
+                "PURCHASE_NOT_IN_TOTAL",
+                "/purchase",
+                "the total is the rent; break-even sets rent against purchase",
+            )
+    else:
+        devices = bought if own is None else own.run
+    code, detail = "", ""
+    if devices is None:
+        code, detail = "RATE_UNKNOWN", "the duration is not known"
+        if question.rental is MISSING and question.purchase is MISSING:
+            code, detail = "PRICE_REQUIRED", "no rental or purchase price is given"
+        elif question.rental is MISSING and bought is None:
+            code, detail = "CURRENCY_MISMATCH", "the amounts are in different currencies"
+    parts = [devices, *holdings(question, run)]
+    if not code and len({part.currency_code for part in parts if part}) > 1:
+        code, detail = "CURRENCY_MISMATCH", "the amounts are in different currencies"
+    if code:
+        notes.gap("/total", code, detail)
+        notes.gap("/cost_per_million_tokens", code, detail)
+        return None
+    return added(parts)
+
+
+def _add_break_even(
+    answer: CostAnswer,
+    question: CostQuestion,
+    run: Run,
+    rent: Charges | None,
+    bought: Charges | None,
+    *,
+    owned: Owned | None,
+) -> None:
+    """After how many runs the purchase has paid itself back."""
+    refusal = incomparable(rent, bought)
+    if refusal or not (rent and bought and run.duration_seconds):
+        run.notes.gap("/break_even_runs", *(refusal or ("PRICE_REQUIRED", "needs the rent and the purchase")))
+        return
+    answer["break_even_runs"] = quantity(runs_of_purchase(rent, bought))
+    answer["break_even"] = break_even(question, run.duration_seconds, rent, bought, run.notes, owned=owned)

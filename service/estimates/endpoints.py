@@ -10,7 +10,7 @@ from fastapi import Request
 from pydantic import MISSING, TypeAdapter
 from starlette.requests import ClientDisconnect
 
-from service.estimates import cost, frontier, memory, throughput, utility_bill
+from service.estimates import comparison, cost, frontier, memory, throughput, utility_bill
 from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
 from service.kit.problems import BadRequest, FieldError
 from service.kit.web import AskingRoute, Written, api_router
@@ -22,9 +22,10 @@ from service.questions.answers import (
 )
 from service.questions.base import Input
 from service.questions.bill_answers import UtilityBillAnswer, UtilityBillAnswers
-from service.questions.cost_answers import CostAnswer, CostAnswers
+from service.questions.cost_answers import CostAnswer, CostAnswers, CostComparisonAnswer
 from service.questions.estimates import (
     CostBatch,
+    CostComparison,
     CostQuestion,
     MemoryBatch,
     MemoryQuestion,
@@ -159,6 +160,12 @@ async def estimate_cost_batch(batch: CostBatch, request: Request) -> CostAnswers
     """Cost for several questions, in order and from one catalog revision."""
     answers: CostAnswers = await _answers("cost", batch.requests, request)
     return answers
+
+
+@router.post("/cost:compare")
+async def compare_costs(question: CostComparison, request: Request) -> CostComparisonAnswer:
+    """Which way of doing the same work costs least? Time, device-hours and cost against a baseline."""
+    return answer(comparison.compare_costs, question, await _snapshot(request))
 
 
 @router.post("/utility-bill")

@@ -3,10 +3,12 @@
 from pydantic import MISSING
 
 from service.estimates.carbon import add_carbon, add_water
-from service.estimates.charges import Charges, charges, device_hours, given_price, purchase, rent
+from service.estimates.charges import Charges, charges, device_hours, given_price
 from service.estimates.energy import Energy, Site, resolve_site, run_energy
+from service.estimates.ownership import purchase
 from service.estimates.power import device_draw
 from service.estimates.rates import plan_run
+from service.estimates.rent import rent
 from service.planning.cost import break_even_runs
 from service.planning.quantity import Quantity, combine, inverted
 from service.questions.answer import evidence, parallelism, quantity

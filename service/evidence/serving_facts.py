@@ -96,9 +96,9 @@ def drawn_lengths(row: Row, name: str) -> tuple[tuple[float, float], ...]:
     """Classes of a length as the source draws it: share of the requests, and length over the stated one.
 
     InferenceX draws evenly from 0.8 to 1.0. GPUStack sends ShareGPT with the data set's own outputs: at one
-    request a second, where every token takes as long, half of the answers took at most 0.89 times the mean, 95% 2.6
-    and 99% 3.0 times (qwen3.5-9b/h100-latency.md). vLLM's client takes the first two turns of a conversation,
-    which in three of ten begins in its midst: there the output is the user's, and short.
+    request a second, where every token takes as long, half of the answers took at most 0.89 times the mean,
+    95% 2.6 and 99% 3.0 times (qwen3.5-9b/h100-latency.md). vLLM's client takes the first two turns of a
+    conversation, which in three of ten begins in its midst: there the output is the user's, and short.
     """
     if is_sweep_of_recipes(row):
         return _EVEN
@@ -127,8 +127,8 @@ _ONE_A_SECOND: Final = ((32_000.0, 100.0), (1_000.0, 2_000.0))
 def arrivals_per_second(row: Row, run: Mapping[str, Row]) -> float | None:
     """Requests a second that a source sends evenly in time, whatever is under way; None where it does not.
 
-    GPUStack's later pages are made with guidellm at a constant rate (their benchmark profiles): long prompts and
-    long answers at one a second, the pages of latency at 1, 4, 8 or 16, of which a row does not say
+    GPUStack's later pages are made with guidellm at a constant rate (their benchmark profiles): long prompts
+    and long answers at one a second, the pages of latency at 1, 4, 8 or 16, of which a row does not say
     which: the one that it completed. Their rows print the requests that met as a peak.
     """
     peak = row.batch.get("concurrency") or 0.0
@@ -184,7 +184,7 @@ def likely_prompts(row: Row) -> tuple[int, ...]:
 _BEAMS: Final = 4
 _OUTPUTS: Final = {"dataset CNN/DailyMail": _BEAMS * 69, "dataset OpenOrca+GSM8K+MBXP": 145}
 """Mean tokens that MLPerf's reference runs generate (gen_len over samples: GPT-J 4,016,878 of 13,368 are
-characters; 69 tokens, decoded in each of four beams; Mixtral 145.9 tokens a sample is its accuracy target)."""
+characters; 69 tokens, in each of four beams; Mixtral 145.9 tokens a sample is its accuracy target)."""
 
 
 def likely_output(row: Row) -> int:

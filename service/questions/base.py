@@ -50,6 +50,8 @@ Instant = Annotated[
 """A time that callers send, with its zone."""
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 DecimalText = Annotated[str, Field(pattern=r"^[0-9]{1,15}(\.[0-9]{1,9})?$", max_length=25)]
+SignedDecimalText = Annotated[str, Field(pattern=r"^-?[0-9]{1,15}(\.[0-9]{1,18})?$", max_length=36)]
+"""Money that may be a credit."""
 CurrencyCode = Annotated[str, Field(pattern=r"^[A-Z]{3}$", max_length=3)]
 Integer = Annotated[int, Field(json_schema_extra=_INT64)]
 """An integer of an answer."""
@@ -152,7 +154,9 @@ class Source(TypedDict):
 
     pointer: str
     """JSON Pointer of the member of the request that it stands for."""
-    kind: Literal["model", "accelerator", "link", "offer", "grid", "site", "reference_curve"]
+    kind: Literal[
+        "model", "accelerator", "link", "offer", "tariff", "grid", "site", "exchange_rate", "reference_curve"
+    ]
     """What kind of row it is."""
     id: str
     """Id of the row or curve."""
@@ -196,3 +200,5 @@ class Line(TypedDict):
     """Quantity times unit price."""
     source: str
     """Where the price comes from."""
+    category: NotRequired[Literal["usage", "purchase", "tax", "credit"]]
+    """How it is charged (ChargeCategory of FOCUS); by use where absent."""

@@ -9,11 +9,15 @@ from typing import Any, Protocol
 from service.planning.carbon import IntensitySeries
 from service.planning.cluster import Accelerator
 from service.planning.curves import ReferenceCurves
+from service.planning.exchange import ExchangeRates
 from service.planning.links import Link
 from service.planning.prices import Term
 from service.planning.profile import Profile, profile_of
+from service.planning.tariff.charges import Tariff
 from service.questions.architectures import Architecture, to_planning
 from service.questions.base import Source
+from service.questions.tariffs import terms_of
+from service.questions.tariffs import to_planning as tariff_to_planning
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,22 @@ class KnownSite:
     grid_id: str | None
     water_usage_effectiveness_liters_per_kwh: float | None
     source: Source
+    tariff_id: str | None = None
+    time_zone: str | None = None
+
+
+@dataclass(frozen=True)
+class KnownTariff:
+    """A tariff; its charges are read when it is first asked for."""
+
+    name: str
+    terms: Mapping[str, Any]
+    source: Source
+
+    @cached_property
+    def tariff(self) -> Tariff:
+        """The tariff as planning knows it."""
+        return tariff_to_planning(terms_of(self.terms))
 
 
 class Catalog(Protocol):
@@ -146,3 +166,11 @@ class Catalog(Protocol):
     @property
     def sites(self) -> Mapping[str, KnownSite]:
         """Sites by id."""
+
+    @property
+    def tariffs(self) -> Mapping[str, KnownTariff]:
+        """Tariffs by id and by alias."""
+
+    @property
+    def exchange_rates(self) -> ExchangeRates:
+        """What currencies were worth in others."""

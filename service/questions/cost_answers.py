@@ -5,7 +5,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from service.questions.answers import Answer
-from service.questions.base import Integer, Line, MoneyAmount, MoneyQuantity, QuantityAnswer
+from service.questions.base import Gap, Integer, Line, MoneyAmount, MoneyQuantity, QuantityAnswer
 
 
 class MoneyTotal(TypedDict):
@@ -26,8 +26,8 @@ class InterruptionsAnswer(TypedDict):
     """Number of them over the run."""
     extra_device_hours: QuantityAnswer
     """Device-hours of lost work and restarts, beyond those of the run."""
-    duration_seconds: NotRequired[QuantityAnswer]
-    """How long training lasts with them."""
+    duration_seconds: QuantityAnswer
+    """How long the run lasts with them; a served model keeps its horizon and is replaced as long."""
 
 
 class RentAnswer(MoneyTotal):
@@ -35,11 +35,11 @@ class RentAnswer(MoneyTotal):
 
     purchase_option: NotRequired[str]
     """On what terms: on_demand, spot, reserved, capacity_block."""
-    instances: NotRequired[Integer]
+    instances: Integer
     """Whole instances."""
-    devices_per_instance: NotRequired[Integer]
+    devices_per_instance: Integer
     """Devices of one instance."""
-    paid_device_hours: NotRequired[QuantityAnswer]
+    paid_device_hours: QuantityAnswer
     """Device-hours that are paid, used or not."""
     due_at_start: NotRequired[MoneyAmount]
     """The part of the total that is paid before the devices start."""
@@ -52,8 +52,10 @@ class OwnershipAnswer(MoneyTotal):
 
     yearly: MoneyTotal
     """What a year costs, whatever runs."""
-    price_per_device_hour: NotRequired[MoneyQuantity]
+    price_per_device_hour: MoneyQuantity
     """A year's cost over the device-hours that are used in it."""
+    device_hours_per_year: QuantityAnswer
+    """Device-hours that are used in a year."""
 
 
 Counted = Literal["purchase", "running_costs", "financing", "electricity"]
@@ -131,3 +133,27 @@ class CostAnswers(TypedDict):
     """Answers in the order of the questions."""
 
     results: list[CostAnswer]
+
+
+class ComparedCost(TypedDict):
+    """One way of doing the work against the baseline: above 1 is more than it."""
+
+    cost: CostAnswer
+    """What this way costs."""
+    time_ratio: NotRequired[QuantityAnswer]
+    """Its duration over that of the baseline."""
+    device_hours_ratio: NotRequired[QuantityAnswer]
+    """Its device-hours over those of the baseline."""
+    cost_ratio: NotRequired[QuantityAnswer]
+    """Its total over that of the baseline."""
+
+
+class CostComparisonAnswer(TypedDict):
+    """What the same work costs in different ways."""
+
+    baseline: CostAnswer
+    """What the others are compared with."""
+    alternatives: list[ComparedCost]
+    """In the order of the question."""
+    gaps: list[Gap]
+    """Ratios that are absent, and why."""

@@ -101,6 +101,15 @@ class CostQuestion(RunQuestion):
     must be one."""
 
 
+class CostComparison(Input):
+    """Which way of doing the same work costs least?"""
+
+    baseline: CostQuestion
+    """What the others are compared with."""
+    alternatives: Annotated[list[CostQuestion], Field(min_length=1, max_length=8)]
+    """The same model and the same tokens or requests, on other devices, in other layouts, on other terms."""
+
+
 class CostExport(CostQuestion):
     """The charges of a run as FOCUS rows."""
 
@@ -115,8 +124,6 @@ class UtilityBillQuestion(CostQuestion):
 
     site: RunSite | MISSING = MISSING
     """The building; without it electricity and carbon are gaps."""
-    starts_at: Instant | MISSING = MISSING
-    """When the run begins; needed where prices or emissions vary in time."""
     load_profile: RunLoad = RunLoad()
     """The course of its power in time."""
     measured: MeasuredEnergy | MISSING = MISSING

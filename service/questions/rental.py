@@ -15,7 +15,7 @@ from service.questions.base import (
     Text,
 )
 
-IdleShare = Annotated[float, Field(ge=0, lt=1)]
+IdleShare = Annotated[float, Field(ge=0, le=0.99)]
 
 
 class PriceRange(Input):

@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
@@ -22,6 +24,7 @@ from service.kit.subjects import SHIPPED_TENANT
 from service.planning.carbon import IntensitySeries
 from service.planning.cluster import Accelerator, Server, memory_capacity
 from service.planning.curves import ReferenceCurves
+from service.planning.exchange import ExchangeRate, ExchangeRates
 from service.planning.links import Link, LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.prices import device_price
@@ -41,7 +44,9 @@ from service.questions.catalog import (
     KnownModel,
     KnownOffer,
     KnownSite,
+    KnownTariff,
 )
+from service.questions.tariffs import TariffTerms
 
 WAIT_SECONDS = 2.0
 """How long a request waits for a snapshot as new as the revision that it sends."""
@@ -61,9 +66,11 @@ class Snapshot:
     offers: Mapping[str, KnownOffer]
     grids: Mapping[str, KnownGrid]
     sites: Mapping[str, KnownSite]
+    tariffs: Mapping[str, KnownTariff]
+    exchange_rates: ExchangeRates
 
 
-_Kind = Literal["model", "accelerator", "link", "offer", "grid", "site"]
+_Kind = Literal["model", "accelerator", "link", "offer", "grid", "site", "tariff", "exchange_rate"]
 _SHADOWED = "shadows_shipped_version"
 _CITATIONS_SHOWN = 3
 _CITATION_LENGTH = 100
@@ -191,7 +198,29 @@ def _grid(row: Document) -> KnownGrid:
 
 def _site(row: Document) -> KnownSite:
     onsite = row.get("water_usage_effectiveness_liters_per_kwh")
-    return KnownSite(row["pue"], row.get("grid_id"), onsite, _source("site", row))
+    return KnownSite(
+        row["pue"],
+        row.get("grid_id"),
+        onsite,
+        _source("site", row),
+        tariff_id=row.get("tariff_id"),
+        time_zone=row.get("time_zone"),
+    )
+
+
+def _tariff(row: Document) -> KnownTariff:
+    terms = {name: row[name] for name in TariffTerms.model_fields if name in row}
+    return KnownTariff(row["name"], terms, _source("tariff", row))
+
+
+def _exchange_rate(row: Document) -> ExchangeRate:
+    return ExchangeRate(
+        row["from_currency_code"],
+        row["to_currency_code"],
+        Decimal(row["rate"]),
+        date.fromisoformat(row["as_of"]),
+        _source("exchange_rate", row)["citation"],
+    )
 
 
 class _Entry(NamedTuple):
@@ -213,6 +242,8 @@ _BUILDERS: Mapping[str, Callable[[Document], Any]] = {
     "offers": _offer,
     "grids": _grid,
     "sites": _site,
+    "tariffs": _tariff,
+    "exchange_rates": _exchange_rate,
 }
 
 
@@ -245,7 +276,9 @@ def _snapshot(revision: int, shipped: _Layer, own: _Layer | None = None) -> Snap
         shadowed = {entry.id for entry in mine}
         seen = [*(entry for entry in entries if entry.id not in shadowed), *mine]
         known[noun] = {name: entry.known for entry in seen for name in entry.names}
-    return Snapshot(revision=revision, curves=reference_curves(), **known)
+    # Those of the tenant last: of two rates for one pair and day the later given counts.
+    rates = ExchangeRates(known.pop("exchange_rates").values())
+    return Snapshot(revision=revision, curves=reference_curves(), exchange_rates=rates, **known)
 
 
 def shipped_snapshot(revision: int = 0) -> Snapshot:

@@ -4,8 +4,8 @@ import pytest
 
 from service.examples import EXAMPLES
 
-NOUNS = ["accelerators", "links", "models", "offers", "grids", "sites"]
-SINGULAR = {noun: noun.removesuffix("s") for noun in NOUNS}
+NOUNS = ["accelerators", "links", "models", "offers", "tariffs", "exchange-rates", "grids", "sites"]
+SINGULAR = {noun: noun.removesuffix("s").replace("-", "_") for noun in NOUNS}
 
 
 def example(noun: str, kind: str = "create") -> dict:
@@ -153,6 +153,7 @@ class TestNamesAndReferences:
         [
             ("offers", "accelerator_id"),
             ("sites", "grid_id"),
+            ("sites", "tariff_id"),
             ("accelerators", "intra_node_link_id"),
             ("accelerators", "inter_node_link_id"),
         ],

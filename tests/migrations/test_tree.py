@@ -110,7 +110,8 @@ def test_the_catalog_is_the_same_on_both_databases(databases, snapshot):
     store = SnapshotStore(databases.unchanged())
     store.refresh()
     built = store.current(DEFAULT_TENANT)
-    for name in ("models", "accelerators", "links", "offers", "grids", "sites"):
+    assert built.exchange_rates == snapshot.exchange_rates
+    for name in ("models", "accelerators", "links", "offers", "tariffs", "grids", "sites"):
         assert getattr(built, name).keys() == getattr(snapshot, name).keys()
         for key, known in getattr(built, name).items():
             assert known == getattr(snapshot, name)[key]

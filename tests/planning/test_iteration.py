@@ -134,21 +134,6 @@ def test_parts_add_up_and_are_no_less_than_nothing(case, batch):
     assert found.compute_bound_seconds <= found.seconds
 
 
-@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
-@pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
-def test_a_table_says_what_the_model_says(case, batch):
-    found = model(*case)
-    assert found.tabulated(8192).seconds(*batch) == pytest.approx(found.time(batch).seconds, rel=1e-9)
-
-
-@pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
-def test_the_slope_of_a_table_is_that_of_the_model(case):
-    found = model(*case)
-    near, far = (found.time(Batch(16, 16 * context)).seconds for context in (4000, 4064))
-    slope = found.tabulated(64).slope(16, 16 * 4000)
-    assert far - near == pytest.approx(slope * 16 * 64, rel=1e-6, abs=1e-15)
-
-
 @pytest.mark.parametrize("case", LAYOUTS.values(), ids=LAYOUTS)
 def test_many_batches_at_once_take_what_each_takes(case):
     found = model(*case)

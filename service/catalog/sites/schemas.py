@@ -9,6 +9,7 @@ from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import Identifiers, ListQuery, patch_of
 from service.kit.pages import NextPageToken
 from service.questions.base import NotNegative, ResourceId
+from service.questions.tariffs import TimeZone
 
 
 class SiteInput(RowInput):
@@ -20,6 +21,10 @@ class SiteInput(RowInput):
     """Grid that it draws from."""
     water_usage_effectiveness_liters_per_kwh: NotNegative | MISSING = MISSING
     """Water evaporated on the site for each kWh of IT energy."""
+    tariff_id: ResourceId | MISSING = MISSING
+    """Tariff of the catalog that its electricity is charged by."""
+    time_zone: TimeZone | MISSING = MISSING
+    """IANA name of its local clock."""
 
 
 class Site(SiteInput, Versioned):
@@ -44,3 +49,5 @@ class SiteQuery(ListQuery):
 
     grid_id: Identifiers = []
     """Grids to list sites of."""
+    tariff_id: Identifiers = []
+    """Tariffs to list sites of."""

@@ -14,3 +14,5 @@ class SiteRow(CatalogRow):
     pue: Mapped[float] = mapped_column(Float)
     grid_id: Mapped[str | None] = mapped_column(String(100))
     water_usage_effectiveness_liters_per_kwh: Mapped[float | None] = mapped_column(Float)
+    tariff_id: Mapped[str | None] = mapped_column(String(100))
+    time_zone: Mapped[str | None] = mapped_column(String(100))

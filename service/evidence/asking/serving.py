@@ -207,8 +207,8 @@ _NARROW_GENERATIONS: Final = frozenset({"blackwell"})
 def _cache(row: Row, metric: Metric, generation: str | None) -> dict[str, Any]:
     """Format of the KV cache: as stated, else as the recipes of the source have it.
 
-    Submissions to MLPerf keep it in FP8 where weights are. NVIDIA's FP8 and FP4 checkpoints ask for an FP8 cache, which TensorRT-LLM follows; the recipes of
-    InferenceX ask vLLM and SGLang for it on Blackwell.
+    Submissions to MLPerf keep it in FP8 where weights are. NVIDIA's FP8 and FP4 checkpoints ask for an FP8
+    cache, which TensorRT-LLM follows; the recipes of InferenceX ask vLLM and SGLang for it on Blackwell.
     """
     stated = serve_line.cache_precision(row) or row.precision.get("kv_cache")
     if (
@@ -219,7 +219,11 @@ def _cache(row: Row, metric: Metric, generation: str | None) -> dict[str, Any]:
         recipes = serving_facts.is_sweep_of_recipes(row) and generation in _NARROW_GENERATIONS
         if facts.engine(row) == "tensorrt-llm" or recipes:
             stated = "fp8"
-    if not stated and metric.operation is Operation.THROUGHPUT and serving_facts.submitted_weights(row) == "fp8":
+    if (
+        not stated
+        and metric.operation is Operation.THROUGHPUT
+        and serving_facts.submitted_weights(row) == "fp8"
+    ):
         stated = "fp8"
     return {"kv_cache_precision": stated} if stated else {}
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from service.planning.calibration.shares import Share
-from service.planning.errors import PlanningError
+from service.planning.calibration.shares import Share, kept, nearest_share
 
 
 class PowerQuantity(StrEnum):
@@ -58,15 +57,12 @@ class PowerCalibration:
 
     def find(self, quantity: PowerQuantity, generation: str) -> Share:
         """The constant of the generation, else that of any."""
-        share = self.constants.get((quantity, generation)) or self.constants.get((quantity, None))
-        if share is None:
-            raise PlanningError("CALIBRATION_INCOMPLETE", "/calibration", f"{quantity} is not known")
-        return share
+        return nearest_share(self.constants, ((quantity, generation), (quantity, None)), quantity)
 
     def rates(self, generation: str) -> PowerRates:
         """The constants of a generation."""
-        known = self._known.get(generation)
-        if known is None:
-            values = {quantity.value: self.find(quantity, generation).value for quantity in PowerQuantity}
-            known = self._known[generation] = PowerRates(**values)
-        return known
+        return kept(
+            self._known,
+            generation,
+            lambda: PowerRates(**{each.value: self.find(each, generation).value for each in PowerQuantity}),
+        )

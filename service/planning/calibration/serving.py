@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from service.planning.calibration.shares import Share
+from service.planning.calibration.shares import Share, kept, nearest_share
 from service.planning.engines import EngineName
-from service.planning.errors import PlanningError
 
 
 class ServingQuantity(StrEnum):
@@ -117,19 +116,18 @@ class ServingCalibration:
         self, quantity: ServingQuantity, engine: EngineName | None, generation: str | None = None
     ) -> Share:
         """The constant of the generation of the engine, else that of the engine, else that of any."""
-        for key in ((quantity, engine, generation), (quantity, engine, None), (quantity, None, None)):
-            share = self.constants.get(key)
-            if share is not None:
-                return share
-        raise PlanningError("CALIBRATION_INCOMPLETE", "/calibration", f"{quantity} is not known")
+        keys = (quantity, engine, generation), (quantity, engine, None), (quantity, None, None)
+        return nearest_share(self.constants, keys, quantity)
 
     def rates(self, engine: EngineName | None, generation: str | None = None) -> ServingRates:
         """The constants of an engine."""
-        known = self._known.get((engine, generation))
-        if known is None:
-            values = {each.value: self.find(each, engine, generation).value for each in ServingQuantity}
-            known = self._known[engine, generation] = ServingRates(**values)
-        return known
+        return kept(
+            self._known,
+            (engine, generation),
+            lambda: ServingRates(
+                **{each.value: self.find(each, engine, generation).value for each in ServingQuantity}
+            ),
+        )
 
     def without_engines(self) -> "ServingCalibration":
         """The set without the constants of named engines."""

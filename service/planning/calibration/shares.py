@@ -1,7 +1,9 @@
 """A fitted or published figure, how sure it is, and what it rests on."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from typing import NamedTuple, TypeVar
 
+from service.planning.errors import PlanningError
 from service.planning.quantity import Basis, Quantity
 
 
@@ -20,3 +22,27 @@ class Share(NamedTuple):
     def quantity(self, basis: Basis) -> Quantity:
         """As a quantity with the given basis."""
         return Quantity(self.value, self.low, self.high, basis)
+
+
+_Key = TypeVar("_Key")
+_Rates = TypeVar("_Rates")
+
+
+def nearest_share(constants: Mapping[_Key, Share], keys: Iterable[_Key], name: str) -> Share:
+    """The constant of the first of ``keys`` that has one, the nearest first.
+
+    Raises :class:`PlanningError` (``CALIBRATION_INCOMPLETE``) if none has.
+    """
+    for key in keys:
+        share = constants.get(key)
+        if share is not None:
+            return share
+    raise PlanningError("CALIBRATION_INCOMPLETE", "/calibration", f"{name} is not known")
+
+
+def kept(known: MutableMapping[_Key, _Rates], key: _Key, made: Callable[[], _Rates]) -> _Rates:
+    """What was made for ``key`` before, else what ``made`` makes now."""
+    found = known.get(key)
+    if found is None:
+        found = known[key] = made()
+    return found

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from service.planning.calibration.shares import Share
-from service.planning.errors import PlanningError
+from service.planning.calibration.shares import Share, kept, nearest_share
 from service.planning.frameworks import Framework
 
 
@@ -83,18 +82,15 @@ class StepCalibration:
 
     def find(self, quantity: StepQuantity, framework: Framework) -> Share:
         """The constant of the framework, else that of any."""
-        share = self.constants.get((quantity, framework)) or self.constants.get((quantity, None))
-        if share is None:
-            raise PlanningError("CALIBRATION_INCOMPLETE", "/calibration", f"{quantity} is not known")
-        return share
+        return nearest_share(self.constants, ((quantity, framework), (quantity, None)), quantity)
 
     def rates(self, framework: Framework) -> StepRates:
         """The constants of a framework."""
-        known = self._known.get(framework)
-        if known is None:
-            values = {quantity.value: self.find(quantity, framework).value for quantity in StepQuantity}
-            known = self._known[framework] = StepRates(**values)
-        return known
+        return kept(
+            self._known,
+            framework,
+            lambda: StepRates(**{each.value: self.find(each, framework).value for each in StepQuantity}),
+        )
 
     def without_software(self) -> "StepCalibration":
         """The set without the constants of named frameworks."""

@@ -18,7 +18,6 @@ from service.planning.inference.iteration import (
     Batch,
     IterationModel,
     IterationTime,
-    Tabulated,
     iteration_model,
 )
 from service.planning.inference.load import (
@@ -67,7 +66,6 @@ __all__ = [
     "ServingTime",
     "Speculation",
     "Speed",
-    "Tabulated",
     "Variant",
     "batch_sizes",
     "decode_iteration",

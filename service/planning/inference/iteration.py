@@ -320,25 +320,6 @@ class IterationModel:
             + batch.prompts * self.preceding.compute_bound_seconds,
         )
 
-    def tabulated(self, most_tokens: int) -> "Tabulated":
-        """The same for batches of up to ``most_tokens`` tokens as tables and few multiplications.
-
-        Exact for whole tokens; between them what depends on their number alone is taken on a line. Larger
-        batches are asked of the model.
-        """
-        tokens = np.arange(most_tokens + 2.0)
-        tokens[0] = _LEAST
-        count = cast("float", tokens)
-        here = self._of_rank(count)
-        found = self._multiplied(count, here, here)
-        blocks = found.seconds[..., DENSE] + found.seconds[..., ROUTED] + here * self.streaming.seconds
-        blocks = blocks + self._collectives(count, here)
-        # A position behind the head is a rank's, which may have a share of one.
-        behind = found.seconds[..., HEAD] + here * self.drawing.seconds + self._head_collectives(here)
-        behind = behind + self._head_kernels * self.rates.kernel_seconds
-        behind[0] = 0.0
-        return Tabulated(self, blocks.tolist(), behind.tolist())
-
     @property
     def _head_kernels(self) -> float:
         return self.matrices.launches[HEAD] + self.drawing.kernels
@@ -414,103 +395,6 @@ class IterationModel:
             operator.flops,
             operator.moved_bytes,
         )
-
-
-class Tabulated:
-    """Seconds of iterations from tables, for a simulation that asks a million times; for numbers only."""
-
-    def __init__(self, model: IterationModel, blocks: list[float], behind: list[float]) -> None:
-        self._model = model
-        self._blocks, self._behind = blocks, behind
-        self._most = len(blocks) - 2.0
-        self._ranks = model.ranks
-        self._decoded = [
-            (
-                each.window_tokens,
-                each.attended_tokens,
-                each.token_bytes / model.stream,
-                each.index_bytes / model.stream,
-                each.decode_flops / model.decode_peak,
-                each.index_flops / model.decode_peak,
-                TILE_ROWS / each.shared_heads,
-                each.source_tokens,
-            )
-            for each in model.attention
-            if each.caches
-        ]
-        self._state_seconds = 2.0 * model.state_bytes / model.stream
-
-    def seconds(  # noqa: PLR0917 - the figures of a batch, in its order
-        self,
-        decoding: float,
-        cached_tokens: float,
-        prefilled: float = 0.0,
-        prefill_context: float = 0.0,
-        prompts: float = 0.0,
-        positions: float = 1.0,
-    ) -> float:
-        """Seconds of one iteration; figures as of :class:`Batch`."""
-        model = self._model
-        tokens = decoding * positions + prefilled
-        ending = decoding * positions + prompts
-        if tokens > self._most or ending > self._most:
-            batch = Batch(decoding, cached_tokens, prefilled, prefill_context, prompts, positions)
-            return model.time(batch).seconds
-        kernels = model.kernels
-        busy = _at(self._blocks, tokens) + kernels * model.rates.kernel_seconds
-        if ending:
-            busy += _at(self._behind, ending)
-            kernels += model._head_kernels  # noqa: SLF001 - the two are one
-        if decoding:
-            busy += self._decoding(decoding, cached_tokens, positions)
-        if prefilled:
-            kernels += model.prefill_kernels
-            busy += model.prefill_kernels * model.rates.kernel_seconds
-            busy += self._prefilling(prefilled / self._ranks, prefill_context)
-        launched = kernels * model._launched(tokens)  # noqa: SLF001
-        ahead = prompts * model.preceding.seconds
-        return max(busy, launched) + ahead + model._host(decoding + prompts)  # noqa: SLF001
-
-    def slope(  # noqa: PLR0917
-        self,
-        decoding: float,
-        cached_tokens: float,
-        prefilled: float = 0.0,
-        prefill_context: float = 0.0,
-        prompts: float = 0.0,
-        positions: float = 1.0,
-    ) -> float:
-        """Seconds for each further cached token of all requests together."""
-        rest = (prefilled, prefill_context, prompts, positions)
-        further = self.seconds(decoding, cached_tokens + decoding, *rest)
-        return (further - self.seconds(decoding, cached_tokens, *rest)) / decoding
-
-    def _decoding(self, requests: float, cached_tokens: float, positions: float) -> float:
-        """Attention of decoding requests, as the model has it."""
-        decoding = max(requests / self._ranks, min(requests, 1.0))
-        context = cached_tokens / requests
-        seconds = decoding * self._state_seconds
-        for window, most, token, index, score, scorer, tile, source in self._decoded:
-            reached = min(context if source is None else source, window)
-            written = decoding * positions if source is None else 0.0
-            attended, seen = decoding * min(reached, most), decoding * reached
-            memory = (attended + written) * token + (seen + written) * index
-            compute = positions * (attended * score * max(1.0, tile / positions) + seen * scorer)
-            seconds += max(memory, compute)
-        return seconds
-
-    def _prefilling(self, tokens: float, mean_context: float) -> float:
-        model = self._model
-        seconds = model._scanned(tokens).seconds if model.state_bytes else 0.0  # noqa: SLF001
-        for each in model.attention:
-            seconds += each.prefilled(tokens, mean_context, model.machine, model.wide).seconds
-        return seconds
-
-
-def _at(table: list[float], place: float) -> float:
-    """A figure of a table of whole places, on a line between them."""
-    below = int(place)
-    return table[below] + (place - below) * (table[below + 1] - table[below])
 
 
 def iteration_model(

@@ -13,26 +13,10 @@ import numpy as np
 from service.planning.inference.iteration import Batch, IterationTime
 
 
-class Tabulation(Protocol):
-    """The iteration model for the simulator: plain floats."""
-
-    def seconds(  # noqa: D102, PLR0917 - the figures of a batch, in its order
-        self,
-        decoding: float,
-        cached_tokens: float,
-        prefilled: float,
-        prefill_context: float,
-        prompts: float,
-        positions: float = 1.0,
-    ) -> float: ...
-
-
 class Iterations(Protocol):
     """What both solvers ask of an iteration model."""
 
     def time(self, batch: Batch) -> IterationTime: ...  # noqa: D102
-
-    def tabulated(self, most_tokens: int) -> Tabulation: ...  # noqa: D102
 
 
 class Speculation(NamedTuple):
@@ -85,35 +69,3 @@ class Speculating:
         return IterationTime(
             *(c + share * f + more * n for c, f, n in zip(checked, first, later, strict=True))
         )
-
-    def tabulated(self, most_tokens: int) -> Tabulation:
-        """The same for the simulator."""
-        speculation = self._speculation
-        target = self._target.tabulated(most_tokens)
-        proposer = speculation.draft.tabulated(most_tokens) if speculation.draft else target
-        return _Tabulated(target, proposer, speculation)
-
-
-class _Tabulated:
-    def __init__(self, target: Tabulation, proposer: Tabulation, speculation: Speculation) -> None:
-        self._target, self._proposer = target, proposer
-        self._positions = speculation.positions
-        self._share = 1.0 if speculation.draft else speculation.pass_share
-        self._later = self._share * (speculation.tokens - 1.0)
-
-    def seconds(  # noqa: PLR0917 - the figures of a batch, in its order
-        self,
-        decoding: float,
-        cached_tokens: float,
-        prefilled: float,
-        prefill_context: float,
-        prompts: float,
-        positions: float = 1.0,  # noqa: ARG002 - those of the speculation
-    ) -> float:
-        batch = (decoding, cached_tokens, prefilled, prefill_context, prompts)
-        taken = self._target.seconds(*batch, self._positions)
-        if self._share and (decoding or prefilled):
-            taken += self._share * self._proposer.seconds(*batch)
-            if decoding and self._later:
-                taken += self._later * self._proposer.seconds(decoding, cached_tokens, 0.0, 0.0, 0.0)
-        return taken

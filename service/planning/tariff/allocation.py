@@ -344,74 +344,91 @@ class Allocated(NamedTuple):
     """Billing periods that the tariff ties to those of the run and that the baseline does not cover."""
 
 
-def allocate(meter: MeteringPoint, workloads: Sequence[Load]) -> Allocated:
+def allocate(point: MeteringPoint, workloads: Sequence[Load]) -> Allocated:
     """The bill of each version of a workload: what it adds to the baseline, or all of it without one.
 
     The baseline is billed once. Refuses a baseline that does not cover the billing periods of the run, a run
     that the given billing periods do not cover, and what :func:`bill` refuses.
     """
-    runs = [_touched(meter, load) for load in workloads]
-    if meter.baseline is None:
-        bills = (_alone(meter, load, run) for load, run in zip(workloads, runs, strict=True))
+    runs = [touched_by(point, load) for load in workloads]
+    if point.baseline is None:
+        bills = (_alone(point, load, run) for load, run in zip(workloads, runs, strict=True))
         return Allocated(tuple(bills))
     longest = max(runs, key=lambda run: run[-1].end)
-    periods, unknown = _known_periods(meter, meter.baseline, longest)
-    baseline = _metered(meter, baseline_load(meter.baseline, periods, *_clock(meter)))
-    history = _history(meter, periods)
-    without = bill(meter.tariff, baseline, periods=periods, history=history)
+    periods, unknown = tied_periods(point, longest)
+    baseline, history = metered(point, periods), history_of(point, periods)
+    without = bill(point.tariff, baseline, periods=periods, history=history)
     allocations = [
         difference(
-            bill(meter.tariff, together(baseline, load), periods=periods, history=history), without, run
+            bill(point.tariff, together(baseline, load), periods=periods, history=history), without, run
         )
         for load, run in zip(workloads, runs, strict=True)
     ]
     return Allocated(tuple(allocations), unknown)
 
 
-def _clock(meter: MeteringPoint) -> tuple[str, int]:
-    return meter.tariff.time_zone, meter.interval_minutes
-
-
-def _metered(meter: MeteringPoint, load: Load) -> Load:
-    return load._replace(power_factor=meter.power_factor, secondary=meter.secondary)
-
-
-def _touched(meter: MeteringPoint, load: Load) -> tuple[BillingPeriod, ...]:
+def touched_by(point: MeteringPoint, load: Load) -> tuple[BillingPeriod, ...]:
+    """Billing periods in which a load draws."""
     drawing = np.flatnonzero(load.kw)
     first, last = (int(drawing[0]), int(drawing[-1])) if drawing.size else (0, 0)
     minutes = timedelta(minutes=load.interval_minutes)
     begins, ends = load.start + first * minutes, load.start + (last + 1) * minutes
-    return touched_periods(begins, ends, meter.tariff.time_zone, meter.starts)
+    return touched_periods(begins, ends, point.tariff.time_zone, point.starts)
 
 
-def _alone(meter: MeteringPoint, load: Load, run: Sequence[BillingPeriod]) -> Allocation:
-    periods = reached_periods(run, Reach(whole_year=True)) if reach_of(meter.tariff).whole_year else run
-    whole = _metered(meter, together(blank(periods, *_clock(meter)), load))
-    return whole_of(bill(meter.tariff, whole, periods=run, history=meter.history))
+def _alone(point: MeteringPoint, load: Load, run: Sequence[BillingPeriod]) -> Allocation:
+    periods = reached_periods(run, Reach(whole_year=True)) if reach_of(point.tariff).whole_year else run
+    whole = together(metered(point, periods), load)
+    return whole_of(bill(point.tariff, whole, periods=run, history=point.history))
 
 
-def _known_periods(
-    meter: MeteringPoint, known: Load | float, run: Sequence[BillingPeriod]
+def tied_periods(
+    point: MeteringPoint, run: Sequence[BillingPeriod]
 ) -> tuple[tuple[BillingPeriod, ...], tuple[BillingPeriod, ...]]:
-    """Billing periods to bill both loads over, and those that the tariff ties to them and nobody knows of."""
-    if meter.starts is not None:
+    """Billing periods to bill both loads over, and those that the tariff ties to them and nobody knows of.
+
+    Of a series also the months before the run, as far as ratchets look back.
+    """
+    if point.starts is not None or point.baseline is None:
         return tuple(run), ()
-    reached = reached_periods(run, reach_of(meter.tariff))
-    within = {*covered(reached, known, meter.tariff.time_zone), *run}
-    history = meter.history or {}
+    reach = reach_of(point.tariff)
+    reached = reached_periods(run, reach)
+    within = {*covered(reached, point.baseline, point.tariff.time_zone), *run}
+    history = point.history or {}
     unknown = tuple(
         period
         for period in reached
         if period not in within and (period.start.year, period.start.month) not in history
     )
-    return tuple(period for period in reached if period in within), unknown
+    return (*_looked_back_on(point, reached, reach), *(one for one in reached if one in within)), unknown
 
 
-def _history(
-    meter: MeteringPoint, periods: Sequence[BillingPeriod]
+def _looked_back_on(
+    point: MeteringPoint, reached: Sequence[BillingPeriod], reach: Reach
+) -> tuple[BillingPeriod, ...]:
+    """Months before those of a run that its ratchets look back on, as far as a series knows them."""
+    if not isinstance(point.baseline, Load) or not (reach.months_after or reach.to_year_end):
+        return ()
+    first = reached[0].start
+    begins = min(_month_after(first, -reach.months_after), date(first.year, 1, 1))
+    if begins == first:
+        return ()
+    earlier = covered(_months(begins, first), point.baseline, point.tariff.time_zone)
+    return earlier if earlier and earlier[-1].end == first else ()
+
+
+def metered(point: MeteringPoint, periods: Sequence[BillingPeriod]) -> Load:
+    """What the meter reads without the workload over whole billing periods."""
+    known = 0.0 if point.baseline is None else point.baseline
+    load = baseline_load(known, periods, point.tariff.time_zone, point.interval_minutes)
+    return load._replace(power_factor=point.power_factor, secondary=point.secondary)
+
+
+def history_of(
+    point: MeteringPoint, periods: Sequence[BillingPeriod]
 ) -> Mapping[tuple[int, int], float] | None:
     """Peaks of earlier months: as given, else those of a constant baseline for two years back."""
-    if meter.history is not None or not isinstance(meter.baseline, float):
-        return meter.history
+    if point.history is not None or not isinstance(point.baseline, float):
+        return point.history
     first = month_key(periods[0].start.year, periods[0].start.month)
-    return {month_of(key): meter.baseline for key in range(first - _HISTORY_MONTHS, first)}
+    return {month_of(key): point.baseline for key in range(first - _HISTORY_MONTHS, first)}

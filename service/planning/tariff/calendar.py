@@ -5,7 +5,7 @@ Intervals stay on the UTC line, so that a day of 23 or 25 hours loses and double
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -22,6 +22,7 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
+_EPOCH_START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS_PER_YEAR: Final = 12
 
 
@@ -53,13 +54,13 @@ def month_of(key: int) -> tuple[int, int]:
     return key // _MONTHS_PER_YEAR, key % _MONTHS_PER_YEAR + 1
 
 
-def utc_minute(instant: datetime) -> int:
-    """Whole minutes since the epoch; ``LOAD_START`` for a time without zone or with seconds."""
+def utc_minute(instant: datetime, pointer: str = "/start") -> int:
+    """Whole minutes since the epoch; ``INTERVAL_START`` for a time without zone or with seconds."""
     if instant.utcoffset() is None:
-        raise PlanningError("LOAD_START", "/start", "a start needs its offset from UTC")
-    minutes, rest = divmod(int(instant.timestamp() * 1_000_000), 60_000_000)
+        raise PlanningError("INTERVAL_START", pointer, "a start needs its offset from UTC")
+    minutes, rest = divmod(instant - _EPOCH_START, timedelta(minutes=1))
     if rest:
-        raise PlanningError("LOAD_START", "/start", "a start is at a whole minute")
+        raise PlanningError("INTERVAL_START", pointer, "a start is at a whole minute")
     return minutes
 
 

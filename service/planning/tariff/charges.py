@@ -260,6 +260,7 @@ class PeakStatistic(StrEnum):
 class PeakSet:
     """Peak intervals of the grid: by hour of the local year (1 begins on 1 January 00:00) or by start.
 
+    Those given by start last ``interval_minutes``, None: as long as the interval of the load.
     ``given`` is how many of them a load states as determinants. ``price`` per kW, once a year; None yields
     the kW alone.
     """
@@ -267,6 +268,7 @@ class PeakSet:
     price: Decimal | None
     hours_of_year: tuple[int, ...] = ()
     starts: tuple[datetime, ...] = ()
+    interval_minutes: int | None = None
     given: int = 0
 
 

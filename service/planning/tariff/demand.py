@@ -11,7 +11,6 @@ from service.planning.tariff.charges import (
     DemandCharge,
     DemandPricing,
     PricePeriod,
-    Proration,
     Ratchet,
 )
 from service.planning.tariff.demands import Peak
@@ -193,8 +192,3 @@ def _period_lines(
             )
             found.append(line)
     return found
-
-
-def is_charged(charge: DemandCharge, month: int) -> bool:
-    """Whether a charge is due in a billing period of ``month``; prorated ones count their days instead."""
-    return charge.proration is not Proration.NONE or month_of(month)[1] in charge.months

@@ -6,7 +6,7 @@ from typing import Final
 
 from service.planning.tariff.bill import BillLine
 from service.planning.tariff.charges import FixedCharge, MinimumCharge, Per, PercentageCharge
-from service.planning.tariff.spans import Part, months_charged
+from service.planning.tariff.spans import Part, days_charged, months_charged
 
 _MONTHS: Final = Decimal(12)
 _ADJUSTING: Final = frozenset({"percentage", "tax"})
@@ -20,28 +20,25 @@ def fixed_line(charge: FixedCharge, part: Part) -> BillLine:
 
 def _due(price: Decimal, per: Per, part: Part, charge: FixedCharge | MinimumCharge) -> tuple[float, Decimal]:
     if per is Per.DAY:
-        return float(part.days), price * part.days
+        days = days_charged(part, charge.months)
+        return float(days), price * days
     months = months_charged(part, charge.proration, charge.months)
     if per is Per.MONTH:
         return months, price * Decimal(months)
     return months / 12.0, price * Decimal(months) / _MONTHS
 
 
-def minimum_line(charge: MinimumCharge, part: Part, lines: Sequence[BillLine]) -> BillLine | None:
+def minimum_lines(charge: MinimumCharge, part: Part, lines: Sequence[BillLine]) -> list[BillLine]:
     """What lifts the charges named in ``of`` to the minimum; all but taxes and riders where none is."""
-    counted = sum(
-        (
-            line.amount
-            for line in lines
-            if (line.charge in charge.of if charge.of else line.kind not in _ADJUSTING)
-        ),
-        Decimal(0),
-    )
+
+    def counts(line: BillLine) -> bool:
+        return line.charge in charge.of if charge.of else line.kind not in _ADJUSTING
+
+    counted = sum((line.amount for line in lines if counts(line)), Decimal(0))
     _, least = _due(charge.amount, charge.per, part, charge)
     if counted >= least:
-        return None
-    missing = least - counted
-    return BillLine(charge.name, "minimum", 1.0, "period", missing, missing)
+        return []
+    return [BillLine(charge.name, "minimum", 1.0, "period", least - counted, least - counted)]
 
 
 def percentage_line(charge: PercentageCharge, lines: Sequence[BillLine]) -> BillLine:

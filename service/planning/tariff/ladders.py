@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from service.planning.tariff.charges import DemandPricing, Tier, TierUnit
 
-_OF_DEMAND: Final = frozenset({TierUnit.KWH_PER_KW, TierUnit.KWH_PER_KW_PER_DAY})
+OF_DEMAND: Final = frozenset({TierUnit.KWH_PER_KW, TierUnit.KWH_PER_KW_PER_DAY})
+"""Units of hours of use."""
 _BY_DAY: Final = frozenset({TierUnit.KWH_PER_DAY, TierUnit.KWH_PER_KW_PER_DAY})
 
 
@@ -36,9 +37,9 @@ def energy_reaches(
     found, low, ceiling = [], 0.0, inf
     for place, tier in enumerate(tiers):
         limit = inf if tier.limit is None else tier.limit * (days if tier.unit in _BY_DAY else share)
-        if tier.unit in _OF_DEMAND:
+        if tier.unit in OF_DEMAND:
             ceiling = inf if tier.limit is None else limit * billing_kw
-            if place + 1 < len(tiers) and tiers[place + 1].unit not in _OF_DEMAND:
+            if place + 1 < len(tiers) and tiers[place + 1].unit not in OF_DEMAND:
                 continue
             limit = ceiling
         high = max(low, min(limit, ceiling))

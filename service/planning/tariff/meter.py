@@ -1,197 +1,128 @@
-"""What a meter tells of a load: energy by price period, demand by price period, month and year."""
+"""What charges ask of a load, and its answer from a series of intervals."""
 
-from collections.abc import Sequence
-from functools import cached_property, lru_cache
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import cached_property
+from typing import NamedTuple, Protocol
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import BillingPeriod, Finding, Load
-from service.planning.tariff.calendar import (
-    Integers,
-    boundary_minutes,
-    calendar_months,
-    date_of,
-    day_number,
-    days_between,
-    price_period_table,
-    utc_minute,
-    zone_of,
-)
-from service.planning.tariff.cells import Cells, cells_of
+from service.planning.tariff.calendar import utc_minute
 from service.planning.tariff.charges import (
     DAY_MINUTES,
+    CoincidentPeakCharge,
     DemandCharge,
     EnergyCharge,
-    OverrunCharge,
     PricePeriod,
+    RealTimeCharge,
     Span,
     Tariff,
 )
+from service.planning.tariff.coincident import peak_demands
+from service.planning.tariff.compiled import compiled_for
 from service.planning.tariff.demands import (
     Demand,
     Floats,
-    Groups,
     Peak,
     demand_by_interval,
     demand_by_window,
     demand_rolling,
-    grouped,
     highest,
     mean_peaks_of,
     peaks_of,
 )
 from service.planning.tariff.ladders import energy_reaches
-from service.planning.tariff.spans import Part, checked, month_billed, parts_of
-
-_CACHED: Final = 16
-"""Compiled loads that are kept: some 3 MB for a year of quarter hours under one tariff."""
+from service.planning.tariff.market import MarketEnergy, market_energy
+from service.planning.tariff.spans import Part
 
 
 class PeaksByPeriod(NamedTuple):
     """Demand of one charge: by billing period and price period, and by month for ratchets."""
 
     own: Sequence[Sequence[Peak | None]]
-    by_month: dict[int, Sequence[Peak | None]]
+    by_month: Mapping[int, Sequence[Peak | None]]
     """By month key and price period."""
-    month: dict[int, Peak]
+    month: Mapping[int, Peak]
     """By month key, whatever the price period."""
+
+
+class AnnualUse(NamedTuple):
+    """Energy and peak of a calendar year, and the share of its hours that the load covers."""
+
+    energy_kwh: float
+    peak_kw: float
+    covered: float
+
+    @property
+    def hours(self) -> float:
+        """Hours of use: energy over peak, 0 without either."""
+        return self.energy_kwh / self.peak_kw if self.peak_kw else 0.0
 
 
 class Meter(Protocol):
     """What charges ask of a load, whether it is a series or its billing quantities."""
 
-    periods: Sequence[BillingPeriod]
-    parts: Sequence[Part]
-    months: Sequence[int]
-    """Month key of each billing period."""
+    @property
+    def zone(self) -> ZoneInfo:
+        """Zone of the tariff's clock."""
+
+    @property
+    def power_factor(self) -> float:
+        """Active over apparent power."""
+
+    @property
+    def first_month(self) -> int:
+        """Month key of the first month of the load."""
+
+    @property
+    def periods(self) -> Sequence[BillingPeriod]:
+        """Billing periods, in order of time."""
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Their parts under one revision."""
+
+    @property
+    def months(self) -> Sequence[int]:
+        """Month key of each billing period."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What had to be assumed."""
+
+    @property
+    def part_kwh(self) -> Sequence[float]:
+        """Energy of each part."""
+
+    @property
+    def period_peaks(self) -> Sequence[Peak | None]:
+        """Highest demand of each billing period, None where it is not known or there is no load."""
+
+    def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
+        """Highest demand of a billing period over windows of that length."""
 
     def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
         """Energy in kWh by part and price period."""
 
+    def energy_in_time_order(
+        self, charge: EnergyCharge, number: int, billing_kw: float
+    ) -> Sequence[Sequence[float]]:
+        """Energy in kWh of a part by price period and tier; tiers count all kWh since the part began."""
+
     def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
         """Demand in kW."""
 
+    def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
+        """Energy of each part and what the market asks for it."""
 
-class Compiled:
-    """Where the intervals of a load lie in a tariff's calendar; says nothing of its kW."""
+    def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
+        """Demands in the grid's peak intervals by year and peak set."""
 
-    def __init__(
-        self,
-        tariff: Tariff,
-        first: int,
-        interval_minutes: int,
-        count: int,
-        periods: tuple[BillingPeriod, ...] | None,
-    ) -> None:
-        self.zone = zone_of(tariff.time_zone)
-        charges = [charge for revision in tariff.revisions for charge in revision.charges]
-        timed = [
-            period
-            for charge in charges
-            if isinstance(charge, EnergyCharge | DemandCharge)
-            for period in charge.periods
-        ]
-        self.slots = boundary_minutes(timed)
-        self.cells: Cells = cells_of(
-            first,
-            interval_minutes,
-            count,
-            self.zone,
-            {*self.slots, *_window_starts(charges, interval_minutes)},
-        )
-        cell_days = self.cells.days
-        first_day, last_day = int(cell_days[0]), int(cell_days[-1])
-        self.days = days_between(first_day, last_day, tariff.holidays)
-        self.day = cell_days - first_day
-        slot_of = np.searchsorted(self.slots, np.arange(DAY_MINUTES), side="right") - 1
-        self.place = self.day * len(self.slots) + slot_of[self.cells.local_starts - cell_days * DAY_MINUTES]
-        self.periods = checked(
-            calendar_months(date_of(first_day), date_of(last_day)) if periods is None else periods
-        )
-        self.parts = parts_of(self.periods, tariff.revisions)
-        self.months = [month_billed(period) for period in self.periods]
-        self._group_days()
-        self._energy: dict[int, Integers] = {}
-        self._demand: dict[tuple[object, ...], Groups] = {}
-
-    def _group_days(self) -> None:
-        """Groups of days: billing periods, then the calendar months of days in none of them."""
-        numbers = np.arange(self.days.first, self.days.first + self.days.number)
-        period = _place_of(numbers, [(one.start, one.end) for one in self.periods])
-        self.part_of_day = _place_of(numbers, [(one.start, one.end) for one in self.parts])
-        own = self.days.month_keys[1:]
-        others, place = np.unique(own, return_inverse=True)
-        self.group_of_day = np.where(period >= 0, period, len(self.periods) + place)
-        self.group_months = [*self.months, *others.tolist()]
-        self.year_of_group = np.array(self.group_months) // 12
-        self.first_year = int(self.year_of_group.min())
-
-    def energy_keys(self, charge: EnergyCharge) -> Integers:
-        """For each cell 1 + part x price periods + price period, 0 where the charge does not apply."""
-        if id(charge) not in self._energy:
-            table = price_period_table(charge.periods, self.days, self.slots)
-            applies = np.isin(self.days.months[1:], list(charge.months)) & (self.part_of_day >= 0)
-            table[~applies] = -1
-            keys = 1 + self.part_of_day[:, None] * len(charge.periods) + table
-            self._energy[id(charge)] = np.where(table < 0, 0, keys).ravel()[self.place]
-        return self._energy[id(charge)]
-
-    def demand_groups(self, periods: Sequence[PricePeriod] | None, span: Span) -> Groups:
-        """Cells by billing period (or month, or calendar year) and price period; None: all hours."""
-        known = (id(periods), span)
-        if known not in self._demand:
-            group, count = self.group_of_day, len(self.group_months)
-            if span is Span.CALENDAR_YEAR:
-                group = self.year_of_group[group] - self.first_year
-                count = int(self.year_of_group.max()) - self.first_year + 1
-            if periods is None:
-                self._demand[known] = grouped(group[self.day], count)
-            else:
-                table = price_period_table(periods, self.days, self.slots)
-                keys = np.where(table < 0, -1, group[:, None] * len(periods) + table)
-                self._demand[known] = grouped(keys.ravel()[self.place], count * len(periods))
-        return self._demand[known]
-
-
-def _place_of(numbers: Integers, spans: Sequence[tuple[object, object]]) -> Integers:
-    place = np.full(len(numbers), -1)
-    for index, (start, end) in enumerate(spans):
-        place[(numbers >= day_number(start)) & (numbers < day_number(end))] = index  # type: ignore[arg-type]
-    return place
-
-
-def _window_starts(charges: Sequence[object], interval_minutes: int) -> set[int]:
-    """Minutes of the day at which demand windows begin that intervals are not already pieces of."""
-    lengths = {
-        charge.window_minutes
-        for charge in charges
-        if isinstance(charge, DemandCharge | OverrunCharge) and charge.window_minutes
-    }
-    return {
-        minute for length in lengths if interval_minutes % length for minute in range(0, DAY_MINUTES, length)
-    }
-
-
-class _Same:
-    """A value that is equal to itself only: tariffs may hold arrays, which have no hash."""
-
-    def __init__(self, value: Tariff) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
-
-
-@lru_cache(maxsize=_CACHED)
-def _compiled(
-    tariff: _Same, first: int, interval_minutes: int, count: int, periods: tuple[BillingPeriod, ...] | None
-) -> Compiled:
-    return Compiled(tariff.value, first, interval_minutes, count, periods)
+    def annual_use(self, year: int) -> AnnualUse:
+        """Energy and peak of a local calendar year."""
 
 
 class SeriesMeter:
@@ -200,17 +131,13 @@ class SeriesMeter:
     def __init__(self, tariff: Tariff, load: Load, periods: Sequence[BillingPeriod] | None) -> None:
         self.load = load
         kw = _checked_kw(load)
-        self.compiled = _compiled(
-            _Same(tariff),
-            utc_minute(load.start),
-            load.interval_minutes,
-            len(kw),
-            None if periods is None else tuple(periods),
-        )
+        known = None if periods is None else tuple(periods)
+        self.compiled = compiled_for(tariff, utc_minute(load.start), load.interval_minutes, len(kw), known)
         self.kw = kw * (1.0 + tariff.secondary_loss_factor) if load.secondary else kw
         self.periods, self.parts = self.compiled.periods, self.compiled.parts
         self.months = self.compiled.months
-        self.zone = self.compiled.zone
+        self.zone, self.power_factor = self.compiled.zone, load.power_factor
+        self.first_month = self.compiled.first_month
         self._demands: dict[tuple[int | None, bool], Demand] = {}
 
     @cached_property
@@ -252,23 +179,29 @@ class SeriesMeter:
     @cached_property
     def findings(self) -> list[Finding]:
         """What reading the load by the calendar of the tariff had to assume."""
-        cut = self.compiled.cells.cut_intervals
-        if not len(cut):
-            return []
-        return [
-            Finding(
-                "INTERVAL_CUT",
-                "",
-                f"{len(cut)} intervals lie across a boundary of the tariff: their energy is split in "
-                "proportion to time, and each counts towards the demand on both sides",
-            )
-        ]
+        compiled, step, found = self.compiled, self.load.interval_minutes, []
+        cut = len(compiled.cells.cut_intervals)
+        if cut:
+            detail = f"{cut} intervals lie across a boundary of the tariff: their energy is split in "
+            detail += "proportion to time, and each counts towards the demand on both sides"
+            found.append(Finding("INTERVAL_CUT", "", detail))
+        if compiled.finest_window_minutes < step:
+            detail = f"demand over {compiled.finest_window_minutes} minutes may be higher than the mean of "
+            detail += f"the {step} minutes in which the load is given"
+            found.append(Finding("DEMAND_WINDOW", "", detail))
+        unpriced = float(self.kwh[compiled.unpriced].sum())
+        if unpriced and compiled.charges_energy:
+            detail = f"{unpriced:.10g} kWh fall into hours for which no charge has a price"
+            found.append(Finding("ENERGY_UNPRICED", "", detail))
+        return found
 
     def demand(self, window_minutes: int | None, *, rolling: bool = False) -> Demand:
         """Demand of each cell over windows of that length; intervals that are longer count as they are."""
         step = self.load.interval_minutes
-        if window_minutes is not None and (window_minutes == step or step % window_minutes == 0):
+        if window_minutes is not None and step % window_minutes == 0:
             window_minutes = None
+        if rolling and window_minutes is not None and window_minutes % step:
+            raise PlanningError("DEMAND_WINDOW", "/interval_minutes", "a rolling window is whole intervals")
         known = (window_minutes, rolling)
         if known not in self._demands:
             cells = self.compiled.cells
@@ -315,15 +248,45 @@ class SeriesMeter:
     @cached_property
     def period_peaks(self) -> Sequence[Peak | None]:
         """Highest interval of each billing period."""
+        return self._peaks_by_period(None)
+
+    def _peaks_by_period(self, window_minutes: int | None) -> Sequence[Peak | None]:
         groups = self.compiled.demand_groups(None, Span.BILLING_PERIOD)
-        return peaks_of(self.demand(None), groups)[: len(self.periods)]
+        return peaks_of(self.demand(window_minutes), groups)[: len(self.periods)]
+
+    def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
+        """Highest demand of a billing period over windows of that length."""
+        known = self.period_peaks if window_minutes is None else self._peaks_by_period(window_minutes)
+        return known[period] or Peak(0.0)
 
     @cached_property
-    def period_kwh(self) -> Sequence[float]:
-        """Energy in kWh of each billing period."""
-        groups = self.compiled.group_of_day[self.compiled.day]
-        sums: list[float] = np.bincount(groups, self.kwh, len(self.compiled.group_months)).tolist()
-        return sums[: len(self.periods)]
+    def part_kwh(self) -> Sequence[float]:
+        """Energy of each part."""
+        keys = 1 + self.compiled.part_of_day[self.compiled.day]
+        sums: list[float] = np.bincount(keys, self.kwh, 1 + len(self.parts)).tolist()
+        return sums[1:]
+
+    def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
+        """Energy of each part and what the market asks for it."""
+        part = self.compiled.part_of_day
+        applies = np.isin(self.compiled.days.months[1:], list(charge.months))
+        keys = np.where(applies, part, -1)[self.compiled.day]
+        return market_energy(charge.prices, self.compiled.cells, self.kwh, keys, len(self.parts))
+
+    def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
+        """Demands in the grid's peak intervals by year and peak set."""
+        return peak_demands(charge.sets, self.compiled.cells, self.kwh, self.zone, self.compiled.years)
+
+    def annual_use(self, year: int) -> AnnualUse:
+        """Energy and peak of a local calendar year."""
+        inside = (self.compiled.days.month_keys[1:] // 12 == year)[self.compiled.day]
+        if not inside.any():
+            return AnnualUse(0.0, 0.0, 0.0)
+        demand = self.demand(self.compiled.annual_window_minutes).kw[inside]
+        minutes = int(self.compiled.cells.minutes[inside].sum())
+        days = (date(year + 1, 1, 1) - date(year, 1, 1)).days
+        covered = minutes / (days * DAY_MINUTES)
+        return AnnualUse(float(self.kwh[inside].sum()), float(demand.max()), covered)
 
 
 def _checked_kw(load: Load) -> Floats:

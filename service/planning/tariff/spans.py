@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import BillingPeriod
-from service.planning.tariff.calendar import date_of, day_number, days_of_month, month_key
-from service.planning.tariff.charges import Proration, Revision
+from service.planning.tariff.calendar import days_of_month, month_key, month_of
+from service.planning.tariff.charges import MONTHS, Proration, Revision
 
 
 class Part(NamedTuple):
@@ -28,12 +28,9 @@ class Part(NamedTuple):
 
 def month_billed(period: BillingPeriod) -> int:
     """Key of the calendar month in which most days of a billing period lie, the earlier of two."""
-    first, last = day_number(period.start), day_number(period.end) - 1
-    days: dict[int, int] = {}
-    for day in map(date_of, range(first, last + 1)):
-        key = month_key(day.year, day.month)
-        days[key] = days.get(key, 0) + 1
-    return max(days, key=lambda key: (days[key], -key))
+    days = _days_by_month(Part(0, 0, period.start, period.end, 1.0), MONTHS)
+    first, _ = max(days, key=lambda month: month[1])
+    return month_key(first.year, first.month)
 
 
 def checked(periods: Sequence[BillingPeriod]) -> tuple[BillingPeriod, ...]:
@@ -68,15 +65,28 @@ def parts_of(periods: Sequence[BillingPeriod], revisions: Sequence[Revision]) ->
     return tuple(found)
 
 
+def days_charged(part: Part, months: frozenset[int]) -> int:
+    """Days of a part in ``months``."""
+    return sum(days for _, days in _days_by_month(part, months))
+
+
 def months_charged(part: Part, proration: Proration, months: frozenset[int]) -> float:
     """How many monthly prices are due for a part, counting days in ``months`` where it is prorated."""
     if proration is Proration.NONE:
         return part.share
-    days = [date_of(day) for day in range(day_number(part.start), day_number(part.end))]
-    counted = [day for day in days if day.month in months]
+    counted = _days_by_month(part, months)
     if proration is Proration.THIRTY_DAYS:
-        return len(counted) / 30.0
-    by_month: dict[date, int] = {}
-    for day in counted:
-        by_month[day.replace(day=1)] = by_month.get(day.replace(day=1), 0) + 1
-    return sum(count / days_of_month(first) for first, count in by_month.items())
+        return sum(days for _, days in counted) / 30.0
+    return sum(days / days_of_month(first) for first, days in counted)
+
+
+def _days_by_month(part: Part, months: frozenset[int]) -> list[tuple[date, int]]:
+    """Days of a part in each calendar month of ``months``, by the first day of the month."""
+    found = []
+    first = part.start.replace(day=1)
+    while first < part.end:
+        following = date(*month_of(month_key(first.year, first.month) + 1), 1)
+        days = (min(following, part.end) - max(first, part.start)).days
+        found += [(first, days)] if first.month in months else []
+        first = following
+    return found

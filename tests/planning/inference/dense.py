@@ -38,10 +38,6 @@ class Dense(NamedTuple):
             compute_bound_seconds=none,
         )
 
-    def tabulated(self, most_tokens: int) -> "Dense":
-        assert most_tokens > 0
-        return self
-
     def seconds(  # noqa: PLR0917
         self, decoding, cached_tokens, prefilled, prefill_context, prompts, positions=1.0
     ):

@@ -8,6 +8,7 @@ import numpy as np
 from service.planning.tariff.bill import Load
 from service.planning.tariff.charges import PricePeriod, Revision, Tariff, Tier, Window
 
+START = datetime(2024, 1, 1, tzinfo=UTC)
 WEEKDAYS = frozenset(range(1, 6))
 
 

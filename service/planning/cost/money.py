@@ -1,4 +1,4 @@
-"""Money, exact: rent by device-hours, purchase, and the number of runs that pays a purchase back.
+"""Money, exact: amounts of lines, rounded once, and what a year's cost is made of.
 
 Amounts are decimals. A line is rounded once, half to even, to the minor unit of its currency
 (ISO 4217), and a total is the sum of its rounded lines, so that lines always add up.
@@ -25,11 +25,3 @@ def rounded(amount: Decimal, currency_code: str) -> Decimal:
 def charge(quantity: float, unit_price: Decimal, currency_code: str) -> Decimal:
     """The amount of one line: quantity times unit price, rounded once."""
     return rounded(Decimal(quantity) * unit_price, currency_code)
-
-
-def break_even_runs(purchase: float, saved_per_run: float) -> float:
-    """Runs after which a purchase has paid itself back: purchase / what each run saves.
-
-    A run on bought devices saves its rent; with electricity, rent less electricity.
-    """
-    return purchase / saved_per_run

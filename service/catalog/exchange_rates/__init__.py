@@ -1,0 +1,1 @@
+"""What currencies were worth in others."""

@@ -1,0 +1,1 @@
+"""What electricity is charged by."""

@@ -1,0 +1,63 @@
+"""Operations on tariffs."""
+
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from service.audit.service import Caller, WriteCall
+from service.catalog.face import (
+    CHANGED,
+    CREATED,
+    DELETED,
+    READ,
+    Face,
+    IfMatch,
+    IfNoneMatch,
+    RowId,
+)
+from service.catalog.nouns import TARIFFS
+from service.catalog.shapes import RowCopy
+from service.catalog.tariffs.schemas import Tariff, TariffInput, TariffPage, TariffPatch, TariffQuery
+from service.kit.web import api_router
+
+router = api_router("/v1/tariffs", tag="tariffs")
+
+
+@router.get("", response_model=TariffPage, responses=READ)
+def list_tariffs(
+    face: Face, caller: Caller, query: Annotated[TariffQuery, Query()], if_none_match: IfNoneMatch = ""
+) -> Response:
+    """A page of the tariffs that match every filter."""
+    return face.list(TARIFFS, caller.tenant_id, query, if_none_match)
+
+
+@router.post("", status_code=201, response_model=Tariff, responses=CREATED)
+def create_tariff(face: Face, call: WriteCall, body: TariffInput) -> Response:
+    """Create a tariff under an id that is free."""
+    return face.create(TARIFFS, call, body)
+
+
+@router.get("/{id:name}", response_model=Tariff, responses=READ)
+def get_tariff(face: Face, caller: Caller, id: RowId, if_none_match: IfNoneMatch = "") -> Response:
+    """The current version of a tariff."""
+    return face.get(TARIFFS, caller.tenant_id, id, if_none_match)
+
+
+@router.patch("/{id:name}", response_model=Tariff, responses=CHANGED)
+def update_tariff(
+    face: Face, call: WriteCall, id: RowId, body: TariffPatch, if_match: IfMatch = ""
+) -> Response:
+    """Change members of a tariff, if it is still at the version of the ETag."""
+    return face.change(TARIFFS, call, id, body, if_match)
+
+
+@router.delete("/{id:name}", status_code=204, responses=DELETED)
+def delete_tariff(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = "") -> Response:
+    """Delete a tariff that no row refers to, if it is still at the version of the ETag."""
+    return face.delete(TARIFFS, call, id, if_match)
+
+
+@router.post("/{id:name}:copy", status_code=201, response_model=Tariff, responses=CREATED)
+def copy_tariff(face: Face, call: WriteCall, id: RowId, body: RowCopy) -> Response:
+    """Copy a tariff into the tenant's own rows; under the id of a shipped one it takes its place."""
+    return face.copy(TARIFFS, call, id, body)

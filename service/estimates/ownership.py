@@ -1,0 +1,105 @@
+"""What buying the devices of a run costs, and what of each year's cost the run bears."""
+
+from decimal import Decimal
+from typing import NamedTuple
+
+from pydantic import MISSING
+
+from service.estimates.charges import GIVEN, Charges, Price, added, charges, given_price, in_one_currency
+from service.estimates.run import Run
+from service.planning.cost import Terms, rounded, share_of_year, used_device_hours, yearly_cost
+from service.planning.errors import PlanningError
+from service.planning.quantity import Basis, Quantity, assumed, exact, scaled
+from service.questions.answer import quantity
+from service.questions.cost_answers import OwnershipAnswer
+from service.questions.estimates import CostQuestion
+from service.questions.purchase import Ownership
+
+
+def purchase(question: CostQuestion, run: Run) -> Charges | None:
+    """What buying the cluster costs; None without a price, or where its prices are in several currencies."""
+    if question.purchase is MISSING:
+        return None
+    given, count = question.purchase, run.cluster.accelerator_count
+    devices = assumed(float(count))
+    price = given_price(given.price_per_device, given.price_range, "/purchase/price_range")
+    parts = [charges(price, "device", ("devices", devices), category="purchase")]
+    if given.hosts is not MISSING:
+        each = given.hosts.devices_per_host
+        per_host = run.cluster.accelerators_per_node if each is MISSING else each
+        hosts = ("hosts", assumed(float(-(-count // per_host))))
+        parts.append(charges(given_price(given.hosts.price_per_host), "host", hosts, category="purchase"))
+    if given.network_per_device is not MISSING:
+        network = ("network", devices)
+        parts.append(charges(given_price(given.network_per_device), "device", network, category="purchase"))
+    if given.storage is not MISSING:
+        storage = ("storage", exact(1.0))
+        parts.append(charges(given_price(given.storage), "system", storage, category="purchase"))
+    if not in_one_currency(parts, run.notes, "/purchase/total"):
+        return None
+    return added(parts)
+
+
+class Owned(NamedTuple):
+    """A year's cost of bought devices, and the run's share of it."""
+
+    yearly: Charges
+    running: Charges | None
+    """What of it is paid whatever they cost: maintenance, staff and space."""
+    run: Charges | None
+    """None where the duration is not known."""
+    device_hours: Quantity
+    """Used in a year."""
+
+
+def owned(question: CostQuestion, run: Run, hours: Quantity | None, bought: Charges | None) -> Owned | None:
+    """The cost of owning; None where the question does not ask for it."""
+    if question.purchase is MISSING or question.purchase.ownership is MISSING or bought is None:
+        return None
+    given, currency = question.purchase.ownership, bought.currency_code
+    ends = (bought.amount, bought.low, bought.high)
+    prices = _yearly_prices(given, ends, currency)
+    year = exact(1.0)
+    found = {name: charges(price, "year", (name, year)) for name, price in prices.items()}
+    yearly = added(found.values())
+    assert yearly is not None  # noqa: S101
+    devices, utilization = float(run.cluster.accelerator_count), given.utilization
+    used = assumed(used_device_hours(devices, utilization))
+    share = hours and scaled(hours, share_of_year(1.0, devices, utilization))
+    borne = share and added(charges(price, "year", (name, share)) for name, price in prices.items())
+    return Owned(yearly, added(found.get(name) for name in _RUNNING), borne, used)
+
+
+_RUNNING = ("maintenance", "staff", "space")
+
+
+def _yearly_prices(given: Ownership, ends: tuple[Decimal, ...], currency: str) -> dict[str, Price]:
+    """Amounts of a year by what they are for, each at the ends of the purchase."""
+    terms = Terms(given.years, given.residual_share, given.interest_rate, given.maintenance_share)
+    costs = [yearly_cost(end, terms) for end in ends]
+    prices = {}
+    for name, *amounts in zip(costs[0]._fields, *costs, strict=True):
+        value, low, high = (rounded(amount, currency) for amount in amounts)
+        if high:
+            prices[name] = Price(value, currency, GIVEN, Basis.ASSUMED, low, high)
+    for name, money in (("staff", given.staff_per_year), ("space", given.space_per_year)):
+        if money is MISSING:
+            continue
+        if money.currency_code != currency:
+            pointer = f"/purchase/ownership/{name}_per_year/currency_code"
+            raise PlanningError("CURRENCY_MISMATCH", pointer, "must be the currency of the purchase")
+        prices[name] = given_price(money)
+    return prices
+
+
+def ownership_answer(found: Owned) -> OwnershipAnswer:
+    """The cost of owning as it is answered."""
+    answer: OwnershipAnswer = {
+        "lines": [],
+        "yearly": {"lines": found.yearly.lines, "total": found.yearly.total},
+        "price_per_device_hour": found.yearly.per(found.device_hours),
+        "device_hours_per_year": quantity(found.device_hours),
+    }
+    if found.run is not None:
+        answer["lines"], answer["total"] = found.run.lines, found.run.total
+    return answer

@@ -1,0 +1,54 @@
+"""What a request and a million of its tokens cost, of a served model."""
+
+from service.estimates.charges import Charges
+from service.estimates.passes import Passing
+from service.estimates.run import Run
+from service.estimates.serving import Serving
+from service.planning.cost import apportioned
+from service.planning.inference import ServingTime
+from service.planning.quantity import Quantity, combine, exact, scaled
+from service.planning.workload import HorizonUnit, InferenceWorkload
+from service.questions.cost_answers import CostAnswer
+
+
+def requests_of(run: Run) -> Quantity | None:
+    """Requests that are served over the run; None where the rate is not known, or the run trains."""
+    workload, duration = run.resolved.workload, run.duration_seconds
+    server = run.passing or run.serving
+    if not isinstance(workload, InferenceWorkload) or duration is None or server is None:
+        return None
+    horizon = workload.horizon
+    if horizon is not None and horizon.unit is not HorizonUnit.DURATION:
+        outputs = workload.output_tokens
+        return exact(horizon.amount if horizon.unit is HorizonUnit.REQUESTS else horizon.amount / outputs)
+    return combine(lambda rate, seconds: rate * seconds, server.requests_per_second, duration)
+
+
+def prefill_share(server: Serving | ServingTime | Passing) -> float:
+    """Share of the busy time of devices in which prompts are computed."""
+    if isinstance(server, Passing):
+        return 1.0
+    if isinstance(server, Serving):
+        return server.served.prefill_share
+    seconds = [phase.seconds.value for phase in server.phases]
+    return seconds[0] / sum(seconds)
+
+
+def add_unit_costs(answer: CostAnswer, run: Run, charged: Charges) -> None:
+    """Costs of a request and of tokens; the same total, shared out in different ways."""
+    requests, workload = requests_of(run), run.resolved.workload
+    server = run.passing or run.serving
+    if requests is None or server is None:
+        return
+    assert isinstance(workload, InferenceWorkload)  # noqa: S101
+    answer["cost_per_request"] = charged.per(requests)
+    inputs, outputs = float(workload.input_tokens), float(workload.output_tokens)
+    if isinstance(server, Passing):
+        return
+    input_share, output_share = apportioned(prefill_share(server), inputs, outputs)
+    if inputs:
+        tokens = scaled(requests, inputs)
+        answer["cost_per_million_input_tokens"] = charged.per(tokens, 1_000_000, input_share * inputs)
+    if outputs:
+        tokens = scaled(requests, outputs)
+        answer["cost_per_million_output_tokens"] = charged.per(tokens, 1_000_000, output_share * outputs)

@@ -1,0 +1,62 @@
+"""What owning costs each year, and what of it a run bears.
+
+Straight-line depreciation, an annuity for what is financed, maintenance as a share of the purchase. Years
+are Julian (8766 hours). Source of the annuity: equal payments at the end of each year whose present value,
+with that of the residual, is the purchase.
+"""
+
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+YEAR_HOURS: Final = 8766.0
+"""365.25 days."""
+MONTH_HOURS: Final = YEAR_HOURS / 12.0
+
+
+class Terms(NamedTuple):
+    """How a purchase becomes a yearly cost: years above 0, shares and the rate per year from 0 to 1."""
+
+    years: float
+    residual_share: float = 0.0
+    interest_rate: float = 0.0
+    maintenance_share: float = 0.0
+
+
+class YearlyCost(NamedTuple):
+    """Amounts of a year, not rounded."""
+
+    depreciation: Decimal
+    financing: Decimal
+    """Interest: the annuity less the depreciation."""
+    maintenance: Decimal
+
+
+def annuity(purchase: Decimal, residual: Decimal, rate: float, years: float) -> Decimal:
+    """Equal yearly payment that pays ``purchase`` off but for ``residual``, with interest.
+
+    (C - S v) i / (1 - v) with v = (1 + i)^-n; (C - S) / n without interest.
+    """
+    if not rate:
+        return (purchase - residual) / Decimal(years)
+    interest = Decimal(str(rate))
+    discount = (1 + interest) ** -Decimal(str(years))
+    return (purchase - residual * discount) * interest / (1 - discount)
+
+
+def yearly_cost(purchase: Decimal, terms: Terms) -> YearlyCost:
+    """What a purchase costs each year beside electricity, staff and space."""
+    residual = purchase * Decimal(str(terms.residual_share))
+    depreciation = (purchase - residual) / Decimal(str(terms.years))
+    payment = annuity(purchase, residual, terms.interest_rate, terms.years)
+    financing = payment - depreciation if terms.interest_rate else Decimal(0)
+    return YearlyCost(depreciation, financing, purchase * Decimal(str(terms.maintenance_share)))
+
+
+def used_device_hours(devices: float, utilization: float) -> float:
+    """Device-hours of a year in which something runs."""
+    return devices * YEAR_HOURS * utilization
+
+
+def share_of_year(device_hours: float, devices: float, utilization: float) -> float:
+    """The run's share of a year's cost: its device-hours over those used in a year."""
+    return device_hours / used_device_hours(devices, utilization)

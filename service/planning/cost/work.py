@@ -1,0 +1,41 @@
+"""Costs of the same work: two ways of doing it, a request, a million tokens, what is stored and sent."""
+
+from typing import NamedTuple
+
+from service.planning.cost.ownership import MONTH_HOURS
+from service.planning.units import GIGABYTE_BYTES, HOUR_SECONDS
+
+
+class EqualWork(NamedTuple):
+    """One way of doing a piece of work against another: each figure is this one's over that one's."""
+
+    time: float
+    device_hours: float
+    cost: float
+
+
+def equal_work(
+    cost: float, device_hours: float, seconds: float, *, against: tuple[float, float, float]
+) -> EqualWork:
+    """Compares what the same work costs; ``against`` is cost, device-hours and seconds of the other way.
+
+    Hours on fewer devices are cheaper and more of them are needed: only whole runs compare.
+    """
+    other_cost, other_hours, other_seconds = against
+    return EqualWork(seconds / other_seconds, device_hours / other_hours, cost / other_cost)
+
+
+def gigabyte_months(kept_bytes: float, seconds: float) -> float:
+    """Gigabytes (1e9 bytes) times months (730.5 hours)."""
+    return kept_bytes / GIGABYTE_BYTES * seconds / (MONTH_HOURS * HOUR_SECONDS)
+
+
+def apportioned(prefill_share: float, input_tokens: float, output_tokens: float) -> tuple[float, float]:
+    """Shares of a total that one input and one output token bear.
+
+    Prompts bear the share of the devices' busy time in which they are computed, generated tokens the rest;
+    idle time follows the same shares. A model that generates nothing has all of it on its inputs.
+    """
+    prompts = prefill_share if output_tokens else 1.0
+    each = prompts / input_tokens if input_tokens else 0.0
+    return each, (1.0 - prompts) / output_tokens if output_tokens else 0.0

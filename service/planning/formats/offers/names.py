@@ -1,0 +1,137 @@
+"""Which accelerator of a catalog a price list means."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+_MEMORY_TOLERANCE: Final = 0.1
+"""A label of 80 GB is printed as 79, 80 or 81.6; 40 and 80, or 16 and 32, stay apart."""
+_VENDORS: Final = re.compile(
+    r"^(nvidia|amd|intel|google|aws|instinct|tesla|geforce|quadro|cloud)+(?=[a-z0-9])"
+)
+_SLICE: Final = re.compile(r"^(.+)-([1-9][0-9]{0,5})$")
+_SHOWN: Final = re.compile(r"[A-Za-z0-9 ._/+()-]{1,60}")
+
+
+class Rule(NamedTuple):
+    """What one name means, perhaps on some instances only; ``cores_per_device`` lets it name a slice."""
+
+    names: frozenset[str]
+    accelerator_id: str
+    instances: tuple[str, ...] = ()
+    cores_per_device: int = 0
+    doubt: str | None = None
+
+
+class Accelerators(NamedTuple):
+    """The accelerators that a list may mean: ids by every name, and the label's memory in GB of every id."""
+
+    ids: Mapping[str, str]
+    labels_gb: Mapping[str, float | None]
+
+
+class Meant(NamedTuple):
+    """An accelerator of the catalog, how many one unit of the list holds, and what was guessed."""
+
+    accelerator_id: str
+    devices: int = 1
+    doubt: str | None = None
+
+
+class Unknown(NamedTuple):
+    """Why a name means no accelerator."""
+
+    code: str
+    detail: str
+
+
+def plain(name: str) -> str:
+    """``name`` without case, punctuation and vendor."""
+    letters = re.sub(r"[^a-z0-9]", "", name.lower())
+    return _VENDORS.sub("", letters)
+
+
+def shown(name: str) -> str:
+    """``name`` for a message, or a stand-in where it holds what should not be printed."""
+    return name if _SHOWN.fullmatch(name) else "an accelerator of another name"
+
+
+@cache
+def _document() -> Mapping[str, object]:
+    content: Mapping[str, object] = json.loads((files(__package__) / "names.json").read_bytes())
+    return content
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """The rules of ``names.json``, in order."""
+    written = _document()["rules"]
+    assert isinstance(written, list)  # noqa: S101
+    return tuple(
+        Rule(
+            frozenset(map(plain, rule["names"])),
+            rule["accelerator_id"],
+            tuple(rule.get("instances", ())),
+            rule.get("cores_per_device", 0),
+            rule.get("doubt"),
+        )
+        for rule in written
+    )
+
+
+@cache
+def hosts() -> Mapping[str, tuple[str, int]]:
+    """Machine types whose accelerators some lists price apart: name and count of these."""
+    written = _document()["hosts"]
+    assert isinstance(written, dict)  # noqa: S101
+    return {name: (accelerator, count) for name, (accelerator, count) in written["instances"].items()}
+
+
+def meant(
+    accelerators: Accelerators, name: str, *, instance: str = "", memory_gb: float | None = None
+) -> Meant | Unknown:
+    """The accelerator that a list calls ``name``, on ``instance`` and with ``memory_gb`` where it says so."""
+    found = list(_candidates(accelerators, name, instance))
+    if not found:
+        return Unknown("UNKNOWN_ACCELERATOR", f"the catalog has no {shown(name)}")
+    for one in found:
+        label = accelerators.labels_gb.get(one.accelerator_id)
+        if memory_gb is None or label is None or abs(memory_gb - label) <= _MEMORY_TOLERANCE * label:
+            return one
+    return Unknown("MEMORY_MISMATCH", f"no {shown(name)} of the catalog has {memory_gb:g} GB")
+
+
+def _candidates(accelerators: Accelerators, name: str, instance: str) -> Iterator[Meant]:
+    where = instance.lower()
+    for base, cores in _read(name):
+        for rule in rules():
+            fits = base in rule.names and rule.accelerator_id in accelerators.labels_gb
+            if not fits or (cores and not rule.cores_per_device):
+                continue
+            if rule.instances and not any(fnmatchcase(where, pattern) for pattern in rule.instances):
+                continue
+            if cores % (rule.cores_per_device or 1) == 0:
+                yield Meant(rule.accelerator_id, cores // (rule.cores_per_device or 1) or 1, rule.doubt)
+        if not cores and base in accelerators.ids:
+            yield Meant(accelerators.ids[base])
+
+
+def _read(name: str) -> Iterator[tuple[str, int]]:
+    """``name`` as it is, and as a slice of so many cores (tpu-v3-32)."""
+    yield plain(name), 0
+    if cut := _SLICE.match(name.strip()):
+        yield plain(cut[1]), int(cut[2])
+
+
+def named(rows: Mapping[str, tuple[float | None, tuple[str, ...]]]) -> Accelerators:
+    """Accelerators by plain names, from label and names of each id; a name of two of them means neither."""
+    owners: dict[str, set[str]] = {}
+    for row_id, (_, names) in rows.items():
+        for name in (row_id, *names):
+            owners.setdefault(plain(name), set()).add(row_id)
+    ids = {name: next(iter(owning)) for name, owning in owners.items() if len(owning) == 1}
+    return Accelerators(ids, {row_id: label for row_id, (label, _) in rows.items()})

@@ -1,0 +1,309 @@
+"""Whether a tariff can be billed: every name known, every hour at one price, every ladder without an end."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from decimal import Decimal
+from itertools import groupby, pairwise, product
+from math import inf, isfinite
+from typing import Final
+
+import numpy as np
+
+from service.planning.errors import PlanningError
+from service.planning.tariff.calendar import Days, boundary_minutes, month_key, price_period_table, zone_of
+from service.planning.tariff.charges import (
+    DAY_MINUTES,
+    MONTHS,
+    WEEKDAYS,
+    BillingDemand,
+    Charge,
+    CoincidentPeakCharge,
+    DemandCharge,
+    EnergyCharge,
+    FixedCharge,
+    MinimumCharge,
+    OverrunCharge,
+    PercentageCharge,
+    PricePeriod,
+    Ratchet,
+    ReactiveCharge,
+    RealTimeCharge,
+    Revision,
+    Tariff,
+    Tier,
+    TierUnit,
+    Window,
+)
+from service.planning.tariff.ladders import OF_DEMAND, energy_reaches
+
+_ENERGY_UNITS: Final = frozenset(TierUnit) - {TierUnit.KW}
+_HOURS_PER_LEAP_YEAR: Final = 8784
+
+
+def check(tariff: Tariff) -> None:
+    """Raises the first fault of ``tariff`` as a ``PlanningError`` that points at it.
+
+    Codes: ``TIME_ZONE_UNKNOWN``, ``TARIFF_REVISIONS``, ``TARIFF_VALUE`` (a number out of its range),
+    ``CHARGE_NAME``, ``CHARGE_UNKNOWN``, ``CHARGE_KIND``, ``PRICE_PERIODS`` (none, or a name twice),
+    ``PRICE_PERIODS_OVERLAP``, ``WINDOW``, ``LADDER``, ``RATCHET``, ``DEMAND_WINDOW``, ``PEAK_SET`` and
+    ``PRICES``.
+    """
+    zone_of(tariff.time_zone)
+    _number(tariff.secondary_loss_factor, "/secondary_loss_factor")
+    _number(tariff.hours_of_use_minimum, "/hours_of_use_minimum")
+    _require(bool(tariff.revisions), "TARIFF_REVISIONS", "/revisions", "a tariff has a revision")
+    starts = [revision.effective_from for revision in tariff.revisions]
+    for place, (before, after) in enumerate(pairwise(starts), 1):
+        pointer = f"/revisions/{place}/effective_from"
+        _require(before < after, "TARIFF_REVISIONS", pointer, "revisions are in order of time")
+    for place, revision in enumerate(tariff.revisions):
+        _check_revision(tariff, revision, f"/revisions/{place}/charges")
+
+
+def _require(holds: object, code: str, pointer: str, detail: str) -> None:
+    if not holds:
+        raise PlanningError(code, pointer, detail)
+
+
+def _number(value: float, pointer: str, *, least: float = 0.0) -> None:
+    detail = f"a finite number of at least {least:g} is needed"
+    _require(isfinite(value) and value >= least, "TARIFF_VALUE", pointer, detail)
+
+
+def _price(price: Decimal, pointer: str) -> None:
+    _require(price.is_finite(), "TARIFF_VALUE", pointer, "a price is a finite number")
+
+
+def _months(months: Collection[int], pointer: str) -> None:
+    _require(months and set(months) <= MONTHS, "TARIFF_VALUE", pointer, "months are some of 1 to 12")
+
+
+def _check_revision(tariff: Tariff, revision: Revision, pointer: str) -> None:
+    before: dict[str, Charge] = {}
+    for place, charge in enumerate(revision.charges):
+        here = f"{pointer}/{place}"
+        _require(charge.name, "CHARGE_NAME", f"{here}/name", "a charge has a name")
+        _require(charge.name not in before, "CHARGE_NAME", f"{here}/name", "another charge has this name")
+        _months(charge.months, f"{here}/months")
+        _number(charge.hours_of_use_from, f"{here}/hours_of_use_from")
+        if charge.hours_of_use_below is not None:
+            least = charge.hours_of_use_from
+            _number(charge.hours_of_use_below, f"{here}/hours_of_use_below", least=least)
+        for kind, checks in _CHECKS.items():
+            if isinstance(charge, kind):
+                checks(charge, here)
+                break
+        else:
+            raise PlanningError("CHARGE_KIND", here, "this kind of charge is not known")
+        if isinstance(charge, EnergyCharge | DemandCharge):
+            _refuse_overlap(charge.periods, f"{here}/periods", holidays=bool(tariff.holidays))
+        if isinstance(charge, MinimumCharge | PercentageCharge):
+            for number, name in enumerate(charge.of):
+                known = name in before
+                _require(known, "CHARGE_UNKNOWN", f"{here}/of/{number}", "no charge before it has this name")
+        before[charge.name] = charge
+    demands = {name for name, charge in before.items() if isinstance(charge, DemandCharge)}
+    for place, charge in enumerate(revision.charges):
+        if isinstance(charge, EnergyCharge) and charge.billing_demand_of is not None:
+            here = f"{pointer}/{place}/billing_demand_of"
+            _require(charge.billing_demand_of in demands, "CHARGE_UNKNOWN", here, "no such demand charge")
+
+
+def _check_fixed(charge: FixedCharge, here: str) -> None:
+    _price(charge.price, f"{here}/price")
+    _number(charge.meters, f"{here}/meters", least=1)
+
+
+def _check_energy(charge: EnergyCharge, here: str) -> None:
+    _check_periods(charge.periods, f"{here}/periods", _check_energy_ladder)
+
+
+def _check_demand(charge: DemandCharge, here: str) -> None:
+    _check_periods(charge.periods, f"{here}/periods", _check_demand_ladder)
+    _check_window_minutes(charge.window_minutes, f"{here}/window_minutes")
+    _number(charge.peaks, f"{here}/peaks", least=1)
+    rolls = not charge.rolling or charge.window_minutes is not None
+    _require(rolls, "DEMAND_WINDOW", f"{here}/window_minutes", "a rolling window has a length")
+    if charge.minimum is not None:
+        _price(charge.minimum, f"{here}/minimum")
+    names = {period.name for period in charge.periods}
+    _check_billing_demand(charge.billing_demand, names, f"{here}/billing_demand")
+
+
+def _check_billing_demand(rule: BillingDemand, names: Collection[str], here: str) -> None:
+    _number(rule.minimum_kw, f"{here}/minimum_kw")
+    _number(rule.contract_kw, f"{here}/contract_kw")
+    _number(rule.apparent_power_share, f"{here}/apparent_power_share")
+    threshold = rule.power_factor_threshold
+    fits = threshold is None or 0.0 < threshold <= 1.0
+    _require(fits, "TARIFF_VALUE", f"{here}/power_factor_threshold", "above 0 and at most 1")
+    valid = set(rule.own_peak_months) <= MONTHS
+    _require(valid, "TARIFF_VALUE", f"{here}/own_peak_months", "months are 1 to 12")
+    for place, ratchet in enumerate(rule.ratchets):
+        _check_ratchet(ratchet, names, f"{here}/ratchets/{place}")
+
+
+def _check_ratchet(ratchet: Ratchet, names: Collection[str], here: str) -> None:
+    for name, shares in (
+        ("share_by_billing_month", ratchet.share_by_billing_month),
+        ("share_by_peak_month", ratchet.share_by_peak_month),
+    ):
+        fits = len(shares) == len(MONTHS) and all(isfinite(share) and share >= 0.0 for share in shares)
+        _require(fits, "RATCHET", f"{here}/{name}", "twelve shares of at least 0")
+    if ratchet.preceding_months is not None:
+        _number(ratchet.preceding_months, f"{here}/preceding_months", least=1)
+    if ratchet.peak_months is not None:
+        _months(ratchet.peak_months, f"{here}/peak_months")
+    looks = (ratchet.preceding_months, ratchet.peak_months) != (None, None) or ratchet.within_billing_month
+    _require(looks, "RATCHET", here, "a ratchet names the months that it looks back on")
+    named = [*ratchet.raises, *([] if ratchet.period is None else [ratchet.period])]
+    _require(set(named) <= set(names), "RATCHET", here, "no price period of the charge has this name")
+
+
+def _check_window_minutes(minutes: int | None, here: str) -> None:
+    fits = minutes is None or (minutes > 0 and DAY_MINUTES % minutes == 0)
+    _require(fits, "DEMAND_WINDOW", here, "a demand window divides the day")
+
+
+def _check_periods(
+    periods: Sequence[PricePeriod], here: str, check_ladder: Callable[[Sequence[Tier], str], None]
+) -> None:
+    _require(periods, "PRICE_PERIODS", here, "a charge has a price period")
+    names = set()
+    for place, period in enumerate(periods):
+        at = f"{here}/{place}"
+        _require(period.name not in names, "PRICE_PERIODS", f"{at}/name", "another period has this name")
+        names.add(period.name)
+        _require(period.windows, "WINDOW", f"{at}/windows", "a price period has a window")
+        for number, window in enumerate(period.windows):
+            _check_window(window, f"{at}/windows/{number}")
+        _require(period.tiers, "LADDER", f"{at}/tiers", "a price period has a tier")
+        for number, tier in enumerate(period.tiers):
+            _price(tier.price, f"{at}/tiers/{number}/price")
+            if tier.limit is not None:
+                _number(tier.limit, f"{at}/tiers/{number}/limit")
+        check_ladder(period.tiers, f"{at}/tiers")
+
+
+def _check_window(window: Window, here: str) -> None:
+    _months(window.months, f"{here}/months")
+    days = set(window.weekdays) <= WEEKDAYS
+    _require(days, "WINDOW", f"{here}/weekdays", "weekdays are 1 to 7")
+    begins = 0 <= window.from_minute < DAY_MINUTES
+    _require(begins, "WINDOW", f"{here}/from_minute", "a window begins at a minute of the day")
+    _require(0 <= window.to_minute <= DAY_MINUTES, "WINDOW", f"{here}/to_minute", "0 to 1440")
+
+
+def _refuse_fall(tiers: Iterable[tuple[int, Tier]], here: str) -> None:
+    highest = 0.0
+    for place, tier in tiers:
+        limit = inf if tier.limit is None else tier.limit
+        _require(limit > highest, "LADDER", f"{here}/{place}/limit", "the limits of a ladder rise")
+        highest = limit
+
+
+def _check_energy_ladder(tiers: Sequence[Tier], here: str) -> None:
+    for place, tier in enumerate(tiers):
+        known = tier.unit in _ENERGY_UNITS
+        _require(known, "LADDER", f"{here}/{place}/unit", "energy is tiered by kWh or by hours of use")
+    _refuse_fall([(place, tier) for place, tier in enumerate(tiers) if tier.unit in OF_DEMAND], here)
+    for of_demand, run in groupby(enumerate(tiers), lambda pair: pair[1].unit in OF_DEMAND):
+        if not of_demand:
+            _refuse_fall(run, here)
+    ends = energy_reaches(tiers, 1.0, 1.0)[-1].high == inf
+    _require(ends, "LADDER", f"{here}/{len(tiers) - 1}/limit", "a ladder prices all that is used")
+
+
+def _check_demand_ladder(tiers: Sequence[Tier], here: str) -> None:
+    for place, tier in enumerate(tiers):
+        known = tier.unit in {TierUnit.KW, TierUnit.KWH}
+        _require(known, "LADDER", f"{here}/{place}/unit", "demand is tiered by kW")
+    _refuse_fall(enumerate(tiers), here)
+    _require(
+        tiers[-1].limit is None, "LADDER", f"{here}/{len(tiers) - 1}/limit", "the last tier has no limit"
+    )
+
+
+def _refuse_overlap(periods: Sequence[PricePeriod], here: str, *, holidays: bool) -> None:
+    """Whether two price periods share a minute of any day that a calendar can have, after any other."""
+    free = (False, True) if holidays else (False,)
+    kinds = [
+        (month - crosses, weekday - 1 or 7, before, month, weekday, today)
+        for month, crosses, weekday, before, today in product(
+            range(month_key(1970, 1), month_key(1971, 1)), (0, 1), sorted(WEEKDAYS), free, free
+        )
+    ]
+    pairs = np.array(kinds).reshape(-1, 3)
+    days = Days(0, pairs[:, 0], pairs[:, 1], pairs[:, 2].astype(np.bool_))
+    slots = boundary_minutes(periods)
+    covered = np.zeros((days.number, len(slots)), np.bool_)[::2]
+    for place, period in enumerate(periods):
+        mine = price_period_table([period], days, slots)[::2] >= 0
+        overlaps = bool((covered & mine).any())
+        _require(
+            not overlaps,
+            "PRICE_PERIODS_OVERLAP",
+            f"{here}/{place}/windows",
+            "price periods of a charge share hours",
+        )
+        covered |= mine
+
+
+def _check_market(charge: RealTimeCharge, here: str) -> None:
+    _price(charge.adder, f"{here}/adder")
+    _price(charge.factor, f"{here}/factor")
+    prices = charge.prices
+    aware = prices.start.utcoffset() is not None
+    _require(aware, "PRICES", f"{here}/prices/start", "a start needs its offset from UTC")
+    lasts = prices.interval_minutes >= 1
+    _require(lasts, "PRICES", f"{here}/prices/interval_minutes", "an interval lasts at least a minute")
+    values = np.asarray(prices.values)
+    _require(values.ndim == 1 and len(values), "PRICES", f"{here}/prices/values", "there is no price")
+
+
+def _check_coincident(charge: CoincidentPeakCharge, here: str) -> None:
+    _require(charge.sets, "PEAK_SET", f"{here}/sets", "a charge has a set of peaks")
+    for place, one in enumerate(charge.sets):
+        at = f"{here}/sets/{place}"
+        if one.price is not None:
+            _price(one.price, f"{at}/price")
+        ways = [bool(one.hours_of_year), bool(one.starts), one.given > 0]
+        _require(sum(ways) == 1, "PEAK_SET", at, "peaks are named by hour, by start or by number")
+        hours = all(1 <= hour <= _HOURS_PER_LEAP_YEAR for hour in one.hours_of_year)
+        _require(hours, "PEAK_SET", f"{at}/hours_of_year", "hours of a year are 1 to 8784")
+        aware = all(start.utcoffset() is not None for start in one.starts)
+        _require(aware, "PEAK_SET", f"{at}/starts", "a start needs its offset from UTC")
+        if one.interval_minutes is not None:
+            _number(one.interval_minutes, f"{at}/interval_minutes", least=1)
+
+
+def _check_overrun(charge: OverrunCharge, here: str) -> None:
+    _price(charge.price, f"{here}/price")
+    _number(charge.contract_kw, f"{here}/contract_kw")
+    _number(charge.tolerance, f"{here}/tolerance")
+    _check_window_minutes(charge.window_minutes, f"{here}/window_minutes")
+
+
+def _check_reactive(charge: ReactiveCharge, here: str) -> None:
+    _price(charge.price, f"{here}/price")
+    _number(charge.free_share_of_active, f"{here}/free_share_of_active")
+
+
+def _check_minimum(charge: MinimumCharge, here: str) -> None:
+    _price(charge.amount, f"{here}/amount")
+
+
+def _check_percentage(charge: PercentageCharge, here: str) -> None:
+    _price(charge.percent, f"{here}/percent")
+
+
+_CHECKS: Final[dict[type[Charge], Callable[..., None]]] = {
+    FixedCharge: _check_fixed,
+    EnergyCharge: _check_energy,
+    RealTimeCharge: _check_market,
+    DemandCharge: _check_demand,
+    OverrunCharge: _check_overrun,
+    CoincidentPeakCharge: _check_coincident,
+    ReactiveCharge: _check_reactive,
+    MinimumCharge: _check_minimum,
+    PercentageCharge: _check_percentage,
+}

@@ -1,0 +1,298 @@
+"""Meters that know billing quantities and no series."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+
+from service.planning.errors import PlanningError
+from service.planning.tariff.bill import BillingPeriod, Determinants, Finding
+from service.planning.tariff.calendar import (
+    boundary_minutes,
+    calendar_months,
+    day_number,
+    days_between,
+    month_key,
+    month_of,
+    price_period_table,
+    zone_of,
+)
+from service.planning.tariff.charges import (
+    MONTHS,
+    Accumulation,
+    Charge,
+    CoincidentPeakCharge,
+    DemandCharge,
+    EnergyCharge,
+    FixedCharge,
+    MinimumCharge,
+    PricePeriod,
+    Proration,
+    RealTimeCharge,
+    Span,
+    Tariff,
+)
+from service.planning.tariff.demands import Peak, highest
+from service.planning.tariff.market import MarketEnergy
+from service.planning.tariff.meter import AnnualUse, PeaksByPeriod
+from service.planning.tariff.spans import parts_of
+
+
+def _series_required(charge: Charge) -> PlanningError:
+    return PlanningError(
+        "SERIES_REQUIRED", "/revisions", f"the charge {charge.name} needs the load as a series of intervals"
+    )
+
+
+def _periods(tariff: Tariff, kind: type[EnergyCharge | DemandCharge]) -> Iterable[PricePeriod]:
+    for revision in tariff.revisions:
+        for charge in revision.charges:
+            if isinstance(charge, kind):
+                yield from charge.periods
+
+
+class DeterminantsMeter:
+    """Billing quantities of the calendar months of a year."""
+
+    def __init__(self, tariff: Tariff, determinants: Determinants) -> None:
+        self.tariff, self.given = tariff, determinants
+        self.zone, self.power_factor = zone_of(tariff.time_zone), determinants.power_factor
+        year = determinants.year
+        self.periods = calendar_months(date(year, 1, 1), date(year, 12, 31))
+        self.parts = parts_of(self.periods, tariff.revisions)
+        self.months = [month_key(year, month) for month in sorted(MONTHS)]
+        self.first_month = self.months[0]
+        self.findings: Sequence[Finding] = ()
+        self._factor = 1.0 + tariff.secondary_loss_factor * determinants.secondary
+        self._refuse_unknown()
+        self._whole: dict[int, set[tuple[int, int]]] = {}
+
+    def _refuse_unknown(self) -> None:
+        given, unknown = self.given, set(self.given.month_peak_kw) - MONTHS
+        for kind, known in ((EnergyCharge, given.energy_kwh), (DemandCharge, given.period_peak_kw)):
+            names = {period.name for period in _periods(self.tariff, kind)}
+            unknown |= {month for month, name in known if month not in MONTHS or name not in names}
+        if unknown:
+            raise PlanningError("DETERMINANT_UNKNOWN", "", "a quantity names no month or price period")
+
+    def _is_whole(self, periods: Sequence[PricePeriod], place: int, month: int) -> bool:
+        """Whether a price period has every hour of a month."""
+        if id(periods) not in self._whole:
+            year, slots = self.given.year, boundary_minutes(periods)
+            first, last = day_number(date(year, 1, 1)), day_number(date(year, 12, 31))
+            days = days_between(first, last, self.tariff.holidays)
+            table, months = price_period_table(periods, days, slots), days.months[1:]
+            self._whole[id(periods)] = {
+                (each, one)
+                for each in range(len(periods))
+                for one in MONTHS
+                if (table[months == one] == each).all()
+            }
+        return (place, month) in self._whole[id(periods)]
+
+    def _energy_of(self, charge: EnergyCharge, month: int) -> list[float]:
+        if month not in charge.months:
+            return [0.0] * len(charge.periods)
+        return [
+            self.given.energy_kwh.get((month, period.name), self._whole_month(charge, place, month))
+            * self._factor
+            for place, period in enumerate(charge.periods)
+        ]
+
+    def _whole_month(self, charge: EnergyCharge, place: int, month: int) -> float:
+        """Energy of a month for a price period that has all of it, else none."""
+        if any((month, period.name) in self.given.energy_kwh for period in charge.periods):
+            return 0.0
+        return self._month_kwh(month) if self._is_whole(charge.periods, place, month) else 0.0
+
+    def _month_kwh(self, month: int) -> float:
+        """Energy of a month, by the charge whose price periods tell most of it."""
+        sums = [
+            sum(self.given.energy_kwh.get((month, period.name), 0.0) for period in charge.periods)
+            for revision in self.tariff.revisions
+            for charge in revision.charges
+            if isinstance(charge, EnergyCharge)
+        ]
+        return max(sums, default=0.0)
+
+    @property
+    def part_kwh(self) -> Sequence[float]:
+        """Energy of each part, by its share of days."""
+        return [self._month_kwh(part.start.month) * part.share * self._factor for part in self.parts]
+
+    def _month_peak(self, month: int) -> Peak | None:
+        known = [kw for (each, _), kw in self.given.period_peak_kw.items() if each == month]
+        known += [self.given.month_peak_kw[month]] if month in self.given.month_peak_kw else []
+        return Peak(max(known) * self._factor) if known else None
+
+    @property
+    def period_peaks(self) -> Sequence[Peak | None]:
+        """Highest demand of each month that tells one."""
+        return [self._month_peak(month) for month in sorted(MONTHS)]
+
+    def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
+        """Highest demand of a month, as it was metered; ``window_minutes`` is taken for granted."""
+        del window_minutes
+        return self._known_peak(period + 1) or Peak(0.0)
+
+    def _known_peak(self, month: int) -> Peak | None:
+        peak = self._month_peak(month)
+        if peak is None and self._month_kwh(month) > 0.0:
+            raise PlanningError("DETERMINANT_MISSING", "", f"month {month} has energy and no peak")
+        return peak
+
+    def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
+        """Energy in kWh by part and price period; a revision within a month takes its share of days."""
+        return [
+            [kwh * part.share for kwh in self._energy_of(charge, part.start.month)] for part in self.parts
+        ]
+
+    def energy_in_time_order(
+        self, charge: EnergyCharge, number: int, billing_kw: float
+    ) -> Sequence[Sequence[float]]:
+        """Not known without a series."""
+        del number, billing_kw
+        raise _series_required(charge)
+
+    def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
+        """Demand in kW."""
+        if charge.peaks > 1:
+            raise _series_required(charge)
+        rows = [self._row(charge, month) for month in sorted(MONTHS)]
+        if charge.span is Span.CALENDAR_YEAR:
+            rows = [[highest(column) for column in zip(*rows, strict=True)]] * len(rows)
+        month = {
+            key: peak for key, peak in zip(self.months, self.period_peaks, strict=True) if peak is not None
+        }
+        return PeaksByPeriod(rows, dict(zip(self.months, rows, strict=True)), month)
+
+    def _row(self, charge: DemandCharge, month: int) -> list[Peak | None]:
+        row: list[Peak | None] = []
+        for place, period in enumerate(charge.periods):
+            kw = self.given.period_peak_kw.get((month, period.name))
+            if kw is not None:
+                row.append(Peak(kw * self._factor))
+            else:
+                whole = self._is_whole(charge.periods, place, month)
+                row.append(self._known_peak(month) if whole else None)
+        return row
+
+    def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
+        """Not known without a series."""
+        raise _series_required(charge)
+
+    def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
+        """The demands given for the grid's peak intervals, in the order of the sets."""
+        given, rows = [Peak(kw * self._factor) for kw in self.given.coincident_kw], []
+        for one in charge.sets:
+            rows.append(given[: one.given])
+            given = given[one.given :]
+            if len(rows[-1]) < max(one.given, 1):
+                raise PlanningError(
+                    "DETERMINANT_MISSING", "", "demand in the grid's peak intervals is missing"
+                )
+        return {self.given.year: rows}
+
+    def annual_use(self, year: int) -> AnnualUse:
+        """Energy and peak of the year."""
+        if year != self.given.year:
+            return AnnualUse(0.0, 0.0, 0.0)
+        peaks = [peak.kw for peak in map(self._known_peak, sorted(MONTHS)) if peak is not None]
+        kwh = sum(self._month_kwh(month) for month in MONTHS) * self._factor
+        return AnnualUse(kwh, max(peaks, default=0.0), 1.0)
+
+
+def whole_year(tariff: Tariff) -> Tariff:
+    """``tariff`` with prices by month and year due for each month of a billing period of a year."""
+    return replace(
+        tariff,
+        revisions=tuple(
+            replace(
+                revision,
+                charges=tuple(
+                    replace(charge, proration=Proration.DAYS_OF_MONTH)
+                    if isinstance(charge, FixedCharge | MinimumCharge)
+                    else charge
+                    for charge in revision.charges
+                ),
+            )
+            for revision in tariff.revisions
+        ),
+    )
+
+
+class AnnualMeter:
+    """Energy and peak of a calendar year, and nothing else."""
+
+    def __init__(
+        self,
+        tariff: Tariff,
+        year: int,
+        energy_kwh: float,
+        peak_kw: float,
+        *,
+        power_factor: float,
+        secondary: bool,
+    ) -> None:
+        factor = 1.0 + tariff.secondary_loss_factor * secondary
+        self.year, self.energy_kwh, self.peak = year, energy_kwh * factor, Peak(peak_kw * factor)
+        self.zone, self.power_factor = zone_of(tariff.time_zone), power_factor
+        self.periods = (BillingPeriod(date(year, 1, 1), date(year + 1, 1, 1)),)
+        self.parts = parts_of(self.periods, tariff.revisions)
+        self.months = [month_key(year, 1)]
+        self.first_month = self.months[0]
+        self.findings: Sequence[Finding] = ()
+
+    @property
+    def part_kwh(self) -> Sequence[float]:
+        """Energy of each part, by its share of days."""
+        return [self.energy_kwh * part.share for part in self.parts]
+
+    @property
+    def period_peaks(self) -> Sequence[Peak | None]:
+        """The peak of the year."""
+        return [self.peak]
+
+    def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
+        """Peaks of months are not known."""
+        del period, window_minutes
+        raise PlanningError("SERIES_REQUIRED", "/revisions", "a charge needs the peak of each month")
+
+    def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
+        """Energy in kWh, where the whole year has one price."""
+        self._refuse_seasons(charge, charge.periods)
+        if len(charge.periods[0].tiers) > 1 or charge.accumulation is not Accumulation.PER_PERIOD:
+            raise _series_required(charge)
+        return [[kwh] for kwh in self.part_kwh]
+
+    def _refuse_seasons(self, charge: Charge, periods: Sequence[PricePeriod]) -> None:
+        days = days_between(day_number(date(self.year, 1, 1)), day_number(date(self.year, 12, 31)), ())
+        table = price_period_table(periods, days, boundary_minutes(periods))
+        if len(periods) > 1 or charge.months != MONTHS or (table < 0).any():
+            raise _series_required(charge)
+
+    def energy_in_time_order(
+        self, charge: EnergyCharge, number: int, billing_kw: float
+    ) -> Sequence[Sequence[float]]:
+        """Not known without a series."""
+        del number, billing_kw
+        raise _series_required(charge)
+
+    def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
+        """The peak of the year, for charges of a year."""
+        self._refuse_seasons(charge, charge.periods)
+        if charge.span is not Span.CALENDAR_YEAR or charge.peaks > 1 or charge.billing_demand.ratchets:
+            raise _series_required(charge)
+        return PeaksByPeriod([[self.peak]], {}, {})
+
+    def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
+        """Not known without a series."""
+        raise _series_required(charge)
+
+    def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
+        """Not known without a series."""
+        raise _series_required(charge)
+
+    def annual_use(self, year: int) -> AnnualUse:
+        """Energy and peak of the year."""
+        assert year == month_of(self.first_month)[0]  # noqa: S101 - the only year of the bill
+        return AnnualUse(self.energy_kwh, self.peak.kw, 1.0)
