@@ -6,9 +6,11 @@ from typing import Any, Final
 from service import __version__
 from service.benchmarks.conditions import conditions
 from service.benchmarks.figures import measured
+from service.catalog.grids.schemas import GridImport
+from service.catalog.grids.service import read_table
 from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
-from service.catalog.nouns import MODELS, NOUNS, TARIFFS
+from service.catalog.nouns import GRIDS, MODELS, NOUNS, TARIFFS
 from service.catalog.offers import importing
 from service.catalog.offers.schemas import ImportedOffers, OfferImport
 from service.catalog.rows import Document, Noun
@@ -464,6 +466,17 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "sources": _SOURCES,
     },
     "update_grid": {"carbon_intensity_kg_co2e_per_kwh": 0.19},
+    "import_grid": {
+        "id": "example-marginal",
+        "name": "Example region, marginal",
+        "code": "CA",
+        "kind": "other",
+        "format": "avert_csv",
+        "content": "Month,Timestamp,CA\n1,0,1.11\n1,1,0.94\n",
+        "time_zone": "America/Los_Angeles",
+        "data_year": 2023,
+        "sources": _SOURCES,
+    },
     "create_tariff": _TARIFF,
     "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
     "import_tariff": {
@@ -588,9 +601,11 @@ def _rows() -> dict[str, Any]:
             f"copy_{singular}": _row(noun, copied, version=1),
         }
     imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
+    table = read_table(GridImport.model_validate(EXAMPLES["import_grid"]))
     rate = read_rate(TariffImport.model_validate(EXAMPLES["import_tariff"]))
     return answered | {
         "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
+        "import_grid": table.answer(_row(GRIDS, table.document, version=1)),
         "import_offers": _imported_offers(),
         "import_tariff": rate.answer(_row(TARIFFS, rate.document, version=1)),
         "export_tariff": exported(answered["create_tariff"], ""),
