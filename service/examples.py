@@ -6,9 +6,11 @@ from typing import Any, Final
 from service import __version__
 from service.benchmarks.conditions import conditions
 from service.benchmarks.figures import measured
+from service.catalog.grids.schemas import GridImport
+from service.catalog.grids.service import read_table
 from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
-from service.catalog.nouns import MODELS, NOUNS
+from service.catalog.nouns import GRIDS, MODELS, NOUNS
 from service.catalog.rows import Document, Noun
 from service.estimates.comparison import compare_costs
 from service.estimates.frontier import estimate_frontier
@@ -429,6 +431,17 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "sources": _SOURCES,
     },
     "update_grid": {"carbon_intensity_kg_co2e_per_kwh": 0.19},
+    "import_grid": {
+        "id": "example-marginal",
+        "name": "Example region, marginal",
+        "code": "CA",
+        "kind": "other",
+        "format": "avert_csv",
+        "content": "Month,Timestamp,CA\n1,0,1.11\n1,1,0.94\n",
+        "time_zone": "America/Los_Angeles",
+        "data_year": 2023,
+        "sources": _SOURCES,
+    },
     "create_tariff": _TARIFF,
     "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
     "create_exchange_rate": {
@@ -531,7 +544,11 @@ def _rows() -> dict[str, Any]:
             f"copy_{singular}": _row(noun, copied, version=1),
         }
     imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
-    return answered | {"import_model": imported.answer(_row(MODELS, imported.document, version=1))}
+    table = read_table(GridImport.model_validate(EXAMPLES["import_grid"]))
+    return answered | {
+        "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
+        "import_grid": table.answer(_row(GRIDS, table.document, version=1)),
+    }
 
 
 _KEY: Final[dict[str, Any]] = {
