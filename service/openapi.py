@@ -51,6 +51,7 @@ from service.questions import (
     serving_answers,
 )
 from service.questions import frontier as frontier_shapes
+from service.questions import what_if as what_if_shapes
 
 _DESCRIPTION = f"""Does it fit, how fast will it go, what will it cost, what will the utility bill be.
 
@@ -246,7 +247,8 @@ def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 
 def _describe(schemas: dict[str, Any]) -> None:
     parts = (base, run_answers, serving_answers, passes, disaggregated, energy_answers)
-    documented = _member_docs(*parts, answer_shapes, cost_answers, bill_answers, frontier_shapes, models)
+    shapes = (answer_shapes, cost_answers, bill_answers, frontier_shapes, what_if_shapes)
+    documented = _member_docs(*parts, *shapes, models)
     for name in documented.keys() & schemas.keys():
         for member, text in documented[name].items():
             schemas[name]["properties"][member]["description"] = text

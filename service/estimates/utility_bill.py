@@ -3,7 +3,7 @@
 from service.estimates.carbon import add_carbon, add_water
 from service.estimates.charges import Charges, device_hours
 from service.estimates.electricity import electricity
-from service.estimates.energy import Energy, Site, resolve_site, run_energy
+from service.estimates.energy import resolve_site, run_energy
 from service.estimates.ownership import purchase
 from service.estimates.power import Draw, device_draw
 from service.estimates.rates import plan_run
@@ -72,8 +72,6 @@ def _money(charged: Charges | None) -> MoneyTotal:
     if charged is None:
         return {"lines": []}
     return {"lines": charged.lines, "total": charged.total}
-
-
 
 
 def _add_break_even(
