@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from fastapi import Request
+from fastapi import Request, Response
 from pydantic import MISSING, TypeAdapter
 from starlette.requests import ClientDisconnect
 
 from service.estimates import (
     comparison,
     cost,
+    focus,
     frontier,
     memory,
     power_cap,
@@ -36,6 +37,7 @@ from service.questions.cost_answers import CostAnswer, CostAnswers, CostComparis
 from service.questions.estimates import (
     CostBatch,
     CostComparison,
+    CostExport,
     CostQuestion,
     MemoryBatch,
     MemoryQuestion,
@@ -76,6 +78,17 @@ _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "cost": TypeAdapter(CostAnswer).serializer.to_json,
     "utility-bill": TypeAdapter(UtilityBillAnswer).serializer.to_json,
 }
+
+
+FOCUS_CSV: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/csv": {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+
+def csv_response(rows: str, name: str) -> Response:
+    """A table as a file called ``name``."""
+    disposition = f'attachment; filename="{name}"'
+    return Response(rows, media_type="text/csv", headers={"Content-Disposition": disposition})
 
 
 async def _snapshot(request: Request) -> Snapshot:
@@ -178,6 +191,15 @@ async def estimate_cost_batch(batch: CostBatch, request: Request) -> CostAnswers
     """Cost for several questions, in order and from one catalog revision."""
     answers: CostAnswers = await _answers("cost", batch.requests, request)
     return answers
+
+
+@router.post("/cost:export", response_class=Response, responses=FOCUS_CSV)
+async def export_cost(question: CostExport, request: Request) -> Response:
+    """The charges of an estimate as CSV, in the columns of FOCUS 1.2; a row for each charge and month."""
+    snapshot = await _snapshot(request)
+    tenant_id = request.scope["state"]["subject"].tenant_id
+    rows = answer(partial(focus.export_cost, tenant_id=tenant_id), question, snapshot)
+    return csv_response(rows, "cost.csv")
 
 
 @router.post("/cost:compare")

@@ -31,7 +31,7 @@ def bill_of_run(
     """The bill of a run whose time and power are known."""
     notes, hours = run.notes, device_hours(run)
     site = resolve_site(question, catalog, notes)
-    rented, bought = rent(question, run, hours, catalog), purchase(question, run)
+    rented, bought = rent(question, run, hours, catalog), purchase(question, run, catalog)
     energy = run_energy(run, site, catalog.curves, draw)
     billed = electricity(question, energy, site, catalog, notes)
     answer: UtilityBillAnswer = {
