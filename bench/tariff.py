@@ -8,6 +8,7 @@ billed one before) and with nothing kept.
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
@@ -28,7 +29,6 @@ from service.planning.tariff.charges import (
     Tier,
     Window,
 )
-from service.planning.tariff.compiled import forget
 
 SUMMER, WINTER = frozenset(range(5, 11)), frozenset({1, 2, 3, 4, 11, 12})
 WORKDAYS, WEEKEND = frozenset(range(1, 6)), frozenset({6, 7})
@@ -100,9 +100,8 @@ def _load(minutes: int) -> Load:
 
 
 def _cold(terms: Tariff, load: Load) -> None:
-    forget()
     clock.cache_clear()
-    bill(terms, load)
+    bill(replace(terms), load)  # calendars are kept by the tariff itself: an equal one is another
 
 
 def _schedule(days: frozenset[int], names: Sequence[str]) -> list[list[int]]:

@@ -309,6 +309,9 @@ class TestTheExamples:
     def test_of_a_bill(self, reader):
         self.is_shown("bill_tariff", reader.post("/v1/tariffs:bill", EXAMPLES["bill_tariff"]))
 
+    def test_of_an_import_of_offers(self, client):
+        self.is_shown("import_offers", client.post("/v1/offers:import", EXAMPLES["import_offers"]))
+
 
 UNSETTLED = {
     "created_at",

@@ -8,6 +8,7 @@ import numpy as np
 
 from service.planning.tariff.bill import BillingPeriod
 from service.planning.tariff.calendar import (
+    Flags,
     Integers,
     boundary_minutes,
     calendar_months,
@@ -112,19 +113,27 @@ class Compiled:
         return self._tables[id(charge)]
 
     @cached_property
-    def unpriced(self) -> Integers:
-        """Cells that are billed and that no energy charge of their revision has a price for."""
+    def unpriced(self) -> dict[str, Integers]:
+        """Cells that are billed and have no price: of a charge by time of use by its name, else of none."""
         missing = np.zeros((self.days.number, len(self.slots)), np.bool_)
+        by_charge: dict[str, Flags] = {}
         revision_of = np.array([*(part.revision for part in self.parts), -1])[self.part_of_day]
         for place, revision in enumerate(self.tariff.revisions):
-            mine = revision_of == place
-            missing[mine] = True
+            mine = (revision_of == place)[:, None]
+            missing |= mine
             for charge in revision.charges:
-                if isinstance(charge, EnergyCharge):
-                    missing[mine] &= self._energy_table(charge)[mine] < 0
-                elif isinstance(charge, RealTimeCharge):
-                    missing[mine] = False
-        return np.flatnonzero(missing.ravel()[self.place]) if missing.any() else np.zeros(0, np.int64)
+                if isinstance(charge, RealTimeCharge):
+                    missing &= ~mine
+                elif isinstance(charge, EnergyCharge):
+                    free = self._energy_table(charge) < 0
+                    missing &= free | ~mine
+                    applies = np.isin(self.days.months[1:], list(charge.months))[:, None]
+                    if len(charge.periods) > 1 and (free & mine & applies).any():
+                        by_charge[charge.name] = by_charge.get(charge.name, False) | (free & mine & applies)
+        for known in by_charge.values():
+            missing &= ~known
+        found = by_charge | ({"": missing} if missing.any() and self.charges_energy else {})
+        return {name: np.flatnonzero(table.ravel()[self.place]) for name, table in found.items()}
 
     def energy_keys(self, charge: EnergyCharge) -> Integers:
         """For each cell 1 + part x price periods + price period, 0 where the charge does not apply."""
@@ -202,8 +211,3 @@ def compiled_for(
     if count > _LARGEST_KEPT:
         return Compiled(tariff, first, interval_minutes, count, periods)
     return _compiled(_Same(tariff), first, interval_minutes, count, periods)
-
-
-def forget() -> None:
-    """Lets go of every compiled calendar."""
-    _compiled.cache_clear()
