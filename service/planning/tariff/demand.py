@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from service.planning.tariff.amounts import exact, priced
 from service.planning.tariff.bill import BillLine
 from service.planning.tariff.calendar import local, month_key, month_of
 from service.planning.tariff.charges import (
@@ -14,7 +15,6 @@ from service.planning.tariff.charges import (
     Ratchet,
 )
 from service.planning.tariff.demands import Peak, highest
-from service.planning.tariff.energy import priced
 from service.planning.tariff.ladders import demand_parts
 from service.planning.tariff.meter import PeaksByPeriod
 from service.planning.tariff.spans import Part, months_charged
@@ -168,7 +168,7 @@ def demand_lines(
             found += _period_lines(charge, period, billed, months, metering)
     due = Decimal(months_charged(part, charge.proration, charge.months))
     if charge.minimum is not None:
-        missing = charge.minimum * due - sum((line.amount for line in found), Decimal(0))
+        missing = exact(charge.minimum * due) - sum((line.amount for line in found), Decimal(0))
         if missing > 0:
             found.append(BillLine(charge.name, "demand", 1.0, "minimum", missing, missing))
     return found

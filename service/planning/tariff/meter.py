@@ -37,7 +37,7 @@ from service.planning.tariff.demands import (
 )
 from service.planning.tariff.ladders import energy_reaches
 from service.planning.tariff.market import MarketEnergy, market_energy
-from service.planning.tariff.spans import Part
+from service.planning.tariff.spans import FIRST_YEAR, LAST_YEAR, Part
 
 
 class PeaksByPeriod(NamedTuple):
@@ -325,6 +325,9 @@ def _checked_kw(load: Load) -> Floats:
         raise PlanningError("LOAD_KW", "/kw", "a load is finite and not below 0 kW in every interval")
     if load.interval_minutes < 1:
         raise PlanningError("LOAD_INTERVAL", "/interval_minutes", "an interval lasts at least a minute")
+    days = len(kw) * load.interval_minutes / DAY_MINUTES
+    if load.start.year < FIRST_YEAR or load.start.year + days / 365.0 >= LAST_YEAR - 1:
+        raise PlanningError("LOAD_RANGE", "/start", f"a load lies within {FIRST_YEAR} to {LAST_YEAR}")
     if not 0.0 < load.power_factor <= 1.0:
         raise PlanningError("POWER_FACTOR", "/power_factor", "a power factor is above 0 and at most 1")
     return kw

@@ -126,7 +126,8 @@ class Statement:
     def _refuse_short_use(self) -> None:
         least = self.tariff.hours_of_use_minimum
         for year in sorted({month_of(month)[0] for month in self.meter.months}) if least else ():
-            if self._annual_use(year).hours < least:
+            use = self._annual_use(year)
+            if use.covered > 0.0 and use.hours < least:
                 raise PlanningError(
                     "HOURS_OF_USE", "/hours_of_use_minimum", "the load has fewer annual hours of use"
                 )
