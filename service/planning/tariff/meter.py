@@ -151,7 +151,6 @@ class SeriesMeter:
         self.first_month = self.compiled.first_month
         self._demands: dict[tuple[int | None, bool], Demand] = {}
         self._energy: dict[int, list[list[float]]] = {}
-        self._peaks: dict[int | None, Sequence[Peak | None]] = {}
 
     @cached_property
     def kwh(self) -> Floats:
@@ -261,21 +260,26 @@ class SeriesMeter:
             month[key] = max(month.get(key, peak), peak, key=lambda one: one.kw)
         return PeaksByPeriod(rows[: len(self.periods)], by_month, month)
 
-    @property
+    @cached_property
     def period_peaks(self) -> Sequence[Peak | None]:
         """Highest interval of each billing period."""
-        return self._period_peaks(None)
+        return self._peaks_by_period(None)
 
-    def _period_peaks(self, window_minutes: int | None) -> Sequence[Peak | None]:
-        if window_minutes not in self._peaks:
-            groups = self.compiled.demand_groups(None, Span.BILLING_PERIOD)
-            found = peaks_of(self.demand(window_minutes), groups)[: len(self.periods)]
-            self._peaks[window_minutes] = found
-        return self._peaks[window_minutes]
+    @cached_property
+    def _window_peaks(self) -> dict[int, Sequence[Peak | None]]:
+        return {}
+
+    def _peaks_by_period(self, window_minutes: int | None) -> Sequence[Peak | None]:
+        groups = self.compiled.demand_groups(None, Span.BILLING_PERIOD)
+        return peaks_of(self.demand(window_minutes), groups)[: len(self.periods)]
 
     def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
         """Highest demand of a billing period over windows of that length."""
-        return self._period_peaks(window_minutes)[period] or Peak(0.0)
+        if window_minutes is None:
+            return self.period_peaks[period] or Peak(0.0)
+        if window_minutes not in self._window_peaks:
+            self._window_peaks[window_minutes] = self._peaks_by_period(window_minutes)
+        return self._window_peaks[window_minutes][period] or Peak(0.0)
 
     @cached_property
     def part_kwh(self) -> Sequence[float]:
