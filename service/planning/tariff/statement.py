@@ -146,7 +146,7 @@ class Statement:
             return self.meter.peak_at_window(part.period, None).kw
         for other in self.tariff.revisions[part.revision].charges:
             if isinstance(other, DemandCharge) and other.name == charge.billing_demand_of:
-                return self._demand(other)[part.period].kw
+                return self._demand(other)[part.period].raised_kw
         pointer = f"{pointer_of(self.tariff, charge)}/billing_demand_of"
         raise PlanningError("CHARGE_UNKNOWN", pointer, "no demand charge has this name")
 
