@@ -14,7 +14,7 @@ from service.estimates.charges import GIVEN, Charges, charges, given_price
 from service.estimates.energy import Energy, Site
 from service.estimates.load import Ends
 from service.planning.errors import PlanningError
-from service.planning.load_profile import series
+from service.planning.load_profile import LoadProfile, series
 from service.planning.quantity import Basis, Quantity, weakest
 from service.planning.tariff.allocation import (
     Allocated,
@@ -40,6 +40,7 @@ from service.questions.site import ConstantLoad, Electricity, RunSite
 from service.questions.tariffs import to_planning
 
 _ELECTRICITY = "/site/electricity"
+_MILLIWATT_DIGITS = 6
 _DUE_ANYWAY = ("fixed", "demand", "overrun", "coincident_peak", "minimum")
 """Kinds of charges that a meter of one's own brings with it."""
 
@@ -210,11 +211,17 @@ def _under_tariff(
     # An end that is the middle needs no bill of its own.
     distinct = list(dict.fromkeys(profiles))
     with located(contract.pointer):
-        loads = [series(profile, starts_at, point.interval_minutes) for profile in distinct]
+        loads = [load_of(profile, starts_at, point.interval_minutes) for profile in distinct]
         allocated = allocate(point, loads)
     _warn_of_what_is_unknown(allocated, contract.pointer, notes)
     _warn_of_standing_charges(point, allocated.allocations[0], notes)
     return _answered(allocated.allocations, contract, energy, is_dated=not is_assumed)
+
+
+def load_of(profile: LoadProfile, starts_at: datetime, interval_minutes: int) -> Load:
+    """The run at the meter, to the milliwatt: of intervals that are alike the first sets the peak."""
+    load = series(profile, starts_at, interval_minutes)
+    return load._replace(kw=np.round(load.kw, _MILLIWATT_DIGITS))
 
 
 def _in_one_period(point: MeteringPoint, starts_at: datetime, seconds: float) -> MeteringPoint:
