@@ -16,7 +16,7 @@ from service.catalog.offers.schemas import ImportedOffers, OfferImport
 from service.catalog.rows import Document, Noun
 from service.catalog.service import Imported
 from service.catalog.shipped import shipped_documents
-from service.catalog.tariffs.schemas import TariffImport
+from service.catalog.tariffs.schemas import RateImport
 from service.catalog.tariffs.service import exported, read_rate
 from service.estimates.comparison import compare_costs
 from service.estimates.frontier import estimate_frontier
@@ -584,6 +584,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "create_tariff": _TARIFF,
     "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
     "import_tariff": {
+        "format": "urdb",
         "id": "example-imported-rate",
         "name": "Example, imported",
         "time_zone": "America/Los_Angeles",
@@ -712,7 +713,7 @@ def _rows() -> dict[str, Any]:
         }
     imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
     table = read_table(GridImport.model_validate(EXAMPLES["import_grid"]))
-    rate = read_rate(TariffImport.model_validate(EXAMPLES["import_tariff"]))
+    rate = read_rate(RateImport.model_validate(EXAMPLES["import_tariff"]))
     return answered | {
         "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
         "import_grid": table.answer(_row(GRIDS, table.document, version=1)),
