@@ -33,6 +33,7 @@ from service.questions.catalog import (
     KnownOffer,
     KnownSite,
     KnownTariff,
+    KnownTokenPrice,
 )
 from service.questions.tariffs import TariffTerms
 
@@ -52,13 +53,16 @@ class Snapshot:
     accelerators: Mapping[str, KnownAccelerator]
     links: Mapping[str, KnownLink]
     offers: Mapping[str, KnownOffer]
+    token_prices: Mapping[str, KnownTokenPrice]
     grids: Mapping[str, KnownGrid]
     sites: Mapping[str, KnownSite]
     tariffs: Mapping[str, KnownTariff]
     exchange_rates: ExchangeRates
 
 
-_Kind = Literal["model", "accelerator", "link", "offer", "grid", "site", "tariff", "exchange_rate"]
+_Kind = Literal[
+    "model", "accelerator", "link", "offer", "grid", "site", "tariff", "exchange_rate", "token_price"
+]
 _SHADOWED = "shadows_shipped_version"
 _CITATIONS_SHOWN = 3
 _CITATION_LENGTH = 100
@@ -159,6 +163,25 @@ def _offer(row: Document) -> KnownOffer:
     )
 
 
+def _token_price(row: Document) -> KnownTokenPrice:
+    def amount(member: str) -> Decimal:
+        return Decimal(row[f"{member}_price_per_million_tokens"]["amount"])
+
+    return KnownTokenPrice(
+        provider=row["provider"],
+        model_name=row["model_name"],
+        model_id=row.get("model_id"),
+        input_per_million=amount("input"),
+        output_per_million=amount("output"),
+        cached_input_per_million=(
+            amount("cached_input") if "cached_input_price_per_million_tokens" in row else None
+        ),
+        currency_code=row["input_price_per_million_tokens"]["currency_code"],
+        as_of=row["as_of"],
+        source=_source("token_price", row),
+    )
+
+
 def _grid(row: Document) -> KnownGrid:
     return KnownGrid(
         carbon_intensity_kg_co2e_per_kwh=row["carbon_intensity_kg_co2e_per_kwh"],
@@ -212,6 +235,7 @@ _BUILDERS: Mapping[str, Callable[[Document], Any]] = {
     "accelerators": _accelerator,
     "links": _link,
     "offers": _offer,
+    "token_prices": _token_price,
     "grids": _grid,
     "sites": _site,
     "tariffs": _tariff,
