@@ -6,9 +6,11 @@ from typing import Any, Final
 from service import __version__
 from service.benchmarks.conditions import conditions
 from service.benchmarks.figures import measured
+from service.catalog.grids.schemas import GridImport
+from service.catalog.grids.service import read_table
 from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
-from service.catalog.nouns import MODELS, NOUNS, TARIFFS
+from service.catalog.nouns import GRIDS, MODELS, NOUNS, TARIFFS
 from service.catalog.offers import importing
 from service.catalog.offers.schemas import ImportedOffers, OfferImport
 from service.catalog.rows import Document, Noun
@@ -20,7 +22,10 @@ from service.catalog.token_prices import importing as token_price_importing
 from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImport
 from service.estimates.comparison import compare_costs
 from service.estimates.frontier import estimate_frontier
+from service.estimates.power_cap import estimate_power_cap
 from service.estimates.service import ESTIMATES
+from service.estimates.shift import estimate_shift
+from service.estimates.site_comparison import compare_sites
 from service.estimates.tariff_bill import bill_tariff
 from service.protocol.canonical import digest
 from service.protocol.nodes import Inventory
@@ -30,6 +35,7 @@ from service.questions.estimates import CostComparison
 from service.questions.frontier import FrontierQuestion
 from service.questions.tariff_bills import TariffBillQuestion
 from service.questions.tariffs import TariffTerms
+from service.questions.what_if import PowerCapQuestion, ShiftQuestion, SiteComparison
 from service.snapshot.service import shipped_snapshot
 
 REFERENCE_QUESTION: Final[dict[str, Any]] = {
@@ -222,6 +228,103 @@ _SPOT: Final[dict[str, Any]] = {
 }
 _COMPARED: Final[dict[str, Any]] = {"baseline": _COST, "alternatives": [_SPOT]}
 _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
+_TIMED: Final[dict[str, Any]] = {
+    "currency_code": "USD",
+    "time_zone": "America/Los_Angeles",
+    "revisions": [
+        {
+            "effective_from": "2026-01-01",
+            "charges": [
+                {"kind": "fixed", "name": "customer", "price": "1200"},
+                {
+                    "kind": "energy",
+                    "name": "energy",
+                    "periods": [
+                        {
+                            "name": "peak",
+                            "tiers": [{"price": "0.19"}],
+                            "windows": [{"from_time": "16:00", "to_time": "21:00"}],
+                        },
+                        {
+                            "name": "other",
+                            "tiers": [{"price": "0.11"}],
+                            "windows": [{"from_time": "21:00", "to_time": "16:00"}],
+                        },
+                    ],
+                },
+                {
+                    "kind": "demand",
+                    "name": "demand",
+                    "periods": [{"name": "all", "tiers": [{"price": "18.50"}]}],
+                    "billing_demand": {
+                        "ratchets": [{"preceding_months": 2, "share_by_billing_month": [0.5] * 12}]
+                    },
+                },
+            ],
+        }
+    ],
+}
+"""Prices by the time of day, and a demand that two months look back on."""
+_METERED: Final[dict[str, Any]] = {
+    "pue": 1.12,
+    "time_zone": "America/Los_Angeles",
+    "electricity": {"tariff": _TIMED},
+    "baseline_load": {"kind": "constant", "kw": 2500.0},
+    "carbon_intensity_kg_co2e_per_kwh": 0.429,
+}
+_TUNED: Final[dict[str, Any]] = {
+    "model": {"source": "catalog", "id": "llama-3.1-8b"},
+    "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 64},
+    "workload": {
+        "kind": "training",
+        "sequence_length": 8192,
+        "global_batch_size": 512,
+        "total_tokens": 10_000_000_000,
+    },
+    "rental": {"price_per_device_hour": {"amount": "2.49", "currency_code": "USD"}},
+}
+"""A run of five hours."""
+_METERED_BILL: Final[dict[str, Any]] = {
+    **REFERENCE_QUESTION,
+    "starts_at": "2026-11-20T08:00:00Z",
+    "site": _METERED,
+}
+_SHIFTED: Final[dict[str, Any]] = {
+    **_TUNED,
+    "site": {
+        **{name: value for name, value in _METERED.items() if not name.startswith("carbon")},
+        "carbon_intensity_series": {
+            "kind": "month_hours",
+            "time_zone": "America/Los_Angeles",
+            "kg_co2e_per_kwh": ([0.28] * 9 + [0.14] * 8 + [0.34] * 5 + [0.30] * 2) * 12,
+        },
+    },
+    "window": {
+        "earliest_start_at": "2026-11-20T08:00:00Z",
+        "latest_start_at": "2026-11-22T08:00:00Z",
+        "step_minutes": 60,
+    },
+}
+_SITED: Final[dict[str, Any]] = {
+    **_TUNED,
+    "starts_at": "2026-11-20T08:00:00Z",
+    "sites": [
+        {"name": "California", "site": _METERED},
+        {
+            "name": "Virginia",
+            "site": {
+                "site_id": "google-cloud-us-east4",
+                "electricity": {"price_per_kwh": {"amount": "0.09", "currency_code": "USD"}},
+            },
+        },
+    ],
+}
+_CAPPED: Final[dict[str, Any]] = {
+    **_TUNED,
+    "starts_at": "2026-11-20T08:00:00Z",
+    "site": _METERED,
+    "power_caps_watts": [600.0, 500.0, 400.0],
+}
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
 _SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
 
@@ -361,7 +464,10 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "compare_costs": _COMPARED,
     "export_cost": {**_PLANNED, "starts_at": "2026-12-01T00:00:00Z", "billing_account_id": "research"},
     "estimate_utility_bill": _BILL,
-    "estimate_utility_bill_batch": {"requests": [_BILL]},
+    "estimate_utility_bill_batch": {"requests": [_BILL, _METERED_BILL]},
+    "estimate_utility_bill_shift": _SHIFTED,
+    "estimate_utility_bill_comparison": _SITED,
+    "estimate_utility_bill_power_cap": _CAPPED,
     "create_offer": {
         "id": "example-cloud-h100-8x",
         "name": "Example Cloud, 8 x H100",
@@ -492,6 +598,17 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "sources": _SOURCES,
     },
     "update_grid": {"carbon_intensity_kg_co2e_per_kwh": 0.19},
+    "import_grid": {
+        "id": "example-marginal",
+        "name": "Example region, marginal",
+        "code": "CA",
+        "kind": "other",
+        "format": "avert_csv",
+        "content": "Month,Timestamp,CA\n1,0,1.11\n1,1,0.94\n",
+        "time_zone": "America/Los_Angeles",
+        "data_year": 2023,
+        "sources": _SOURCES,
+    },
     "create_tariff": _TARIFF,
     "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
     "import_tariff": {
@@ -593,7 +710,13 @@ def _estimates() -> dict[str, Any]:
     searched = FrontierQuestion.model_validate_json(json.dumps(_SEARCHED))
     compared = CostComparison.model_validate_json(json.dumps(_COMPARED))
     charged = TariffBillQuestion.model_validate_json(json.dumps(EXAMPLES["bill_tariff"]))
+    shifted = ShiftQuestion.model_validate_json(json.dumps(_SHIFTED))
+    sited = SiteComparison.model_validate_json(json.dumps(_SITED))
+    held = PowerCapQuestion.model_validate_json(json.dumps(_CAPPED))
     return answered | {
+        "estimate_utility_bill_shift": estimate_shift(shifted, catalog),
+        "estimate_utility_bill_comparison": compare_sites(sited, catalog),
+        "estimate_utility_bill_power_cap": estimate_power_cap(held, catalog),
         "estimate_throughput_frontier": estimate_frontier(searched, catalog),
         "compare_costs": compare_costs(compared, catalog),
         "bill_tariff": bill_tariff(charged, catalog),
@@ -616,9 +739,11 @@ def _rows() -> dict[str, Any]:
             f"copy_{singular}": _row(noun, copied, version=1),
         }
     imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
+    table = read_table(GridImport.model_validate(EXAMPLES["import_grid"]))
     rate = read_rate(TariffImport.model_validate(EXAMPLES["import_tariff"]))
     return answered | {
         "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
+        "import_grid": table.answer(_row(GRIDS, table.document, version=1)),
         "import_offers": _imported_offers(),
         "import_tariff": rate.answer(_row(TARIFFS, rate.document, version=1)),
         "export_tariff": exported(answered["create_tariff"], ""),

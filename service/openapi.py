@@ -53,6 +53,7 @@ from service.questions import (
     tariff_bills,
 )
 from service.questions import frontier as frontier_shapes
+from service.questions import what_if as what_if_shapes
 
 _DESCRIPTION = f"""Does it fit, how fast will it go, what will it cost, what will the utility bill be.
 
@@ -249,8 +250,8 @@ def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 
 def _describe(schemas: dict[str, Any]) -> None:
     parts = (base, run_answers, serving_answers, passes, disaggregated, energy_answers)
-    bills = (cost_answers, bill_answers, tariff_bills)
-    documented = _member_docs(*parts, answer_shapes, *bills, frontier_shapes, models, tariffs)
+    shapes = (answer_shapes, cost_answers, bill_answers, tariff_bills, frontier_shapes, what_if_shapes)
+    documented = _member_docs(*parts, *shapes, models, tariffs)
     for name in documented.keys() & schemas.keys():
         for member, text in documented[name].items():
             schemas[name]["properties"][member]["description"] = text

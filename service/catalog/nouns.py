@@ -42,6 +42,13 @@ def _parameter_counts(document: Document) -> Document:
     }
 
 
+def _checked_grid(document: Document) -> Document:
+    """Refuses a series by the clock of a zone that does not exist."""
+    if zone := document.get("series", {}).get("time_zone"):
+        zone_of(zone, "/series/time_zone")
+    return {}
+
+
 def _checked_site(document: Document) -> Document:
     if "time_zone" in document:
         zone_of(document["time_zone"])
@@ -74,7 +81,9 @@ OFFERS = Noun(
     references={"accelerator_id": "accelerators"},
     derived=prices,
 )
-GRIDS = Noun(name="grids", table=GridRow, created=GridInput, patched=GridPatch, resource=Grid)
+GRIDS = Noun(
+    name="grids", table=GridRow, created=GridInput, patched=GridPatch, resource=Grid, derived=_checked_grid
+)
 SITES = Noun(
     name="sites",
     table=SiteRow,

@@ -14,7 +14,7 @@ from service.estimates.charges import GIVEN, Charges, charges, given_price
 from service.estimates.energy import Energy, Site
 from service.estimates.load import Ends
 from service.planning.errors import PlanningError
-from service.planning.load_profile import series
+from service.planning.load_profile import LoadProfile, series
 from service.planning.quantity import Basis, Quantity, weakest
 from service.planning.tariff.allocation import (
     Allocated,
@@ -37,9 +37,10 @@ from service.questions.catalog import Catalog, KnownSite
 from service.questions.estimates import UtilityBillQuestion
 from service.questions.notes import Notes, lookup
 from service.questions.site import ConstantLoad, Electricity, RunSite
-from service.questions.tariffs import known_zone, to_planning
+from service.questions.tariffs import to_planning
 
 _ELECTRICITY = "/site/electricity"
+_MILLIWATT_DIGITS = 6
 _DUE_ANYWAY = ("fixed", "demand", "overrun", "coincident_peak", "minimum")
 """Kinds of charges that a meter of one's own brings with it."""
 
@@ -114,7 +115,7 @@ def resolve_contract(
     if zone is None:
         detail = "a tariff is read on the local clock of the site: give its time zone"
         raise PlanningError("TIME_ZONE_REQUIRED", "/site/time_zone", detail)
-    known_zone(zone, "/site/time_zone")
+    zone_of(zone, "/site/time_zone")
     if zone != tariff.time_zone:
         detail = f"the tariff is kept in {tariff.time_zone}; its windows are read on the clock of the site"
         notes.warn("TIME_ZONE_DIFFERS", "/site/time_zone", detail)
@@ -210,11 +211,17 @@ def _under_tariff(
     # An end that is the middle needs no bill of its own.
     distinct = list(dict.fromkeys(profiles))
     with located(contract.pointer):
-        loads = [series(profile, starts_at, point.interval_minutes) for profile in distinct]
+        loads = [load_of(profile, starts_at, point.interval_minutes) for profile in distinct]
         allocated = allocate(point, loads)
     _warn_of_what_is_unknown(allocated, contract.pointer, notes)
     _warn_of_standing_charges(point, allocated.allocations[0], notes)
     return _answered(allocated.allocations, contract, energy, is_dated=not is_assumed)
+
+
+def load_of(profile: LoadProfile, starts_at: datetime, interval_minutes: int) -> Load:
+    """The run at the meter, to the milliwatt: of intervals that are alike the first sets the peak."""
+    load = series(profile, starts_at, interval_minutes)
+    return load._replace(kw=np.round(load.kw, _MILLIWATT_DIGITS))
 
 
 def _in_one_period(point: MeteringPoint, starts_at: datetime, seconds: float) -> MeteringPoint:

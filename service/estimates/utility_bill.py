@@ -1,17 +1,16 @@
 """What will the run draw, emit and cost, rented or bought?"""
 
+from service.estimates.carbon import add_carbon, add_water
 from service.estimates.charges import Charges, device_hours
 from service.estimates.electricity import electricity
-from service.estimates.energy import Energy, Site, resolve_site, run_energy
+from service.estimates.energy import resolve_site, run_energy
 from service.estimates.ownership import purchase
 from service.estimates.power import Draw, device_draw
 from service.estimates.rates import plan_run
 from service.estimates.rent import rent
 from service.estimates.run import Run
-from service.planning.carbon import location_based_kg_co2e
 from service.planning.cost import break_even_runs
 from service.planning.quantity import Quantity, combine, inverted
-from service.planning.water import water_liters
 from service.questions.answer import evidence, parallelism, quantity
 from service.questions.bill_answers import UtilityBillAnswer
 from service.questions.catalog import Catalog
@@ -55,8 +54,8 @@ def bill_of_run(
     else:
         for name in ("duration_seconds", "device_hours"):
             notes.gap(f"/{name}", "RATE_UNKNOWN", "the rate of the run is not known")
-    _add_carbon(answer, energy, site, notes)
-    _add_water(answer, energy, site, notes)
+    add_carbon(answer, question, run, energy, site=site, curves=catalog.curves)
+    add_water(answer, energy, site, notes)
     _add_break_even(
         answer,
         notes,
@@ -73,33 +72,6 @@ def _money(charged: Charges | None) -> MoneyTotal:
     if charged is None:
         return {"lines": []}
     return {"lines": charged.lines, "total": charged.total}
-
-
-def _add_carbon(answer: UtilityBillAnswer, energy: Energy, site: Site, notes: Notes) -> None:
-    intensity = site.carbon_intensity_kg_co2e_per_kwh
-    if intensity is None:
-        detail = "neither a grid nor a carbon intensity is given"
-        notes.gap("/carbon/location_based_kg_co2e", "GRID_REQUIRED", detail)
-    elif energy.facility_kwh is None:
-        detail = "the energy at the meter is not known"
-        notes.gap("/carbon/location_based_kg_co2e", "ENERGY_UNKNOWN", detail)
-    else:
-        carbon = combine(location_based_kg_co2e, energy.facility_kwh, intensity)
-        answer["carbon"]["location_based_kg_co2e"] = quantity(carbon)
-    detail = "no contract or certificate of the electricity is known"
-    notes.gap("/carbon/market_based_kg_co2e", "CONTRACT_UNKNOWN", detail)
-    detail = "no life-cycle assessment of the equipment is known"
-    notes.gap("/carbon/embodied_kg_co2e", "ASSESSMENT_UNKNOWN", detail)
-
-
-def _add_water(answer: UtilityBillAnswer, energy: Energy, site: Site, notes: Notes) -> None:
-    onsite, offsite = site.onsite_water_liters_per_kwh, site.offsite_water_liters_per_kwh
-    if not (onsite and offsite and energy.it_kwh and energy.facility_kwh):
-        detail = "needs the energy, the site's water usage effectiveness and the grid's water"
-        notes.gap("/water_liters", "WATER_UNKNOWN", detail)
-        return
-    liters = combine(water_liters, energy.it_kwh, energy.facility_kwh, onsite, offsite)
-    answer["water_liters"] = quantity(liters)
 
 
 def _add_break_even(

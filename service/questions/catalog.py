@@ -6,6 +6,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol
 
+from service.planning.carbon import IntensitySeries
 from service.planning.cluster import Accelerator
 from service.planning.curves import ReferenceCurves
 from service.planning.exchange import ExchangeRates
@@ -101,6 +102,8 @@ class KnownGrid:
     accounting: str
     water_liters_per_kwh: float | None
     source: Source
+    emission_rate: str = "average"
+    series: IntensitySeries | None = None
 
 
 @dataclass(frozen=True, slots=True)

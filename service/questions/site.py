@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Discriminator, Field
 
 from service.questions.base import CatalogName, Input, Instant, MoneyInput, NotNegative, Share
+from service.questions.carbon import SiteCarbon
 from service.questions.energy import IntervalMinutes, SiteEnergy
 from service.questions.tariffs import TariffTerms, TimeZone
 
@@ -88,7 +89,7 @@ BaselineLoad = Annotated[ConstantLoad | LoadSeries, Discriminator("kind")]
 """What the meter of the site reads without the run."""
 
 
-class RunSite(SiteEnergy):
+class RunSite(SiteEnergy, SiteCarbon):
     """The building. Figures given here take the place of those of `site_id`."""
 
     site_id: CatalogName | MISSING = MISSING

@@ -17,7 +17,8 @@ from service.questions.base import (
     Share,
 )
 from service.questions.bill_answers import ElectricityLine, PeriodTotal
-from service.questions.site import MOST_MONTHS, IntervalMinutes, LocalDate, MonthlyPeak
+from service.questions.energy import IntervalMinutes
+from service.questions.site import MOST_MONTHS, LocalDate, MonthlyPeak
 from service.questions.tariffs import MOST_VALUES, Months, Name, TariffTerms, Weekdays
 
 _INT64 = {"format": "int64"}

@@ -1,6 +1,7 @@
 """Builds snapshots, and swaps those of a tenant when a revision that it sees changes."""
 
 import asyncio
+import json
 import re
 import threading
 import time
@@ -10,6 +11,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
+from pydantic import TypeAdapter
+
 from service.catalog import service as catalog
 from service.catalog.offers.service import currency_of, instance_price, term_of
 from service.catalog.rows import Document
@@ -18,13 +21,22 @@ from service.evidence.service import reference_curves
 from service.kit.database import Database
 from service.kit.problems import Unavailable
 from service.kit.subjects import SHIPPED_TENANT
+from service.planning.carbon import IntensitySeries
 from service.planning.cluster import Accelerator, Server, memory_capacity
 from service.planning.curves import ReferenceCurves
 from service.planning.exchange import ExchangeRate, ExchangeRates
 from service.planning.links import Link, LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.prices import device_price
+from service.planning.quantity import Basis, Quantity
 from service.questions.base import Source
+from service.questions.carbon import (
+    HoursOfYearInput,
+    IntensitySeriesInput,
+    IntervalsInput,
+    MonthHoursInput,
+)
+from service.questions.carbon import to_planning as series_of
 from service.questions.catalog import (
     KnownAccelerator,
     KnownGrid,
@@ -96,6 +108,12 @@ def _model(row: Document) -> KnownModel:
     return KnownModel(row["architecture"], row.get("context_tokens"), _source("model", row))
 
 
+def _embodied(figure: Document | None) -> Quantity | None:
+    if figure is None:
+        return None
+    return Quantity(figure["value"], figure["low"], figure["high"], Basis.DATASHEET)
+
+
 def _accelerator(row: Document) -> KnownAccelerator:
     server = row.get("server")
     rates = row.get("peak_flops_per_second", {})
@@ -114,6 +132,7 @@ def _accelerator(row: Document) -> KnownAccelerator:
         },
         power_limit_watts=row.get("power_limit_watts"),
         server=Server(**server) if server else None,
+        embodied_kg_co2e=_embodied(row.get("embodied_kg_co2e")),
     )
     return KnownAccelerator(
         accelerator,
@@ -182,12 +201,21 @@ def _token_price(row: Document) -> KnownTokenPrice:
     )
 
 
+_SERIES: TypeAdapter[HoursOfYearInput | MonthHoursInput | IntervalsInput] = TypeAdapter(IntensitySeriesInput)
+
+
+def _series(given: Document) -> IntensitySeries:
+    return series_of(_SERIES.validate_json(json.dumps(given)), "/series")
+
+
 def _grid(row: Document) -> KnownGrid:
     return KnownGrid(
         carbon_intensity_kg_co2e_per_kwh=row["carbon_intensity_kg_co2e_per_kwh"],
         accounting=row["accounting"],
         water_liters_per_kwh=row.get("water_liters_per_kwh"),
         source=_source("grid", row),
+        emission_rate=row["emission_rate"],
+        series=_series(row["series"]) if "series" in row else None,
     )
 
 
