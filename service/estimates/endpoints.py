@@ -11,6 +11,7 @@ from pydantic import MISSING, TypeAdapter
 from starlette.requests import ClientDisconnect
 
 from service.estimates import (
+    bill_export,
     comparison,
     cost,
     focus,
@@ -44,6 +45,7 @@ from service.questions.estimates import (
     ThroughputBatch,
     ThroughputQuestion,
     UtilityBillBatch,
+    UtilityBillExport,
     UtilityBillQuestion,
 )
 from service.questions.frontier import FrontierAnswer, FrontierQuestion
@@ -219,6 +221,15 @@ async def estimate_utility_bill_batch(batch: UtilityBillBatch, request: Request)
     """Utility bills for several questions, in order and from one catalog revision."""
     answers: UtilityBillAnswers = await _answers("utility-bill", batch.requests, request)
     return answers
+
+
+@router.post("/utility-bill:export", response_class=Response, responses=FOCUS_CSV)
+async def export_utility_bill(question: UtilityBillExport, request: Request) -> Response:
+    """The electricity of a run as CSV, in the columns of FOCUS 1.2; a row for each charge of each period."""
+    snapshot = await _snapshot(request)
+    tenant_id = request.scope["state"]["subject"].tenant_id
+    rows = answer(partial(bill_export.export_utility_bill, tenant_id=tenant_id), question, snapshot)
+    return csv_response(rows, "electricity.csv")
 
 
 @router.post("/utility-bill:shift")
