@@ -41,6 +41,7 @@ from service.catalog.offers.endpoints import router as offers
 from service.catalog.sites.endpoints import router as sites
 from service.catalog.tariffs.endpoints import router as tariffs
 from service.estimates.endpoints import router as estimates
+from service.estimates.endpoints import tariffs as tariff_bills
 from service.kit.admission import Admission, Authenticate
 from service.kit.context import RequestContext
 from service.kit.database import Database
@@ -64,6 +65,7 @@ ROUTERS = (
     accelerators,
     links,
     offers,
+    tariff_bills,
     tariffs,
     exchange_rates,
     grids,

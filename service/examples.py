@@ -10,20 +10,29 @@ from service.catalog.grids.schemas import GridImport
 from service.catalog.grids.service import read_table
 from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
-from service.catalog.nouns import GRIDS, MODELS, NOUNS
+from service.catalog.nouns import GRIDS, MODELS, NOUNS, TARIFFS
+from service.catalog.offers import importing
+from service.catalog.offers.schemas import ImportedOffers, OfferImport
 from service.catalog.rows import Document, Noun
+from service.catalog.service import Imported
+from service.catalog.shipped import shipped_documents
+from service.catalog.tariffs.schemas import TariffImport
+from service.catalog.tariffs.service import exported, read_rate
 from service.estimates.comparison import compare_costs
 from service.estimates.frontier import estimate_frontier
 from service.estimates.power_cap import estimate_power_cap
 from service.estimates.service import ESTIMATES
 from service.estimates.shift import estimate_shift
 from service.estimates.site_comparison import compare_sites
+from service.estimates.tariff_bill import bill_tariff
 from service.protocol.canonical import digest
 from service.protocol.nodes import Inventory
 from service.protocol.results import Result
 from service.protocol.suites import shipped_suites
 from service.questions.estimates import CostComparison
 from service.questions.frontier import FrontierQuestion
+from service.questions.tariff_bills import TariffBillQuestion
+from service.questions.tariffs import TariffTerms
 from service.questions.what_if import PowerCapQuestion, ShiftQuestion, SiteComparison
 from service.snapshot.service import shipped_snapshot
 
@@ -349,12 +358,8 @@ _TARIFF: Final[dict[str, Any]] = {
                             "name": "off_peak",
                             "tiers": [{"price": "0.09"}],
                             "windows": [
-                                {
-                                    "weekdays": [1, 2, 3, 4, 5],
-                                    "from_time": "21:00",
-                                    "to_time": "16:00",
-                                    "holidays": "excluded",
-                                },
+                                {"weekdays": [1, 2, 3, 4, 5], "from_time": "00:00", "to_time": "16:00"},
+                                {"weekdays": [1, 2, 3, 4, 5], "from_time": "21:00", "to_time": "24:00"},
                                 {"weekdays": [6, 7], "holidays": "included"},
                             ],
                         },
@@ -376,6 +381,23 @@ _TARIFF: Final[dict[str, Any]] = {
     "sources": _SOURCES,
 }
 """Energy by time of use, demand with a ratchet, a customer charge and a tax."""
+
+_TERMS: Final = {name: _TARIFF[name] for name in TariffTerms.model_fields if name in _TARIFF}
+_RATE: Final[dict[str, Any]] = {
+    "utility": "Example Utility",
+    "name": "Large power by time of use",
+    "startdate": 1767225600,
+    "fixedchargefirstmeter": 1200,
+    "fixedchargeunits": "$/month",
+    "energyratestructure": [[{"rate": 0.09, "unit": "kWh"}], [{"rate": 0.16, "unit": "kWh"}]],
+    "energyweekdayschedule": [[0] * 16 + [1] * 5 + [0] * 3] * 12,
+    "energyweekendschedule": [[0] * 24] * 12,
+    "flatdemandstructure": [[{"rate": 21.5}]],
+    "flatdemandmonths": [0] * 12,
+    "flatdemandunit": "kW",
+    "x_power_quality_rider": 3,
+}
+"""A rate as the database writes it, with a key that nothing explains."""
 
 _INVENTORY: Final[dict[str, Any]] = {
     "device": "cpu",
@@ -460,6 +482,18 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "update_offer": {
         "price_per_instance_hour": {"amount": "18.80", "currency_code": "USD"},
         "as_of": "2026-11-21",
+    },
+    "import_offers": {
+        "format": "gpuhunt",
+        "content": (
+            "instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size\n"
+            "gpu-8x-h200,eu-north-1,28.4,128,1600,8,H200,141,False,\n"
+            "gpu-8x-h200,eu-north-1,31.2,128,1600,8,H200,141,True,\n"
+            "cpu-32,eu-north-1,0.79,32,128,0,,,False,\n"
+        ),
+        "provider": "example-cloud",
+        "as_of": "2026-11-20",
+        "source": {"citation": "Price list of Example Cloud, as sent on 20 November 2026"},
     },
     "create_accelerator": {
         "id": "example-96gb",
@@ -550,6 +584,26 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     },
     "create_tariff": _TARIFF,
     "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
+    "import_tariff": {
+        "id": "example-imported-rate",
+        "name": "Example, imported",
+        "time_zone": "America/Los_Angeles",
+        "urdb": _RATE,
+        "excluded_keys": ["x_power_quality_rider"],
+        "sources": _SOURCES,
+    },
+    "bill_tariff": {
+        "tariff": {"source": "terms", "terms": _TERMS},
+        "load": {
+            "kind": "rule",
+            "starts_at": "2026-11-01T00:00",
+            "ends_at": "2027-01-01T00:00",
+            "interval_minutes": 15,
+            "base_kw": 400.0,
+            "add": [{"kw": 600.0, "months": [11], "from_time": "18:00", "to_time": "06:00"}],
+        },
+        "monthly_peaks": [{"month": "2026-10", "peak_kw": 1200.0}],
+    },
     "create_exchange_rate": {
         "id": "example-eur-usd-2026-11-20",
         "name": "Example rate, euro in US dollars",
@@ -628,6 +682,7 @@ def _estimates() -> dict[str, Any]:
         answered |= {operation: answer, f"{operation}_batch": {"results": batch}}
     searched = FrontierQuestion.model_validate_json(json.dumps(_SEARCHED))
     compared = CostComparison.model_validate_json(json.dumps(_COMPARED))
+    charged = TariffBillQuestion.model_validate_json(json.dumps(EXAMPLES["bill_tariff"]))
     shifted = ShiftQuestion.model_validate_json(json.dumps(_SHIFTED))
     sited = SiteComparison.model_validate_json(json.dumps(_SITED))
     held = PowerCapQuestion.model_validate_json(json.dumps(_CAPPED))
@@ -637,6 +692,7 @@ def _estimates() -> dict[str, Any]:
         "estimate_utility_bill_power_cap": estimate_power_cap(held, catalog),
         "estimate_throughput_frontier": estimate_frontier(searched, catalog),
         "compare_costs": compare_costs(compared, catalog),
+        "bill_tariff": bill_tariff(charged, catalog),
     }
 
 
@@ -657,10 +713,22 @@ def _rows() -> dict[str, Any]:
         }
     imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
     table = read_table(GridImport.model_validate(EXAMPLES["import_grid"]))
+    rate = read_rate(TariffImport.model_validate(EXAMPLES["import_tariff"]))
     return answered | {
         "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
         "import_grid": table.answer(_row(GRIDS, table.document, version=1)),
+        "import_offers": _imported_offers(),
+        "import_tariff": rate.answer(_row(TARIFFS, rate.document, version=1)),
+        "export_tariff": exported(answered["create_tariff"], ""),
     }
+
+
+def _imported_offers() -> ImportedOffers:
+    """What becomes of the rows of a price list in a catalog that has none of them."""
+    body = OfferImport.model_validate(EXAMPLES["import_offers"])
+    listed = importing.read_list(body, body.content, importing.by_name(shipped_documents()["accelerators"]))
+    created = [offer.id for offer in listed.offers]
+    return importing.answer(listed, Imported(created, [], [], [], [], revision=2))
 
 
 _KEY: Final[dict[str, Any]] = {

@@ -24,8 +24,8 @@ from service.catalog.tariffs.service import checked_terms
 from service.catalog.tariffs.tables import TariffRow
 from service.planning.errors import PlanningError
 from service.planning.profile import profile_of
+from service.planning.tariff.calendar import zone_of
 from service.questions.architectures import Architecture, to_planning
-from service.questions.tariffs import known_zone
 
 
 def _parameter_counts(document: Document) -> Document:
@@ -42,13 +42,13 @@ def _parameter_counts(document: Document) -> Document:
 def _checked_grid(document: Document) -> Document:
     """Refuses a series by the clock of a zone that does not exist."""
     if zone := document.get("series", {}).get("time_zone"):
-        known_zone(zone, "/series/time_zone")
+        zone_of(zone, "/series/time_zone")
     return {}
 
 
 def _checked_site(document: Document) -> Document:
     if "time_zone" in document:
-        known_zone(document["time_zone"], "/time_zone")
+        zone_of(document["time_zone"])
     return {}
 
 

@@ -37,7 +37,7 @@ from service.questions.catalog import Catalog, KnownSite
 from service.questions.estimates import UtilityBillQuestion
 from service.questions.notes import Notes, lookup
 from service.questions.site import ConstantLoad, Electricity, RunSite
-from service.questions.tariffs import known_zone, to_planning
+from service.questions.tariffs import to_planning
 
 _ELECTRICITY = "/site/electricity"
 _MILLIWATT_DIGITS = 6
@@ -115,7 +115,7 @@ def resolve_contract(
     if zone is None:
         detail = "a tariff is read on the local clock of the site: give its time zone"
         raise PlanningError("TIME_ZONE_REQUIRED", "/site/time_zone", detail)
-    known_zone(zone, "/site/time_zone")
+    zone_of(zone, "/site/time_zone")
     if zone != tariff.time_zone:
         detail = f"the tariff is kept in {tariff.time_zone}; its windows are read on the clock of the site"
         notes.warn("TIME_ZONE_DIFFERS", "/site/time_zone", detail)

@@ -20,6 +20,7 @@ from service.estimates import (
     power_cap,
     shift,
     site_comparison,
+    tariff_bill,
     throughput,
     utility_bill,
 )
@@ -49,6 +50,7 @@ from service.questions.estimates import (
     UtilityBillQuestion,
 )
 from service.questions.frontier import FrontierAnswer, FrontierQuestion
+from service.questions.tariff_bills import TariffBillAnswer, TariffBillQuestion
 from service.questions.what_if import (
     PowerCapAnswer,
     PowerCapQuestion,
@@ -73,6 +75,7 @@ REVISION_PARAMETER = {
 }
 
 router = api_router("/v1/estimates", tag="estimates", route_class=AskingRoute)
+tariffs = api_router("/v1/tariffs", tag="tariffs", route_class=AskingRoute)
 
 _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "memory": TypeAdapter(MemoryAnswer).serializer.to_json,
@@ -253,3 +256,9 @@ async def estimate_utility_bill_comparison(
 async def estimate_utility_bill_power_cap(question: PowerCapQuestion, request: Request) -> PowerCapAnswer:
     """What do devices held below their power limit cost, in time and in money? Of a training run."""
     return answer(power_cap.estimate_power_cap, question, await _snapshot(request))
+
+
+@tariffs.post(":bill")
+async def bill_tariff(question: TariffBillQuestion, request: Request) -> TariffBillAnswer:
+    """What does a tariff charge for a load? Every line of every billing period."""
+    return answer(tariff_bill.bill_tariff, question, await _snapshot(request))

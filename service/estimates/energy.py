@@ -1,6 +1,6 @@
 """Energy of a run on its site: accelerators and what is around them, each a line of its own."""
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pydantic import MISSING
@@ -95,14 +95,18 @@ _OTHER_ACCOUNTING = {
 """What Scope 2 figures should count is generation (GHG Protocol Scope 2 Guidance, 2015)."""
 
 
-def _local(question: UtilityBillQuestion) -> datetime | None:
+def _local(question: UtilityBillQuestion, catalog: Catalog) -> datetime | None:
     """When the run starts, by the clock of the site; UTC where that is not known."""
     if question.starts_at is MISSING:
         return None
-    zone: tzinfo = UTC
-    if question.site is not MISSING and question.site.time_zone is not MISSING:
-        zone = zone_of(question.site.time_zone, "/site/time_zone")
-    return question.starts_at.astimezone(zone)
+    given = question.site
+    if given is MISSING:
+        return question.starts_at.astimezone(UTC)
+    known = catalog.sites.get(given.site_id) if given.site_id is not MISSING else None
+    name = given.time_zone if given.time_zone is not MISSING else known and known.time_zone
+    if not name:
+        return question.starts_at.astimezone(UTC)
+    return question.starts_at.astimezone(zone_of(name, "/site/time_zone"))
 
 
 def _figure(grid: KnownGrid) -> GridFigure:
@@ -138,7 +142,7 @@ def _marginal_figure(given: RunSite, catalog: Catalog, notes: Notes) -> GridFigu
 def resolve_site(question: UtilityBillQuestion, catalog: Catalog, notes: Notes) -> Site:
     """The site with the catalog's figures under those of the question."""
     measured = None if question.measured is MISSING else question.measured
-    asked = Site(load=question.load_profile, starts_at=_local(question), measured=measured)
+    asked = Site(load=question.load_profile, starts_at=_local(question, catalog), measured=measured)
     if question.site is MISSING:
         return asked
     given = question.site

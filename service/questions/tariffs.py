@@ -12,7 +12,6 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from pydantic import MISSING, Field
@@ -20,6 +19,7 @@ from typing_extensions import TypeAliasType
 
 from service.planning.errors import PlanningError
 from service.planning.tariff import charges as planning
+from service.planning.tariff.calendar import zone_of
 from service.questions.base import (
     CurrencyCode,
     Degree,
@@ -398,7 +398,7 @@ def terms_of(row: Mapping[str, Any]) -> TariffTerms:
 
 def to_planning(terms: TariffTerms) -> planning.Tariff:
     """The tariff as planning knows it; :class:`PlanningError` names the member at fault."""
-    known_zone(terms.time_zone, "/time_zone")
+    zone_of(terms.time_zone)
     return planning.Tariff(
         currency_code=terms.currency_code,
         time_zone=terms.time_zone,
@@ -414,15 +414,6 @@ def to_planning(terms: TariffTerms) -> planning.Tariff:
         hours_of_use_minimum=terms.hours_of_use_minimum,
         notes=tuple(terms.notes),
     )
-
-
-def known_zone(name: str, pointer: str) -> ZoneInfo:
-    """A zone of the IANA time zone database."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        detail = "the IANA time zone database has no such zone"
-        raise PlanningError("TIME_ZONE_UNKNOWN", pointer, detail) from None
 
 
 def day(text: str, pointer: str) -> date:
@@ -448,10 +439,11 @@ def _same(value: object) -> object:
 
 
 def _windows(shapes: list[TariffWindow]) -> tuple[planning.Window, ...]:
-    return tuple(_window(shape) for shape in shapes)
+    return tuple(window_of(shape) for shape in shapes)
 
 
-def _window(shape: TariffWindow) -> planning.Window:
+def window_of(shape: TariffWindow) -> planning.Window:
+    """The window as planning knows it."""
     given = {
         name: frozenset(days)
         for name in ("months", "weekdays")

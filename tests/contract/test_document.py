@@ -290,6 +290,9 @@ class TestTheExamples:
     def test_of_an_import(self, client):
         self.is_shown("import_model", client.post("/v1/models:import", EXAMPLES["import_model"]))
 
+    def test_of_an_import_of_offers(self, client):
+        self.is_shown("import_offers", client.post("/v1/offers:import", EXAMPLES["import_offers"]))
+
 
 UNSETTLED = {
     "created_at",

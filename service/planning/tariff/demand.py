@@ -13,7 +13,7 @@ from service.planning.tariff.charges import (
     PricePeriod,
     Ratchet,
 )
-from service.planning.tariff.demands import Peak
+from service.planning.tariff.demands import Peak, highest
 from service.planning.tariff.energy import priced
 from service.planning.tariff.ladders import demand_parts
 from service.planning.tariff.meter import PeaksByPeriod
@@ -21,10 +21,10 @@ from service.planning.tariff.spans import Part, months_charged
 
 
 class Earlier(NamedTuple):
-    """Peaks of months before the load."""
+    """Peaks that the load does not tell."""
 
     history: Mapping[int, float]
-    """kW by month key; one below 0 never counts."""
+    """kW by month key; one below 0 never counts. In a month of the load the higher of both does."""
     wraps_year: bool
     first_month: int
     """Month key of the first month of the load."""
@@ -80,14 +80,16 @@ class LookBack:
         row = self._peaks.by_month.get(key)
         return row[self._places[period]] if row is not None and period in self._places else None
 
-    def peak(self, key: int, period: str | None) -> Peak | None:
+    def peak(self, key: int, ratchet: Ratchet) -> Peak | None:
         """Peak of a month, from the load, the history or the end of the same year."""
+        given = Peak(self._earlier.history[key]) if key in self._earlier.history else None
         if key >= self._earlier.first_month:
-            return self._measured(key, period)
-        if key in self._earlier.history:
-            return Peak(self._earlier.history[key])
-        if self._earlier.wraps_year:
-            return self._measured(key + 12 * -((key - self._earlier.first_month) // 12), period)
+            return highest([self._measured(key, ratchet.period), given])
+        if given is not None:
+            return given
+        if self._earlier.wraps_year or ratchet.wraps_year:
+            years = -((key - self._earlier.first_month) // 12)
+            return self._measured(key + 12 * years, ratchet.period)
         self.unknown.add(key)
         return None
 
@@ -96,8 +98,8 @@ class LookBack:
         billing_share = ratchet.share_by_billing_month[month_of(month)[1] - 1]
         found = Billed(0.0)
         for key in looked_back_on(ratchet, month):
-            peak = self.peak(key, ratchet.period)
             share = billing_share * ratchet.share_by_peak_month[month_of(key)[1] - 1]
+            peak = self.peak(key, ratchet) if share else None
             if peak is not None and peak.kw * share > found.kw:
                 year, number = month_of(key)
                 note = f"{share:.4g} of the {peak.kw:.10g} kW of {year}-{number:02d}"

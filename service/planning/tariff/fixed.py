@@ -12,10 +12,13 @@ _MONTHS: Final = Decimal(12)
 _ADJUSTING: Final = frozenset({"percentage", "tax"})
 
 
-def fixed_line(charge: FixedCharge, part: Part) -> BillLine:
+def fixed_lines(charge: FixedCharge, part: Part) -> list[BillLine]:
     """Price x meters x days, months, or twelfths of a year of a part."""
     count, amount = _due(charge.price * charge.meters, charge.per, part, charge)
-    return BillLine(charge.name, "fixed", count * charge.meters, charge.per, charge.price, amount)
+    if not count:
+        return []
+    quantity = count * charge.meters
+    return [BillLine(charge.name, "fixed", quantity, charge.per.value, charge.price, amount)]
 
 
 def _due(price: Decimal, per: Per, part: Part, charge: FixedCharge | MinimumCharge) -> tuple[float, Decimal]:

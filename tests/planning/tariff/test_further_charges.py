@@ -1,5 +1,6 @@
 """Real-time prices, coincident peaks, reactive power, overruns, brackets, annual demand, hours of use."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -25,6 +26,7 @@ from service.planning.tariff.charges import (
     Ratchet,
     ReactiveCharge,
     RealTimeCharge,
+    Revision,
     Span,
     Tier,
     Window,
@@ -101,6 +103,29 @@ def test_four_coincident_peaks_are_billed_in_the_following_year():
     assert [finding.code for finding in found.findings] == ["COINCIDENT_PEAK_HISTORY"]
 
 
+def test_peaks_of_the_grid_outside_the_load_count_nothing_and_are_named():
+    sets = (PeakSet(price=Decimal(1), starts=(START, START.replace(month=7))),)
+    charge = CoincidentPeakCharge(name="grid", sets=sets, statistic=PeakStatistic.MEAN)
+    found = bill(tariff(charge), load(START, [50.0]))
+    assert found.total == 25
+    assert [finding.code for finding in found.findings] == ["COINCIDENT_PEAK_OUTSIDE"]
+
+
+def test_amounts_of_a_year_count_by_days_where_a_revision_cuts_its_last_period():
+    """December 2023, 100 kW and a peak of the grid at 100: 10 days at 1 a kW each, 21 at 2: 2 x 5200 / 31."""
+    start = START.replace(year=2023, month=12)
+
+    def revision(day, price):
+        annual = DemandCharge(name="annual", periods=(flat(price),), span=Span.CALENDAR_YEAR)
+        sets = (PeakSet(price=Decimal(price), starts=(start,)),)
+        return Revision(
+            effective_from=date(2023, 12, day), charges=(annual, CoincidentPeakCharge(name="grid", sets=sets))
+        )
+
+    terms = replace(tariff(), revisions=(revision(1, 1), revision(11, 2)))
+    assert bill(terms, load(start, [100.0] * 24)).total == approx(2 * 5200 / 31)
+
+
 def test_reactive_power_above_the_free_share():
     """100 kW at 0.8: 75 kvar; above half of the active power 25 kvar, or 25 kvarh an hour."""
     series = load(START, [100.0, 50.0])._replace(power_factor=0.8)
@@ -174,10 +199,13 @@ def test_an_annual_demand_is_charged_once_with_the_last_period_of_its_year():
     charge = DemandCharge(
         name="annual", periods=(flat("147.35"),), span=Span.CALENDAR_YEAR, window_minutes=15
     )
-    series = load(START.replace(year=2023, month=12), np.arange(62 * 96.0), 15)
+    series = load(START.replace(year=2023, month=12), np.arange(91 * 96.0), 15)
     found = bill(tariff(charge), series)
     assert [[line.quantity for line in period.lines] for period in found.periods] == [
-        [31 * 96 - 1.0], [62 * 96 - 1.0],
+        [31 * 96 - 1.0], [], [91 * 96 - 1.0],
+    ]  # fmt: skip
+    assert [period.billing_demand_kw for period in found.periods] == [
+        {"annual": 31 * 96 - 1.0}, {}, {"annual": 91 * 96 - 1.0},
     ]  # fmt: skip
     known = bill(tariff(charge), load(START.replace(month=3), [10.0]), history={(2024, 1): 50.0})
     assert known.total == approx("7367.50")
