@@ -613,7 +613,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "create_tariff": _TARIFF,
     "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
     "import_tariff": {
-        "format": "urdb",
+        "format": "urdb_json",
         "id": "example-imported-rate",
         "name": "Example, imported",
         "time_zone": "America/Los_Angeles",

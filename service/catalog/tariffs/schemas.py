@@ -36,7 +36,7 @@ else:
 class RateImport(RowInput):
     """A tariff by its rate in OpenEI's utility rate database (URDB)."""
 
-    format: Literal["urdb"]
+    format: Literal["urdb_json"]
     urdb: Annotated[dict[str, JsonValue], Field(min_length=1, max_length=500, json_schema_extra=_ANY_MEMBERS)]
     """The parsed rate of version 8 or older, or the answer of the database with that rate in `items`."""
     time_zone: TimeZone
