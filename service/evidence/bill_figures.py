@@ -104,6 +104,8 @@ def hours_of_use(case: BillCase) -> float:
 
 def figure(component: str, case: BillCase, months: Sequence[PeriodBill]) -> float:
     """The component of the months' bills, not rounded."""
+    if needs_coincident(component) and component != "coincident_peak_kw" and _lacks_price(case.tariff):
+        raise BillError("x_coincident_peak has no price")
     lines = [line for month in months for line in month.lines]
     if component in _MONEY_BY_KIND:
         kind = _MONEY_BY_KIND[component]
@@ -118,6 +120,15 @@ def figure(component: str, case: BillCase, months: Sequence[PeriodBill]) -> floa
         return sum(line.quantity for line in lines if line.charge == ENERGY and line.tier == int(tier[1]))
     total = float(_sum(lines))
     return _average(case, total) if component == "average_price" else total
+
+
+def _lacks_price(tariff: Tariff) -> bool:
+    return any(
+        one.price is None
+        for charge in charges_of(tariff)
+        if isinstance(charge, CoincidentPeakCharge)
+        for one in charge.sets
+    )
 
 
 def _sum(lines: Iterable[BillLine]) -> Decimal:

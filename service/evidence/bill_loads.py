@@ -59,6 +59,11 @@ class GivenLoad(NamedTuple):
     power_factor: float
     secondary: bool
 
+    @property
+    def last_year(self) -> int:
+        """The year of its last interval."""
+        return (self.end - timedelta(microseconds=1)).year
+
 
 _COMMON = frozenset({"kind", "start", "end", "power_factor", "metering"})
 _MEMBERS: Mapping[str, frozenset[str]] = {

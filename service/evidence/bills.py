@@ -225,8 +225,8 @@ class Biller:
         clock = clock_of(row["time_zone"], year)
         found = self._tariff(row, clock)
         given = load_of(_json_object(row["load_json"]), self.folder, row["tariff_file"])
-        if given.start.year != year:
-            raise BillError("the load does not begin in calendar_year")
+        if year not in {given.start.year, given.last_year}:
+            raise BillError("the load is not of calendar_year")
         start = local_time(row["period_start"], "period_start")
         end = local_time(row["period_end"], "period_end")
         if end <= start:

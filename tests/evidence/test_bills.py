@@ -473,6 +473,13 @@ ROWS = {
             600,
         ),
         (
+            {"x_coincident_peak": {"statistic": "mean", "sets": [{"hours_of_year_1based": [1, 745]}]}},
+            by_month(*PEAKS),
+            "coincident_peak_kw",
+            YEAR,
+            60,
+        ),
+        (
             {
                 "x_coincident_peak": {
                     "statistic": "max",
@@ -528,7 +535,7 @@ ROWS = {
     ],
 )
 def test_rows_that_the_layout_describes(tmp_path, *, tariff, load, component, period, expected):
-    unit = {"billing_demand_kw": "kW", "hours_of_use_h": "h"}.get(component)
+    unit = {"billing_demand_kw": "kW", "coincident_peak_kw": "kW", "hours_of_use_h": "h"}.get(component)
     unit = unit or ("kWh" if component.startswith("energy_kwh") else None)
     cells = {"currency": unit} if unit else {}
     assert expected == computed(tmp_path, tariff, load, component, period, **cells)
@@ -668,6 +675,30 @@ def test_a_load_of_a_rule_adds_and_then_sets(tmp_path):
             YEAR,
             {},
             "hours_of_year_1based",
+        ),
+        (
+            {"x_coincident_peak": {"statistic": "max", "sets": [{"rate": None, "intervals_in_load": 1}]}},
+            quantities((6, "coincident_peak", 0, 3)),
+            "coincident_peak_charge",
+            YEAR,
+            {},
+            "no price",
+        ),
+        (
+            {"fixedmonthlycharge": 1, "mincharge": 5, "minchargeunits": "$/month"},
+            annual(5, 5),
+            "total",
+            YEAR,
+            {},
+            "mincharge",
+        ),
+        (
+            {"x_charges": [{**ROWS, "type": "demand", "unit": "$/kW"}]},
+            constant(1),
+            "flat_demand_charge",
+            YEAR,
+            {},
+            "x_charges",
         ),
         (
             flat({"rate": 1}, lookbackpercent=0.5, lookbackrange=2),
