@@ -244,7 +244,9 @@ def costs_of_starts(point: MeteringPoint, run: Load, starts: Starts) -> list[Dec
     history = history_of(point, periods)
     baseline = SeriesMeter(point.tariff, load, periods)
     moved = _Moved(baseline, kw, first, step, starts.number)
-    bills = (bill_by_meter(point.tariff, _Start(moved, place), history=history) for place in range(starts.number))
+    bills = (
+        bill_by_meter(point.tariff, _Start(moved, place), history=history) for place in range(starts.number)
+    )
     if point.baseline is None:
         runs = (
             touched_by(point, moved_by(run, place * starts.step_minutes)) for place in range(starts.number)
