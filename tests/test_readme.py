@@ -287,7 +287,9 @@ def test_measuring(directory):
 
 @pytest.mark.parametrize(
     ("example", "written"),
-    list(zip(SCORES, [("scores.txt", "memory by metric"), ("bills.txt", "exact energy_charge")], strict=True)),
+    list(
+        zip(SCORES, [("scores.txt", "memory by metric"), ("bills.txt", "exact energy_charge")], strict=True)
+    ),
 )
 def test_scores(directory, example, written):
     contains(json.loads(shell(example.command, directory)), json.loads(example.shown))

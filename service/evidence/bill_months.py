@@ -73,10 +73,10 @@ def billed_months(case: BillCase, tariff: Tariff, given: GivenLoad) -> tuple[Per
 
 
 def _months_of(case: BillCase, tariff: Tariff, given: GivenLoad) -> tuple[PeriodBill, ...]:
-    history, wraps = _history(case), case.found.wraps_year
+    history = _history(case)
     if isinstance(given.known, Series):
         load = series_load(given, given.known, case.clock)
-        return bill(tariff, load, history=history, wraps_year=wraps).periods
+        return bill(tariff, load, history=history).periods
     if isinstance(given.known, Year):
         return annual_bill_of(
             tariff,
@@ -89,7 +89,7 @@ def _months_of(case: BillCase, tariff: Tariff, given: GivenLoad) -> tuple[Period
     if any(is_row(charge) for charge in charges_of(tariff)):
         raise BillError("x_charges have windows, and the load states no quantity for them")
     known = determinants_of(given, given.known, case.year, _names(tariff))
-    periods = bill_of(tariff, known, history=history, wraps_year=wraps).periods
+    periods = bill_of(tariff, known, history=history).periods
     return tuple(one for one in periods if _touches(given, one))
 
 

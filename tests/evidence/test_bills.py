@@ -398,6 +398,35 @@ ROWS = {
             ("2023-07-01T00:00", "2023-09-01T00:00"),
             240 + 240,
         ),
+        # A look-back range wraps the year, percentages do not, and neither disturbs the other.
+        (
+            flat({"rate": 1}, lookbackpercent=0.9, lookbackrange=1, x_billing_demand=PERCENT),
+            by_month(*PEAKS),
+            "billing_demand_kw",
+            month(1),
+            180,
+        ),
+        (
+            flat({"rate": 1}, lookbackpercent=0.1, lookbackrange=1, x_billing_demand=PERCENT),
+            by_month(*PEAKS),
+            "billing_demand_kw",
+            month(1),
+            100,
+        ),
+        (
+            flat(
+                {"rate": 1},
+                x_billing_demand={
+                    **PERCENT,
+                    "year_zero_peaks_kw": [0] * 11 + [900],
+                    "winter_ratchet_percent": 80,
+                },
+            ),
+            by_month(*PEAKS),
+            "billing_demand_kw",
+            month(6),
+            160,
+        ),
         (
             flat({"rate": 1}, x_billing_demand={"apparent_power_factor": 0.9}),
             constant(80, power_factor=0.8),

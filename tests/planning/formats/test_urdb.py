@@ -202,10 +202,10 @@ def test_tiers_above_one_without_a_limit_and_a_limit_on_the_last_are_told():
                 "x_billing_demand": {
                     "percent_by_month": [50] * 12,
                     "include_actual_peak_by_month": [1] * 12,
-                    "lookback_months": 2,
+                    "year_zero_peaks_kw": [5] * 12,
                 },
             },
-            ["/x_billing_demand/lookback_months"],
+            ["/x_billing_demand/year_zero_peaks_kw"],
         ),
         (energy({"rate": 1}, x_tier_accumulation="per_day"), ["/x_tier_accumulation"]),
         (
@@ -316,15 +316,13 @@ def test_ratchet_of_named_months(share):
     assert found.tariff.revisions[0].charges[0].billing_demand == BillingDemand(
         ratchets=(Ratchet(share_by_billing_month=(0.75,) * 12, peak_months=frozenset({1, 4})),)
     )
-    assert not found.wraps_year
 
 
 def test_ratchet_of_preceding_months_wraps_the_year():
     found = read({**FLAT, "lookbackpercent": 0.75, "lookbackrange": 6, "lookbackmonths": [0] * 12})
     assert found.tariff.revisions[0].charges[0].billing_demand.ratchets == (
-        Ratchet(share_by_billing_month=(0.75,) * 12, preceding_months=6),
+        Ratchet(share_by_billing_month=(0.75,) * 12, preceding_months=6, wraps_year=True),
     )
-    assert found.wraps_year
 
 
 def test_no_ratchet_without_a_share_or_a_month():
