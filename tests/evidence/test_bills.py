@@ -749,6 +749,15 @@ def test_rows_that_cannot_be_computed_say_why_and_never_pass(
     assert not all_exact_pass([found])
 
 
+def test_a_sanity_row_with_a_tariff_is_computed_and_not_judged(tmp_path):
+    tariff = energy({"rate": 0.5}, fixedmonthlycharge=744)
+    found = checked(
+        tmp_path, tariff, constant(2), "average_price", month(1), role="sanity", currency="USD cents/kWh"
+    )
+    assert (found.computed, found.passed, found.skipped) == (100.0, None, None)
+    assert all_exact_pass([found])
+
+
 def test_excluded_keys_are_left_out(tmp_path):
     tariff = {"fixedmonthlycharge": 1, "x_fixed_nok_per_year": 24, "x_windfall": 3}
     found = computed(
