@@ -138,11 +138,6 @@ def _left_out(excluded: Iterable[str], whole: UrdbImport) -> list[AnswerWarning]
 
 def _of_bills(imported: UrdbImport) -> Iterable[AnswerWarning]:
     """What a rate says of bills and no tariff holds."""
-    if imported.wraps_year:
-        detail = (
-            "the rate looks back past the turn of the year: bill with wraps_year where no peaks are known"
-        )
-        yield {"code": "WRAPS_YEAR", "pointer": f"{_URDB}/lookbackrange", "detail": detail}
     if imported.year_zero_peaks_kw is not None:
         detail = "peaks of the year before the load are of a customer: give them with a bill as monthly_peaks"
         yield {"code": "PEAKS_NOT_STORED", "pointer": f"{_URDB}/x_billing_demand", "detail": detail}
