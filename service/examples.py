@@ -16,6 +16,7 @@ from service.catalog.offers.schemas import ImportedOffers, OfferImport
 from service.catalog.rows import Document, Noun
 from service.catalog.service import Imported
 from service.catalog.shipped import shipped_documents
+from service.catalog.tariffs.prices import MarketPrices, read_prices
 from service.catalog.tariffs.schemas import TariffImport
 from service.catalog.tariffs.service import exported, read_rate
 from service.estimates.comparison import compare_costs
@@ -324,6 +325,13 @@ _CAPPED: Final[dict[str, Any]] = {
     "power_caps_watts": [600.0, 500.0, 400.0],
 }
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
+_DAY_AHEAD: Final = """<Publication_MarketDocument><type>A44</type><TimeSeries>
+<in_Domain.mRID>10YES-REE------0</in_Domain.mRID><currency_Unit.name>EUR</currency_Unit.name>
+<price_Measure_Unit.name>MWH</price_Measure_Unit.name><curveType>A03</curveType><Period><timeInterval>
+<start>2025-09-28T22:00Z</start><end>2025-09-29T01:00Z</end></timeInterval><resolution>PT60M</resolution>
+<Point><position>1</position><price.amount>51.6</price.amount></Point>
+<Point><position>3</position><price.amount>45</price.amount></Point></Period></TimeSeries>
+</Publication_MarketDocument>"""
 _SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
 
 _TARIFF: Final[dict[str, Any]] = {
@@ -570,6 +578,14 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "sources": _SOURCES,
     },
     "update_grid": {"carbon_intensity_kg_co2e_per_kwh": 0.19},
+    "import_prices": {
+        "id": "example-day-ahead",
+        "name": "Example, day-ahead prices",
+        "content": _DAY_AHEAD,
+        "time_zone": "Europe/Madrid",
+        "adder": "0.02",
+        "sources": _SOURCES,
+    },
     "import_grid": {
         "id": "example-marginal",
         "name": "Example region, marginal",
@@ -717,6 +733,9 @@ def _rows() -> dict[str, Any]:
         "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
         "import_grid": table.answer(_row(GRIDS, table.document, version=1)),
         "import_offers": _imported_offers(),
+        "import_prices": _row(
+            TARIFFS, read_prices(MarketPrices.model_validate(EXAMPLES["import_prices"])), version=1
+        ),
         "import_tariff": rate.answer(_row(TARIFFS, rate.document, version=1)),
         "export_tariff": exported(answered["create_tariff"], ""),
     }

@@ -17,6 +17,7 @@ from service.catalog.face import (
 )
 from service.catalog.nouns import TARIFFS
 from service.catalog.shapes import RowCopy
+from service.catalog.tariffs.prices import MarketPrices, read_prices
 from service.catalog.tariffs.schemas import (
     ExportedTariff,
     ExportQuery,
@@ -73,6 +74,12 @@ def import_tariff(face: Face, call: WriteCall, body: TariffImport) -> Response:
     """Create a tariff from a rate of OpenEI's utility rate database."""
     rate = read_rate(body)
     return face.create_document(TARIFFS, call, rate.document, rate.answer)
+
+
+@router.post(":import-prices", status_code=201, response_model=Tariff, responses=CREATED)
+def import_prices(face: Face, call: WriteCall, body: MarketPrices) -> Response:
+    """Create a tariff at the day-ahead prices of a document of ENTSO-E."""
+    return face.create_document(TARIFFS, call, read_prices(body))
 
 
 @router.get("/{id:name}:export", response_model=ExportedTariff, responses=READ)
