@@ -208,6 +208,15 @@ class TestMarketPrices:
         late = {**question, "load": {**load, "starts_at": "2025-10-05T00:00", "ends_at": "2025-10-06T00:00"}}
         assert faults(client.post("/v1/tariffs:bill", late)) == [("/tariff/id", "PRICES_MISSING")]
 
+    def test_they_hold_from_their_first_local_day(self, client):
+        """24 hours of Spain from 22:00 UTC: 51.6 EUR/MWh first."""
+        content = self.FILE.with_name("entsoe-a44-es-2025-09-29.xml").read_text()
+        tariff = client.post("/v1/tariffs:import", {**self.BODY, "content": content}).json()["tariff"]
+        (revision,) = tariff["revisions"]
+        assert revision["effective_from"] == "2025-09-29"
+        values = revision["charges"][0]["prices"]["values"]
+        assert (len(values), values[0]) == (24, pytest.approx(0.0516))
+
     @pytest.mark.parametrize("content", ["no XML", "<a/>", "<!DOCTYPE a><a/>"])
     def test_a_file_of_something_else(self, reader, content):
         answer = reader.post("/v1/tariffs:import", {**self.BODY, "content": content})

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from service.kit.problems import ERROR_LIMIT, FieldError, Unprocessable, pointer
 from service.planning.errors import PlanningError
 from service.planning.formats.grid.entsoe import entsoe_prices
 from service.planning.formats.urdb import Finding, UrdbImport, tariff_from_urdb, urdb_from_tariff
+from service.planning.tariff.calendar import zone_of
 from service.planning.tariff.charges import RealTimeCharge, Revision, Tariff
 from service.questions.base import AnswerWarning
 from service.questions.tariffs import MOST_VALUES, day, from_planning, terms_of, to_planning
@@ -63,6 +63,7 @@ def read_tariff(body: RateImport | MarketImport) -> ReadTariff:
 def read_market(body: MarketImport) -> ReadTariff:
     """The row of one charge by the prices of a market."""
     try:
+        zone = zone_of(body.time_zone)
         series = entsoe_prices(body.content)
     except PlanningError as error:
         field = FieldError(error.pointer, error.code, error.detail)
@@ -73,14 +74,15 @@ def read_market(body: MarketImport) -> ReadTariff:
     charge = RealTimeCharge(
         name="market", prices=series.prices, adder=Decimal(body.adder), factor=Decimal(body.factor)
     )
+    starts_on = series.prices.start.astimezone(zone).date()
     tariff = Tariff(
         currency_code=series.currency_code,
         time_zone=body.time_zone,
-        revisions=(Revision(effective_from=date.min, charges=(charge,)),),
+        revisions=(Revision(effective_from=starts_on, charges=(charge,)),),
     )
     document = body.model_dump(mode="json", exclude={"format", "content", "time_zone", "adder", "factor"})
-    zone = f"the prices are those of bidding zone {_folded(series.zone, _ZONE_LENGTH)}"
-    told: AnswerWarning = {"code": "BIDDING_ZONE", "pointer": "/content", "detail": zone}
+    detail = f"the prices are those of bidding zone {_folded(series.zone, _ZONE_LENGTH)}"
+    told: AnswerWarning = {"code": "BIDDING_ZONE", "pointer": "/content", "detail": detail}
     row = TariffInput.model_validate({**document, **from_planning(tariff)}).model_dump(mode="json")
     return ReadTariff(row, [], [], [told])
 
