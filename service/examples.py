@@ -334,8 +334,8 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_throughput_frontier": _SEARCHED,
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST, _PLANNED]},
-    "compare_costs": _COMPARED,
-    "export_cost": {**_PLANNED, "starts_at": "2026-12-01T00:00:00Z", "billing_account_id": "research"},
+    "estimate_cost_comparison": _COMPARED,
+    "estimate_cost_export": {**_PLANNED, "starts_at": "2026-12-01T00:00:00Z", "billing_account_id": "research"},
     "estimate_utility_bill": _BILL,
     "estimate_utility_bill_batch": {"requests": [_BILL]},
     "create_offer": {
@@ -512,7 +512,7 @@ def _estimates() -> dict[str, Any]:
     compared = CostComparison.model_validate_json(json.dumps(_COMPARED))
     return answered | {
         "estimate_throughput_frontier": estimate_frontier(searched, catalog),
-        "compare_costs": compare_costs(compared, catalog),
+        "estimate_cost_comparison": compare_costs(compared, catalog),
     }
 
 
