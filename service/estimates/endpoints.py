@@ -10,7 +10,19 @@ from fastapi import Request, Response
 from pydantic import MISSING, TypeAdapter
 from starlette.requests import ClientDisconnect
 
-from service.estimates import comparison, cost, focus, frontier, memory, throughput, utility_bill
+from service.estimates import (
+    comparison,
+    cost,
+    focus,
+    frontier,
+    memory,
+    power_cap,
+    shift,
+    site_comparison,
+    tariff_bill,
+    throughput,
+    utility_bill,
+)
 from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
 from service.kit.problems import BadRequest, FieldError
 from service.kit.web import AskingRoute, Written, api_router
@@ -36,6 +48,15 @@ from service.questions.estimates import (
     UtilityBillQuestion,
 )
 from service.questions.frontier import FrontierAnswer, FrontierQuestion
+from service.questions.tariff_bills import TariffBillAnswer, TariffBillQuestion
+from service.questions.what_if import (
+    PowerCapAnswer,
+    PowerCapQuestion,
+    ShiftAnswer,
+    ShiftQuestion,
+    SiteComparison,
+    SiteComparisonAnswer,
+)
 from service.snapshot.service import Snapshot, SnapshotStore
 
 HOLD_SECONDS = 0.01
@@ -52,6 +73,7 @@ REVISION_PARAMETER = {
 }
 
 router = api_router("/v1/estimates", tag="estimates", route_class=AskingRoute)
+tariffs = api_router("/v1/tariffs", tag="tariffs", route_class=AskingRoute)
 
 _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "memory": TypeAdapter(MemoryAnswer).serializer.to_json,
@@ -200,3 +222,32 @@ async def estimate_utility_bill_batch(batch: UtilityBillBatch, request: Request)
     """Utility bills for several questions, in order and from one catalog revision."""
     answers: UtilityBillAnswers = await _answers("utility-bill", batch.requests, request)
     return answers
+
+
+@tariffs.post(":bill")
+async def bill_tariff(question: TariffBillQuestion, request: Request) -> TariffBillAnswer:
+    """What does a tariff charge for a load? Every line of every billing period."""
+    return answer(tariff_bill.bill_tariff, question, await _snapshot(request))
+
+
+@router.post("/utility-bill:shift")
+async def estimate_utility_bill_shift(question: ShiftQuestion, request: Request) -> ShiftAnswer:
+    """When would the run be cheapest, when cleanest? Every start of a window, by tariff and grid."""
+    snapshot = await _snapshot(request)
+    # Thousands of bills take up to some seconds: in a thread, one after the other, as a search.
+    async with request.app.state.search_turn:
+        return await asyncio.to_thread(answer, shift.estimate_shift, question, snapshot)
+
+
+@router.post("/utility-bill:compare")
+async def estimate_utility_bill_comparison(
+    question: SiteComparison, request: Request
+) -> SiteComparisonAnswer:
+    """Where would the run be cheapest, cleanest, and take least water? Several buildings side by side."""
+    return answer(site_comparison.compare_sites, question, await _snapshot(request))
+
+
+@router.post("/utility-bill:cap")
+async def estimate_utility_bill_power_cap(question: PowerCapQuestion, request: Request) -> PowerCapAnswer:
+    """What do devices held below their power limit cost, in time and in money? Of a training run."""
+    return answer(power_cap.estimate_power_cap, question, await _snapshot(request))

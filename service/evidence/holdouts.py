@@ -33,7 +33,7 @@ from service.evidence.rows import Row
 from service.evidence.scoring import Asked, Estimators, Scored, percentile, score_row, served_system
 from service.evidence.service import curves_of
 from service.evidence.serving_facts import is_contradicted
-from service.evidence.spreads import Residual, is_of_serving, pooled_ends, ratios_of, rounded, tail
+from service.evidence.spreads import Ratios, Residual, is_of_serving, pooled_ends, ratios_of, rounded
 from service.planning.distance import ServingEvidence, System, evidence_of
 from service.questions.catalog import Catalog
 
@@ -233,12 +233,16 @@ def under(problem: Problem, fitted: Fitted, held: HoldOut, served: Sequence[Serv
 
 
 _FEWEST: Final = 5
+_ALL_AS_GROUPS: Final = 12
+"""How many groups the spread over all levels weighs as, in that of one: what systems share says little of how
+far off an estimate is where the engine is measured."""
 
 
 def spreads(tried: Sequence[Tried], without: Sequence[int] = ()) -> list[Residual]:
     """What rows of all hold-outs were off by, by kind of answer and level, without some rows.
 
-    Ends are drawn towards those of all levels where few groups stand behind a level.
+    A group weighs as the root of its rows; ends are drawn towards those of all levels where few groups stand
+    behind one.
     """
     left = set(without)
     scored = [
@@ -248,16 +252,17 @@ def spreads(tried: Sequence[Tried], without: Sequence[int] = ()) -> list[Residua
         if place not in left and is_clear(one.row)
     ]
     ratios = ratios_of(scored)
-    families: dict[str, list[float]] = {}
+    families: dict[str, Ratios] = {}
     for (family, _), of in ratios.items():
-        families.setdefault(family, []).extend(of.figures)
+        every = families.setdefault(family, Ratios([], []))
+        every.figures.extend(of.figures)
+        every.groups.extend(of.groups)
     found = []
     for (family, level), of in sorted(ratios.items()):
         if len(of.figures) < _FEWEST:
             continue
-        share = tail(len(families[family]))
-        every = percentile(families[family], share), percentile(families[family], 1.0 - share)
-        low, high = pooled_ends(of.ends, every, len(of.groups))
+        own, every_end = of.ends_by_group, families[family].ends_by_group
+        low, high = pooled_ends(own, every_end, len(set(of.groups)), _ALL_AS_GROUPS)
         middle = percentile(of.figures, 0.5)
         found.append(Residual(family, level, rounded(low), rounded(middle), rounded(high), len(of.figures)))
     return found

@@ -1,7 +1,10 @@
 """What rows outside of a fit were off by: the spread of each kind of answer at each level of evidence."""
 
 import math
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from service.evidence.folds import group_of
@@ -37,24 +40,26 @@ _FEWEST = 5
 _TAIL = 0.1
 
 
-def tail(count: int) -> float:
+def tail(count: float) -> float:
     """Which share of ``count`` rows leaves a tenth of new ones below: less of few rows, none of nine.
 
     The rank of the k-th of n exchangeable figures is k / (n + 1) (Vovk et al. 2005, section 2.2).
     """
-    return max(0.0, (_TAIL * (count + 1) - 1.0) / (count - 1))
+    return max(0.0, (_TAIL * (count + 1) - 1.0) / (count - 1)) if count > 1.0 else 0.0
 
 
 _ALL_AS_GROUPS: Final = 4
 """How many groups of its own the spread over all software weighs as, in that of one."""
 
 
-def pooled_ends(own: Sequence[float], of_all: Sequence[float], groups: int) -> tuple[float, float]:
+def pooled_ends(
+    own: Sequence[float], of_all: Sequence[float], groups: int, as_groups: int = _ALL_AS_GROUPS
+) -> tuple[float, float]:
     """Ends of the spread of one software, drawn towards those of all where few groups stand behind them.
 
     Rows of one group err alike: two groups say less of a third than their number of rows does.
     """
-    weight = groups / (groups + _ALL_AS_GROUPS)
+    weight = groups / (groups + as_groups)
     low, high = (
         math.exp(weight * math.log(one) + (1.0 - weight) * math.log(every))
         for one, every in zip(own, of_all, strict=True)
@@ -89,13 +94,32 @@ class Ratios(NamedTuple):
     """Measured over estimated of the rows of a family, and the groups that they are of."""
 
     figures: list[float]
-    groups: set[str]
+    groups: list[str]
+    """Of each figure."""
 
     @property
     def ends(self) -> tuple[float, float]:
         """The figures that leave a tenth of new ones below, and above."""
         share = tail(len(self.figures))
         return percentile(self.figures, share), percentile(self.figures, 1.0 - share)
+
+    @property
+    def ends_by_group(self) -> tuple[float, float]:
+        """The same where a group weighs as the root of its rows, as in a fit: questions are of other ones.
+
+        Rows of unequal weight count as (sum of w)^2 / (sum of w^2) (Kish 1965).
+        """
+        sizes = Counter(self.groups)
+        weighted = sorted(
+            (figure, sizes[group] ** -0.5) for figure, group in zip(self.figures, self.groups, strict=True)
+        )
+        weights = [weight for _, weight in weighted]
+        whole = math.fsum(weights)
+        share = tail(whole**2 / math.fsum(weight**2 for weight in weights))
+        passed = list(accumulate(weights))
+        places = (bisect_left(passed, whole * end) for end in (share, 1.0 - share))
+        low, high = (weighted[min(place, len(weighted) - 1)][0] for place in places)
+        return low, high
 
 
 def ratios_of(scored: Sequence[Scored]) -> dict[tuple[str, str], Ratios]:
@@ -119,9 +143,9 @@ def ratios_of(scored: Sequence[Scored]) -> dict[tuple[str, str], Ratios]:
         else:
             continue
         for family in _families(one):
-            of = ratios.setdefault((family, one.basis), Ratios([], set()))
+            of = ratios.setdefault((family, one.basis), Ratios([], []))
             of.figures.append(found)
-            of.groups.add(group_of(one.row))
+            of.groups.append(group_of(one.row))
     return ratios
 
 
@@ -135,7 +159,7 @@ def residuals(scored: Sequence[Scored]) -> list[Residual]:
         low, high = of.ends
         if "/" in family:
             every = ratios[family.partition("/")[0], level]
-            low, high = pooled_ends(of.ends, every.ends, len(of.groups))
+            low, high = pooled_ends(of.ends, every.ends, len(set(of.groups)))
         value = percentile(of.figures, 0.5)
         found.append(Residual(family, level, rounded(low), rounded(value), rounded(high), len(of.figures)))
     return found

@@ -13,6 +13,7 @@ from service.questions.base import (
     Positive,
     Text,
 )
+from service.questions.carbon import Embodied
 from service.questions.energy import MeasuredEnergy, RunLoad
 from service.questions.holdings import EgressInput, StorageInput
 from service.questions.load import AnalyticSolver, SolverInput
@@ -127,6 +128,8 @@ class UtilityBillQuestion(CostQuestion):
     """The course of its power in time."""
     measured: MeasuredEnergy | MISSING = MISSING
     """What it was measured to take, in place of the estimate."""
+    embodied: Embodied = Embodied()
+    """What making the machines emitted."""
 
 
 class MemoryBatch(Input):

@@ -24,7 +24,7 @@ from service.evidence.metrics import METRIC_UNITS
 from service.evidence.rows import read_rows
 from service.evidence.scoring import ask, percentile, score, score_held_out, score_row
 from service.evidence.service import curves_of, shipped_document
-from service.evidence.spreads import residuals, rounded, tail
+from service.evidence.spreads import Ratios, residuals, rounded, tail
 from service.snapshot.service import shipped_snapshot
 from tests.evidence.measured import write
 
@@ -249,6 +249,15 @@ def test_the_spread_of_few_groups_is_drawn_towards_that_of_all(tmp_path):
     assert (every.low, every.high) == pytest.approx((1.0, 1.2))
     assert narrow.value == pytest.approx(1.0)
     assert narrow.high == pytest.approx(1.2 ** (4 / 5))
+
+
+def test_many_rows_of_one_group_weigh_as_their_root():
+    """Of 400 equal rows of one group and 10 groups off by 1.5 a third of the weight is the one group's."""
+    alike = Ratios([1.0] * 400 + [1.5] * 10, ["one"] * 400 + [f"other {n}" for n in range(10)])
+    assert alike.ends == pytest.approx((1.0, 1.0))
+    assert alike.ends_by_group == pytest.approx((1.0, 1.5))
+    single = Ratios([0.8], ["one"])
+    assert single.ends_by_group == (0.8, 0.8)
 
 
 def test_an_answer_takes_the_interval_of_rows_of_the_same_software(tmp_path):

@@ -236,3 +236,65 @@ def test_narrow_weights_bring_a_narrow_cache_where_recipes_ask_for_it(served):
     assert workload(served(precision=narrow, engine="trtllm"))["kv_cache_precision"] == "fp8"
     assert "kv_cache_precision" not in workload(served(precision=narrow))
     assert workload(served(precision=narrow, source_ref=RECIPE))["kv_cache_precision"] == "fp8"
+
+
+LAB = {"source": "GPUStack performance lab", "engine_version": ""}
+
+
+def mean(length):
+    return sum(tokens * weight for tokens, weight in zip(length["tokens"], length["weights"], strict=True))
+
+
+@pytest.mark.parametrize(("tokens", "longest"), [(200, 4.0), (280, 3.0)])
+def test_outputs_of_share_gpt_are_as_unlike_as_its_turns(served, tokens, longest):
+    asked = workload(served(**LAB, length={"input_tokens": 217.4, "output_tokens": tokens}))
+    assert asked["input_tokens"] == 217
+    assert mean(asked["output_tokens"]) == pytest.approx(tokens, rel=0.06)
+    assert max(asked["output_tokens"]["tokens"]) / tokens == pytest.approx(longest, rel=0.15)
+    random = workload(served(**LAB, length={"input_tokens": 2000, "output_tokens": 100}))
+    assert random["output_tokens"] == 100
+
+
+def test_requests_sent_at_a_constant_rate_are_asked_as_arrivals(served):
+    """Where fewer met than were sent: one a second, or the profile's rate that the run completed."""
+    met = {"concurrency": 14, "requests": 100}
+    long = served(**LAB, batch=met, length={"input_tokens": 32009.9, "output_tokens": 100})
+    assert workload(long)["request_rate_per_second"] == 1.0
+    assert workload(long)["arrivals"] == {"process": "uniform"}
+    page = "docs/performance-lab/qwen3.5-9b/h100-latency.md line 1"
+    share_gpt = LAB | {"length": {"input_tokens": 342.1, "output_tokens": 281.4}, "batch": met}
+    row = served(**share_gpt, source_ref=page)
+    rate = served(
+        **share_gpt, metric="output_tokens_per_s", unit="tok/s", unit_si="tokens/s", value_si="2197"
+    )
+    asked = next(iter(serving_workloads(row, {"output_tokens_per_s": rate}, "hopper")))
+    assert asked["request_rate_per_second"] == 8.0
+    assert "request_rate_per_second" not in workload(served(**share_gpt))
+
+
+def test_tables_of_nvidia_spread_attention_of_models_with_experts(served):
+    table = {"source": "TensorRT-LLM perf overview", "layout": {"tensor": 8, "pipeline": 1}, "n_gpus": "8"}
+    experts = served(**table, model_id="qwen3-235b-a22b", precision={"weights": "fp8"})
+    assert arrangements(experts)[0].parallelism == {"data": 8, "expert": 8}
+    assert workload(experts)["weight_precision"] == "fp8"
+    dense = served(**table, model_id="llama-3.1-70b")
+    assert arrangements(dense)[0].parallelism == {"tensor": 8, "data": 1}
+
+
+def test_submissions_to_mlperf_run_a_replica_on_as_few_devices_as_hold_it(served):
+    row = {"source": "MLPerf Inference v4.1", "layout": {}, "n_gpus": "8", "batch": {"scenario": "offline"}}
+
+    def replica(model, device):
+        return arrangements(served(**row, model_id=model, accelerator_id=device))[0].parallelism
+
+    assert replica("gpt-j-6b", "h100-sxm") == {"tensor": 1, "data": 8}
+    assert replica("llama-2-70b", "h200-sxm") == {"tensor": 1, "data": 8}
+    assert replica("llama-2-70b", "h100-sxm") == {"tensor": 2, "data": 4}
+    summaries = {"precision": {}, "length": {}, "notes": "closed division; dataset CNN/DailyMail"}
+    gpt_j = served(
+        **row, **summaries, model_id="gpt-j-6b", accelerator_id="h100-sxm", engine="TensorRT 10.2.0"
+    )
+    apart, together = serving_workloads(gpt_j, {}, "hopper")
+    assert apart["kv_cache_precision"] == "fp8"
+    assert (apart["output_tokens"], together["output_tokens"]) == (4 * 69, 69)
+    assert together["speculative"] == {"method": "ngram", "tokens": 3, "acceptance_rate": 0.0}

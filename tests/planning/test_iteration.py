@@ -22,6 +22,7 @@ from service.planning.inference.exchange import Message, ways_of
 from service.planning.links import Link, LinkKind
 from service.planning.parallelism import Group, Parallelism
 from service.planning.precision import NumberFormat
+from service.planning.storage import NAMED_FORMATS
 from service.planning.workload import InferenceWorkload
 from service.snapshot.service import shipped_snapshot
 
@@ -262,6 +263,17 @@ def test_narrow_weights_are_read_as_they_are_stored():
     narrow = work("llama-3.1-70b", Batch(1, 0), workload=FP8).moved_bytes
     blocks = 70_553_706_496 - 2 * 128_256 * 8192
     assert wide - narrow == pytest.approx(blocks, rel=2e-3)
+
+
+def test_scales_of_blocks_slow_large_multiplications_alone():
+    """The matrices of a long prompt take longer by the share; one token streams the same bytes."""
+    blocks = FP8._replace(stored=NAMED_FORMATS["fp8_block_128"])
+    plain, scaled = (model("llama-3.1-70b", each, Parallelism(tensor=8)) for each in (FP8, blocks))
+    prompt = Batch(0, 0, 8192, 4096, 1)
+    share = plain.time(prompt).matrices / scaled.time(prompt).matrices
+    assert share == pytest.approx(plain.rates.scaled_share, rel=0.02)
+    one = Batch(1, 1000)
+    assert scaled.time(one).matrices == pytest.approx(plain.time(one).matrices, rel=0.01)
 
 
 def test_a_device_without_the_narrow_format_widens_and_is_slower_where_it_computes():

@@ -232,6 +232,10 @@ def _speculations(row: Row, metric: Metric) -> list[dict[str, Any] | None]:
     """Ways to speculate: as the command says, else both where the recipes of the source have both."""
     if metric.operation is not Operation.THROUGHPUT:
         return [None]
+    beams = serving_facts.beams(row)
+    if beams > 1:
+        # Each reads the cache of the prompt for itself, or as many positions of a request read it once.
+        return [None, {"method": "ngram", "tokens": beams - 1, "acceptance_rate": 0.0}]
     stated = serve_line.speculation(row)
     if stated or serve_line.command(row):
         return [stated]
@@ -268,11 +272,12 @@ def serving_workloads(
     for speculation, engine, fraction, (inputs, outputs) in itertools.product(
         _speculations(row, metric), _engines(row, run), _fractions(row, run), _lengths(row, metric)
     ):
+        generated = outputs if speculation else outputs * serving_facts.beams(row)
         workload: dict[str, Any] = {
             "kind": "inference",
             **_stored(row),
             "input_tokens": _drawn(row, metric, inputs, "input_tokens"),
-            "output_tokens": _drawn(row, metric, outputs, "output_tokens"),
+            "output_tokens": _drawn(row, metric, generated, "output_tokens"),
             **_load(row, metric, run, devices),
             **_cache(row, metric, generation),
         }

@@ -33,6 +33,8 @@ class ServingQuantity(StrEnum):
     """Rate of large multiplications over that of a multiplication alone: scales, casts and layouts beside."""
     EXPERT_SHARE = "expert_share"
     """The same for the matrices of routed experts."""
+    SCALED_SHARE = "scaled_share"
+    """The share of the multipliers' rate that is left where inputs have a scale for each block."""
     DECODE_ATTENTION = "decode_attention"
     """Share of the dense rate that attention over a cache reaches."""
     WIDENING_SHARE = "widening_share"
@@ -81,6 +83,7 @@ class ServingRates(NamedTuple):
     cache_bandwidth: float
     matrix_share: float
     expert_share: float
+    scaled_share: float
     decode_attention: float
     widening_share: float
     kernel_seconds: float

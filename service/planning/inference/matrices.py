@@ -182,6 +182,8 @@ def _of_kind(kind: Kind, machine: Machine, rates: ServingRates) -> tuple[float, 
     share = by.share * kind.share
     if widened:
         stream, share = stream * rates.widened_bandwidth, share * rates.widening_share
+    elif kind.stored.casts:
+        share = share * rates.scaled_share
     operand = larger(1.0, ELEMENT_BYTES[number_format])
     return operand, stream, by.peak_flops_per_second, share, by.filling
 

@@ -52,10 +52,11 @@ def test_requests_in_a_closed_loop_are_rate_times_latency(server, load, concurre
         SERVER._replace(mixed_prefill=False, frontend_seconds=0.01),
         SERVER._replace(batched_tokens=512),
         SERVER._replace(pipeline=4),
+        SERVER._replace(ranks=4),
         SERVER._replace(speculation=Speculation(3, 0.7, None, 0.02)),
         STATIC,
     ],
-    ids=["mixed", "apart", "chunked", "pipeline", "speculation", "static"],
+    ids=["mixed", "apart", "chunked", "pipeline", "ranks", "speculation", "static"],
 )
 @pytest.mark.parametrize("load", [CHAT, SPREAD, CHAT._replace(outputs=fixed(1.0))])
 def test_closed_loops_together_are_each_alone(server, load):
@@ -69,6 +70,19 @@ def test_closed_loops_together_are_each_alone(server, load):
             assert one.time_per_output_token_seconds == pytest.approx(each, rel=1e-12)
         assert one.iteration == pytest.approx(alone.iteration, rel=1e-12)
         assert one.saturated is alone.saturated
+
+
+def test_ranks_with_equal_requests_do_not_wait_for_each_others_prompts():
+    """Equal requests end and begin together on all ranks; where they are unlike, all wait for each prompt."""
+    ranks = SERVER._replace(ranks=8, batched_tokens=8 * 8192)
+    long = CHAT._replace(inputs=fixed(4096.0), concurrency=64.0)
+    near = Lengths(256.0, (128.0, 384.0), (0.5, 0.5))
+    equal, unlike, alone = (
+        served(MODEL, server, load).requests_per_second
+        for server, load in ((ranks, long), (ranks, long._replace(outputs=near)), (SERVER, long))
+    )
+    assert equal > 1.2 * unlike
+    assert equal <= 1.02 * alone
 
 
 @pytest.mark.parametrize("rate", RATES)
