@@ -34,7 +34,10 @@ NOUNS = (
     "grids",
     "sites",
 )
-TABLES = {"export_benchmark_results"}
+TABLES = {
+    "export_benchmark_results": {"text/csv", "application/vnd.apache.parquet"},
+    "estimate_cost_export": {"text/csv"},
+}
 """Operations that answer with a table and not with JSON."""
 OBVIOUS = {"created_at", "id", "licence", "name", "note", "url"}
 """Members whose name says all there is to say."""
@@ -207,7 +210,7 @@ class TestAnOperation:
             contents = response.get("content", {})
             assert (status == "204") == (not contents)
             if name in TABLES:
-                assert set(contents) == {"text/csv", "application/vnd.apache.parquet"}
+                assert set(contents) == TABLES[name]
                 continue
             for kind, content in contents.items():
                 assert kind == "application/json"
