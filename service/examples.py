@@ -462,7 +462,11 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST, _PLANNED]},
     "estimate_cost_comparison": _COMPARED,
-    "estimate_cost_export": {**_PLANNED, "starts_at": "2026-12-01T00:00:00Z", "billing_account_id": "research"},
+    "estimate_cost_export": {
+        **_PLANNED,
+        "starts_at": "2026-12-01T00:00:00Z",
+        "billing_account_id": "research",
+    },
     "estimate_utility_bill": _BILL,
     "estimate_utility_bill_batch": {"requests": [_BILL, _METERED_BILL]},
     "estimate_utility_bill_shift": _SHIFTED,

@@ -6,6 +6,7 @@ from pydantic import MISSING, Field
 
 from service.planning.scaling import TIME_LIMIT_SECONDS
 from service.questions.base import (
+    CatalogName,
     CurrencyCode,
     Degree,
     Input,
@@ -94,6 +95,8 @@ class CostQuestion(RunQuestion):
     """What keeping data and checkpoints costs."""
     egress: EgressInput | MISSING = MISSING
     """What data that leave cost."""
+    token_price_ids: Annotated[list[CatalogName], Field(max_length=20)] | MISSING = MISSING
+    """Token prices of the catalog to set beside those of a served model; defaults to those of the model."""
     starts_at: Instant | MISSING = MISSING
     """When the run starts."""
     currency_code: CurrencyCode | MISSING = MISSING
