@@ -10,7 +10,6 @@ from service.estimates.charges import Charges, Price, added, charges
 from service.estimates.currencies import Currencies, currencies_of
 from service.estimates.offer_warnings import warn_of_age
 from service.estimates.run import Run
-from service.estimates.unit_costs import requests_of
 from service.kit.clock import now
 from service.planning.quantity import Basis, Quantity, combine, inverted, scaled
 from service.planning.units import MILLION
@@ -40,7 +39,7 @@ def list_prices(
 ) -> list[ListPrice]:
     """The list prices that the question names, or those of its model; none where no tokens are generated."""
     found = dict(_found(question, run, catalog))
-    given, workload, requests = question.workload, run.resolved.workload, requests_of(run)
+    given, workload, requests = question.workload, run.resolved.workload, run.requests
     if not isinstance(given, InferenceWorkloadInput) or not isinstance(workload, InferenceWorkload):
         return []
     if requests is None or not workload.output_tokens:
