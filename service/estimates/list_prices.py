@@ -53,9 +53,9 @@ def list_prices(
         total = _total(price, tokens, currencies, f"/list_prices/{place}/total")
         if total is not None:
             answer["total"] = total.total
-        if total is not None and charged is not None and total.currency_code == charged.currency_code:
-            ratio = combine(lambda own, listed: own / listed, charged.quantity, inverted(total.quantity))
-            answer["ratio"] = quantity(ratio)
+            if charged is not None and total.low and total.currency_code == charged.currency_code:
+                ratio = combine(lambda own, listed: own / listed, charged.quantity, inverted(total.quantity))
+                answer["ratio"] = quantity(ratio)
         answers.append(answer)
     return answers
 

@@ -90,6 +90,13 @@ def test_the_run_bears_its_share_of_a_year(snapshot):
     assert float(answer["total"]["amount"]) == pytest.approx(share * whole, abs=0.03)
 
 
+def test_devices_that_cost_nothing_cost_nothing_a_year(snapshot):
+    given = {"price_per_device": usd("0"), "ownership": {"years": 4.0}}
+    answer = ask(snapshot, "cost", asked(given))
+    assert answer["ownership"]["total"]["amount"] == "0.00"
+    assert answer["break_even"][0]["months"]["value"] == 0.0
+
+
 def test_rent_comes_first(snapshot):
     answer = ask(snapshot, "cost", asked(BOUGHT))
     assert answer["total"]["amount"] == "1415571.28"

@@ -166,6 +166,11 @@ class TestListPrices:
         (listed,) = ask(snapshot, "cost", {**asked, "currency_code": "KWD"})["list_prices"]
         assert "total" not in listed
 
+    def test_less_than_a_cent_has_no_ratio(self, snapshot):
+        (listed,) = ask(snapshot, "cost", served(horizon={"total_requests": 10}))["list_prices"]
+        assert listed["total"]["amount"] == "0.00"
+        assert "ratio" not in listed
+
     def test_an_unknown_one_is_refused(self, snapshot):
         where = ("UNKNOWN_REFERENCE", "/token_price_ids/0")
         assert refusal(snapshot, "cost", served(token_price_ids=["nothing"])) == where
