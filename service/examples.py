@@ -469,7 +469,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     },
     "estimate_utility_bill": _BILL,
     "estimate_utility_bill_batch": {"requests": [_BILL, _METERED_BILL]},
-    "export_utility_bill": _METERED_BILL,
+    "estimate_utility_bill_export": _METERED_BILL,
     "estimate_utility_bill_shift": _SHIFTED,
     "estimate_utility_bill_comparison": _SITED,
     "estimate_utility_bill_power_cap": _CAPPED,

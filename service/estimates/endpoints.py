@@ -227,7 +227,7 @@ async def estimate_utility_bill_batch(batch: UtilityBillBatch, request: Request)
 
 
 @router.post("/utility-bill:export", response_class=Response, responses=FOCUS_CSV)
-async def export_utility_bill(question: UtilityBillExport, request: Request) -> Response:
+async def estimate_utility_bill_export(question: UtilityBillExport, request: Request) -> Response:
     """The electricity of a run as CSV, in the columns of FOCUS 1.2; a row for each charge of each period."""
     snapshot = await _snapshot(request)
     tenant_id = request.scope["state"]["subject"].tenant_id
