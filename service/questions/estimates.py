@@ -113,13 +113,17 @@ class CostComparison(Input):
     """The same model and the same tokens or requests, on other devices, in other layouts, on other terms."""
 
 
-class CostExport(CostQuestion):
-    """The charges of a run as FOCUS rows."""
+class BilledAccount(Input):
+    """Who is charged, for rows that accountants read."""
 
     billing_account_id: Text | MISSING = MISSING
     """Account that is charged; the tenant's id when left out."""
     billing_account_name: Text | MISSING = MISSING
     """Its name; the same as its id when left out."""
+
+
+class CostExport(CostQuestion, BilledAccount):
+    """The charges of a run as FOCUS rows."""
 
 
 class UtilityBillQuestion(CostQuestion):
@@ -135,13 +139,8 @@ class UtilityBillQuestion(CostQuestion):
     """What making the machines emitted."""
 
 
-class UtilityBillExport(UtilityBillQuestion):
+class UtilityBillExport(UtilityBillQuestion, BilledAccount):
     """The electricity of a run as FOCUS rows."""
-
-    billing_account_id: Text | MISSING = MISSING
-    """Account that is charged; the tenant's id when left out."""
-    billing_account_name: Text | MISSING = MISSING
-    """Its name; the same as its id when left out."""
 
 
 class MemoryBatch(Input):
