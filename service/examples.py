@@ -461,11 +461,15 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_throughput_frontier": _SEARCHED,
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST, _PLANNED]},
-    "compare_costs": _COMPARED,
-    "export_cost": {**_PLANNED, "starts_at": "2026-12-01T00:00:00Z", "billing_account_id": "research"},
+    "estimate_cost_comparison": _COMPARED,
+    "estimate_cost_export": {
+        **_PLANNED,
+        "starts_at": "2026-12-01T00:00:00Z",
+        "billing_account_id": "research",
+    },
     "estimate_utility_bill": _BILL,
     "estimate_utility_bill_batch": {"requests": [_BILL, _METERED_BILL]},
-    "export_utility_bill": _METERED_BILL,
+    "estimate_utility_bill_export": _METERED_BILL,
     "estimate_utility_bill_shift": _SHIFTED,
     "estimate_utility_bill_comparison": _SITED,
     "estimate_utility_bill_power_cap": _CAPPED,
@@ -720,7 +724,7 @@ def _estimates() -> dict[str, Any]:
         "estimate_utility_bill_comparison": compare_sites(sited, catalog),
         "estimate_utility_bill_power_cap": estimate_power_cap(held, catalog),
         "estimate_throughput_frontier": estimate_frontier(searched, catalog),
-        "compare_costs": compare_costs(compared, catalog),
+        "estimate_cost_comparison": compare_costs(compared, catalog),
         "bill_tariff": bill_tariff(charged, catalog),
     }
 

@@ -369,7 +369,7 @@ def test_over_http(reader, operation):
 
 
 def test_export_over_http(reader):
-    response = reader.post("/v1/estimates/utility-bill:export", json=EXAMPLES["export_utility_bill"])
+    response = reader.post("/v1/estimates/utility-bill:export", json=EXAMPLES["estimate_utility_bill_export"])
     assert response.status_code == 200, response.text
     assert response.headers["content-disposition"] == 'attachment; filename="electricity.csv"'
 
