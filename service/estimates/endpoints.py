@@ -11,6 +11,7 @@ from pydantic import MISSING, TypeAdapter
 from starlette.requests import ClientDisconnect
 
 from service.estimates import (
+    bill_export,
     comparison,
     cost,
     focus,
@@ -45,6 +46,7 @@ from service.questions.estimates import (
     ThroughputBatch,
     ThroughputQuestion,
     UtilityBillBatch,
+    UtilityBillExport,
     UtilityBillQuestion,
 )
 from service.questions.frontier import FrontierAnswer, FrontierQuestion
@@ -224,10 +226,13 @@ async def estimate_utility_bill_batch(batch: UtilityBillBatch, request: Request)
     return answers
 
 
-@tariffs.post(":bill")
-async def bill_tariff(question: TariffBillQuestion, request: Request) -> TariffBillAnswer:
-    """What does a tariff charge for a load? Every line of every billing period."""
-    return answer(tariff_bill.bill_tariff, question, await _snapshot(request))
+@router.post("/utility-bill:export", response_class=Response, responses=FOCUS_CSV)
+async def export_utility_bill(question: UtilityBillExport, request: Request) -> Response:
+    """The electricity of a run as CSV, in the columns of FOCUS 1.2; a row for each charge of each period."""
+    snapshot = await _snapshot(request)
+    tenant_id = request.scope["state"]["subject"].tenant_id
+    rows = answer(partial(bill_export.export_utility_bill, tenant_id=tenant_id), question, snapshot)
+    return csv_response(rows, "electricity.csv")
 
 
 @router.post("/utility-bill:shift")
@@ -251,3 +256,9 @@ async def estimate_utility_bill_comparison(
 async def estimate_utility_bill_power_cap(question: PowerCapQuestion, request: Request) -> PowerCapAnswer:
     """What do devices held below their power limit cost, in time and in money? Of a training run."""
     return answer(power_cap.estimate_power_cap, question, await _snapshot(request))
+
+
+@tariffs.post(":bill")
+async def bill_tariff(question: TariffBillQuestion, request: Request) -> TariffBillAnswer:
+    """What does a tariff charge for a load? Every line of every billing period."""
+    return answer(tariff_bill.bill_tariff, question, await _snapshot(request))

@@ -34,7 +34,9 @@ _PLACES = {
     "DETERMINANT_MISSING": "/load",
     "DETERMINANT_UNKNOWN": "/load",
 }
-"""Where in the question a refusal of the engine belongs; all others are of the tariff or of the load."""
+"""Where in the question a refusal of the engine belongs; all others are of the tariff."""
+_OWN = ("/load", _PERIODS, "/power_factor")
+"""Pointers into the question."""
 
 
 def bill_tariff(question: TariffBillQuestion, catalog: Catalog) -> TariffBillAnswer:
@@ -79,10 +81,10 @@ def _told_where(do: Callable[[], Bill], at: str) -> Bill:
     try:
         return do()
     except PlanningError as error:
-        pointer = _PLACES.get(error.code)
-        if pointer is None and not error.pointer.startswith(("/load", _PERIODS, "/power_factor")):
-            pointer = at if at == "/tariff/id" else at + error.pointer
-        raise PlanningError(error.code, pointer or error.pointer, error.detail) from error
+        if error.pointer.startswith(_OWN):
+            raise
+        below = at if at == "/tariff/id" else at + error.pointer
+        raise PlanningError(error.code, _PLACES.get(error.code, below), error.detail) from error
 
 
 def _bill(question: TariffBillQuestion, tariff: Tariff) -> Bill:

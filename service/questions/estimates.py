@@ -132,6 +132,15 @@ class UtilityBillQuestion(CostQuestion):
     """What making the machines emitted."""
 
 
+class UtilityBillExport(UtilityBillQuestion):
+    """The electricity of a run as FOCUS rows."""
+
+    billing_account_id: Text | MISSING = MISSING
+    """Account that is charged; the tenant's id when left out."""
+    billing_account_name: Text | MISSING = MISSING
+    """Its name; the same as its id when left out."""
+
+
 class MemoryBatch(Input):
     """Several questions, answered in order."""
 

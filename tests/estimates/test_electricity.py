@@ -1,11 +1,17 @@
 """The electricity of a run under a tariff: whose bill, by which clock, and what is refused."""
 
+import csv
+import io
+import json
 from decimal import Decimal
 
 import pytest
 
-from service.examples import REFERENCE_QUESTION
-from tests.asking import ask, codes, gaps, refusal, usd
+from service.estimates.bill_export import export_utility_bill
+from service.examples import EXAMPLES, REFERENCE_QUESTION
+from service.planning.errors import PlanningError
+from service.questions.estimates import UtilityBillExport
+from tests.asking import ask, codes, gaps, refusal, shipped, usd
 
 # 1,000 devices of 700 W and 125 hosts of 800 W at a PUE of 1 are 800 kW, for 471.8571 h 377,485.68 kWh.
 RUN = {
@@ -312,3 +318,95 @@ def test_electricity_of_the_tariff_is_set_against_the_rent(snapshot):
     paid = total(answer)
     expected = 30e6 / (1_415_571.28 - float(paid))
     assert answer["break_even_runs_with_electricity"]["value"] == pytest.approx(expected)
+
+
+class TestExport:
+    def rows(self, asked):
+        question = UtilityBillExport.model_validate_json(json.dumps(asked))
+        return list(csv.DictReader(io.StringIO(export_utility_bill(question, shipped(), "acme"))))
+
+    def test_a_row_for_each_charge_of_each_billing_period(self):
+        asked = question(ENERGY, DEMAND, FIXED, TAX, starts_at="2026-03-20T12:00:00Z")
+        rows = self.rows({**asked, "billing_account_id": "research"})
+        assert [(row["x_LineName"], row["ChargePeriodStart"]) for row in rows] == [
+            (name, f"2026-{month}-01T00:00:00Z")
+            for month in ("03", "04")
+            for name in ("energy", "demand", "customer", "tax")
+        ]
+        paid = sum(Decimal(row["BilledCost"]) for row in rows)
+        assert paid == total(ask(shipped(), "utility-bill", asked))
+        assert {row["BillingAccountId"] for row in rows} == {"research"}
+        assert {row["ServiceName"] for row in rows} == {"Electricity"}
+        (demand,) = [row for row in rows[:4] if row["PricingUnit"] == "kW"]
+        assert Decimal(demand["ListUnitPrice"]) * Decimal(demand["PricingQuantity"]) == Decimal(
+            demand["ListCost"]
+        )
+        assert [row["ChargeCategory"] for row in rows[:4]] == ["Usage", "Usage", "Usage", "Tax"]
+
+    def test_a_flat_price_is_charged_while_the_run_lasts(self):
+        asked = question(electricity={"price_per_kwh": usd("0.10")})
+        del asked["site"]["electricity"]["tariff"]
+        (row, *_) = self.rows(asked)
+        assert row["ChargePeriodStart"] == "2026-03-05T12:00:00Z"
+        assert row["PricingUnit"] == "kWh"
+
+    def test_an_unknown_total_makes_no_rows(self):
+        asked = question(ENERGY)
+        del asked["site"]["pue"]
+        with pytest.raises(PlanningError) as caught:
+            self.rows(asked)
+        assert caught.value.code == "ENERGY_UNKNOWN"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    ["estimate_utility_bill_shift", "estimate_utility_bill_comparison", "estimate_utility_bill_power_cap"],
+)
+def test_over_http(reader, operation):
+    path = {"shift": "shift", "comparison": "compare", "cap": "cap"}[operation.rpartition("_")[2]]
+    response = reader.post(f"/v1/estimates/utility-bill:{path}", json=EXAMPLES[operation])
+    assert response.status_code == 200, response.text
+
+
+def test_export_over_http(reader):
+    response = reader.post("/v1/estimates/utility-bill:export", json=EXAMPLES["export_utility_bill"])
+    assert response.status_code == 200, response.text
+    assert response.headers["content-disposition"] == 'attachment; filename="electricity.csv"'
+
+
+class TestThirtyTwoV100:
+    """The summary of the source prints 275,000 kWh: 25.6 kW for each device of 300 W (worked examples)."""
+
+    ASKED = {
+        "model": {"source": "parameter_count", "parameter_count": 1_500_000_000},
+        "cluster": {
+            "accelerator": {"source": "catalog", "id": "v100-sxm2-32gb"},
+            "accelerator_count": 32,
+            "accelerators_per_node": 8,
+            "host_power_watts": 200.0,
+        },
+        "workload": {
+            "kind": "inference",
+            "weight_precision": "fp16",
+            "horizon": {"duration_seconds": 336 * 3600.0},
+        },
+        "site": {
+            "pue": 1.12,
+            "fabric_power_watts_per_device": 0.0,
+            "electricity": {"price_per_kwh": usd("0.10")},
+            "carbon_intensity_kg_co2e_per_kwh": 0.429,
+        },
+    }
+
+    def test_two_weeks_take_3914_kwh(self, snapshot):
+        """(32 x 300 + 4 x 200) W x 336 h x 1.12, at 0.10 USD and 0.429 kg."""
+        answer = ask(snapshot, "utility-bill", self.ASKED)
+        assert answer["energy"]["facility_kwh"]["value"] == pytest.approx(3913.728)
+        assert total(answer) == pytest.approx(Decimal("391.37"), abs=Decimal("0.01"))
+        emitted = answer["carbon"]["location_based_kg_co2e"]["value"]
+        assert emitted == pytest.approx(1678.989, abs=0.001)
+
+    def test_the_printed_energy_is_refused(self, snapshot):
+        measured = {"energy_kwh": 275_000.0, "duration_seconds": 336 * 3600.0, "device_count": 32}
+        asked = {**self.ASKED, "measured": measured}
+        assert refusal(snapshot, "utility-bill", asked) == ("MEASURED_ABOVE_BOUND", "/measured/energy_kwh")

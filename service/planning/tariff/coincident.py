@@ -7,12 +7,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from service.planning.tariff.amounts import priced
 from service.planning.tariff.bill import BillLine
 from service.planning.tariff.calendar import local, utc_minute
 from service.planning.tariff.cells import Cells
 from service.planning.tariff.charges import CoincidentPeakCharge, PeakSet, PeakStatistic
 from service.planning.tariff.demands import Floats, Peak
-from service.planning.tariff.energy import priced
 
 
 def peak_demands(

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from service.planning.tariff.amounts import exact, priced
 from service.planning.tariff.bill import BillLine
 from service.planning.tariff.calendar import local, month_key, month_of
 from service.planning.tariff.charges import (
@@ -14,7 +15,6 @@ from service.planning.tariff.charges import (
     Ratchet,
 )
 from service.planning.tariff.demands import Peak, highest
-from service.planning.tariff.energy import priced
 from service.planning.tariff.ladders import demand_parts
 from service.planning.tariff.meter import PeaksByPeriod
 from service.planning.tariff.spans import Part, months_charged
@@ -38,11 +38,13 @@ class Metering(NamedTuple):
 
 
 class Billed(NamedTuple):
-    """A demand that is billed, in kW, and what made it so."""
+    """A demand in kW after floors and ratchets, what made it so, and the factor that it is billed with."""
 
     kw: float
     at: int | None = None
     note: str | None = None
+    factor: float = 1.0
+    """Of the power factor."""
 
 
 def looked_back_on(ratchet: Ratchet, month: int) -> list[int]:
@@ -122,7 +124,7 @@ def billing_demand(back: LookBack, own: Peak | None, period: str, month: int) ->
     if threshold is not None and back.power_factor < threshold:
         factor = 1.0 + threshold - back.power_factor
         note = "; ".join(filter(None, [best.note, f"times {factor:.4g} for the power factor"]))
-        return Billed(best.kw * factor, best.at, note)
+        return Billed(best.kw, best.at, note, factor)
     return best
 
 
@@ -138,7 +140,12 @@ class DemandOfPeriod(NamedTuple):
 
     @property
     def kw(self) -> float:
-        """The highest."""
+        """The highest, as billed."""
+        return max((one.kw * one.factor for one in self.billed if one is not None), default=0.0)
+
+    @property
+    def raised_kw(self) -> float:
+        """The highest after floors and ratchets, whatever the power factor: what scales hours of use."""
         return max((one.kw for one in self.billed if one is not None), default=0.0)
 
 
@@ -168,7 +175,7 @@ def demand_lines(
             found += _period_lines(charge, period, billed, months, metering)
     due = Decimal(months_charged(part, charge.proration, charge.months))
     if charge.minimum is not None:
-        missing = charge.minimum * due - sum((line.amount for line in found), Decimal(0))
+        missing = exact(charge.minimum * due) - sum((line.amount for line in found), Decimal(0))
         if missing > 0:
             found.append(BillLine(charge.name, "demand", 1.0, "minimum", missing, missing))
     return found
@@ -177,7 +184,7 @@ def demand_lines(
 def _period_lines(
     charge: DemandCharge, period: PricePeriod, billed: Billed, months: float, metering: Metering
 ) -> list[BillLine]:
-    quantity = billed.kw / metering.power_factor if charge.apparent else billed.kw
+    quantity = billed.kw * billed.factor / (metering.power_factor if charge.apparent else 1.0)
     unit = "kVA" if charge.apparent else "kW"
     if charge.pricing is DemandPricing.BRACKET_AMOUNT:
         unit = "step"

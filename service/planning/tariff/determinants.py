@@ -202,7 +202,13 @@ class DeterminantsMeter:
 
 
 def whole_year(tariff: Tariff) -> Tariff:
-    """``tariff`` with prices by month and year due for each month of a billing period of a year."""
+    """``tariff`` with prices by month and year due for each month of a billing period of a year.
+
+    A minimum holds for each billing period, which a year does not tell: ``SERIES_REQUIRED``.
+    """
+    for charge in (charge for revision in tariff.revisions for charge in revision.charges):
+        if isinstance(charge, MinimumCharge):
+            raise _series_required(tariff, charge)
     return replace(
         tariff,
         revisions=tuple(
@@ -210,7 +216,7 @@ def whole_year(tariff: Tariff) -> Tariff:
                 revision,
                 charges=tuple(
                     replace(charge, proration=Proration.DAYS_OF_MONTH)
-                    if isinstance(charge, FixedCharge | MinimumCharge)
+                    if isinstance(charge, FixedCharge)
                     else charge
                     for charge in revision.charges
                 ),

@@ -37,7 +37,7 @@ from service.planning.tariff.demands import (
 )
 from service.planning.tariff.ladders import energy_reaches
 from service.planning.tariff.market import MarketEnergy, market_energy
-from service.planning.tariff.spans import Part
+from service.planning.tariff.spans import FIRST_YEAR, LAST_YEAR, Part
 
 
 class PeaksByPeriod(NamedTuple):
@@ -151,7 +151,6 @@ class SeriesMeter:
         self.first_month = self.compiled.first_month
         self._demands: dict[tuple[int | None, bool], Demand] = {}
         self._energy: dict[int, list[list[float]]] = {}
-        self._peaks: dict[int | None, Sequence[Peak | None]] = {}
 
     @cached_property
     def kwh(self) -> Floats:
@@ -261,21 +260,26 @@ class SeriesMeter:
             month[key] = max(month.get(key, peak), peak, key=lambda one: one.kw)
         return PeaksByPeriod(rows[: len(self.periods)], by_month, month)
 
-    @property
+    @cached_property
     def period_peaks(self) -> Sequence[Peak | None]:
         """Highest interval of each billing period."""
-        return self._period_peaks(None)
+        return self._peaks_by_period(None)
 
-    def _period_peaks(self, window_minutes: int | None) -> Sequence[Peak | None]:
-        if window_minutes not in self._peaks:
-            groups = self.compiled.demand_groups(None, Span.BILLING_PERIOD)
-            found = peaks_of(self.demand(window_minutes), groups)[: len(self.periods)]
-            self._peaks[window_minutes] = found
-        return self._peaks[window_minutes]
+    @cached_property
+    def _window_peaks(self) -> dict[int, Sequence[Peak | None]]:
+        return {}
+
+    def _peaks_by_period(self, window_minutes: int | None) -> Sequence[Peak | None]:
+        groups = self.compiled.demand_groups(None, Span.BILLING_PERIOD)
+        return peaks_of(self.demand(window_minutes), groups)[: len(self.periods)]
 
     def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
         """Highest demand of a billing period over windows of that length."""
-        return self._period_peaks(window_minutes)[period] or Peak(0.0)
+        if window_minutes is None:
+            return self.period_peaks[period] or Peak(0.0)
+        if window_minutes not in self._window_peaks:
+            self._window_peaks[window_minutes] = self._peaks_by_period(window_minutes)
+        return self._window_peaks[window_minutes][period] or Peak(0.0)
 
     @cached_property
     def part_kwh(self) -> Sequence[float]:
@@ -325,6 +329,9 @@ def _checked_kw(load: Load) -> Floats:
         raise PlanningError("LOAD_KW", "/kw", "a load is finite and not below 0 kW in every interval")
     if load.interval_minutes < 1:
         raise PlanningError("LOAD_INTERVAL", "/interval_minutes", "an interval lasts at least a minute")
+    days = len(kw) * load.interval_minutes / DAY_MINUTES
+    if load.start.year < FIRST_YEAR or load.start.year + days / 365.0 >= LAST_YEAR - 1:
+        raise PlanningError("LOAD_RANGE", "/start", f"a load lies within {FIRST_YEAR} to {LAST_YEAR}")
     if not 0.0 < load.power_factor <= 1.0:
         raise PlanningError("POWER_FACTOR", "/power_factor", "a power factor is above 0 and at most 1")
     return kw

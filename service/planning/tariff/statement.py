@@ -126,7 +126,8 @@ class Statement:
     def _refuse_short_use(self) -> None:
         least = self.tariff.hours_of_use_minimum
         for year in sorted({month_of(month)[0] for month in self.meter.months}) if least else ():
-            if self._annual_use(year).hours < least:
+            use = self._annual_use(year)
+            if use.covered > 0.0 and use.hours < least:
                 raise PlanningError(
                     "HOURS_OF_USE", "/hours_of_use_minimum", "the load has fewer annual hours of use"
                 )
@@ -145,7 +146,7 @@ class Statement:
             return self.meter.peak_at_window(part.period, None).kw
         for other in self.tariff.revisions[part.revision].charges:
             if isinstance(other, DemandCharge) and other.name == charge.billing_demand_of:
-                return self._demand(other)[part.period].kw
+                return self._demand(other)[part.period].raised_kw
         pointer = f"{pointer_of(self.tariff, charge)}/billing_demand_of"
         raise PlanningError("CHARGE_UNKNOWN", pointer, "no demand charge has this name")
 

@@ -157,6 +157,9 @@ def test_a_load_behind_the_transformer_bears_its_losses():
         ({"kw": np.array([-1.0])}, "LOAD_KW"),
         ({"kw": np.array([np.nan])}, "LOAD_KW"),
         ({"interval_minutes": 0}, "LOAD_INTERVAL"),
+        ({"interval_minutes": 10**9}, "LOAD_RANGE"),
+        ({"start": datetime(9999, 12, 31, tzinfo=UTC)}, "LOAD_RANGE"),
+        ({"start": datetime(1, 1, 1, tzinfo=UTC)}, "LOAD_RANGE"),
         ({"power_factor": 0.0}, "POWER_FACTOR"),
         ({"start": datetime(2024, 1, 1)}, "INTERVAL_START"),  # noqa: DTZ001
         ({"start": START + timedelta(seconds=1)}, "INTERVAL_START"),
@@ -174,6 +177,7 @@ def test_a_load_that_cannot_be_billed_is_refused(fields, code):
     [
         [],
         [(date(2024, 1, 2), date(2024, 1, 2))],
+        [(date(2024, 1, 2), date(9999, 12, 31))],
         [(date(2024, 2, 1), date(2024, 3, 1)), (date(2024, 1, 1), date(2024, 2, 1))],
         [(date(2024, 1, 1), date(2024, 2, 2)), (date(2024, 2, 1), date(2024, 3, 1))],
     ],

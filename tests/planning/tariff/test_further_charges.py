@@ -18,6 +18,7 @@ from service.planning.tariff.charges import (
     DemandPricing,
     EnergyCharge,
     FixedCharge,
+    MinimumCharge,
     OverrunCharge,
     PeakSet,
     PeakStatistic,
@@ -29,6 +30,7 @@ from service.planning.tariff.charges import (
     Revision,
     Span,
     Tier,
+    TierUnit,
     Window,
 )
 from tests.planning.tariff.loads import START, amounts, flat, load, tariff, timed, year
@@ -149,6 +151,21 @@ def test_apparent_power_and_power_factor():
     assert quantity(apparent=True) == pytest.approx(125.0)
     assert quantity(billing_demand=BillingDemand(apparent_power_share=0.9)) == pytest.approx(112.5)
     assert quantity(billing_demand=BillingDemand(apparent_power_share=0.7)) == 100.0
+
+
+def test_the_power_factor_does_not_lengthen_hours_of_use():
+    """A floor of 40 kW at 0.8 is billed as 44, and an hour of use is 40 kWh: 40 x 1 + 10 x 2 of 50 kWh."""
+    rule = BillingDemand(minimum_kw=40.0, power_factor_threshold=0.9)
+    unit = TierUnit.KWH_PER_KW
+    tiers = (Tier(price=Decimal(1), limit=1.0, unit=unit), Tier(price=Decimal(2), unit=unit))
+    periods = (PricePeriod(name="all", tiers=tiers),)
+    charges = (
+        DemandCharge(name="demand", periods=(flat("1"),), billing_demand=rule),
+        EnergyCharge(name="energy", periods=periods, billing_demand_of="demand"),
+    )
+    found = bill(tariff(*charges), load(START, [25.0, 25.0])._replace(power_factor=0.8))
+    assert found.periods[0].billing_demand_kw == {"demand": pytest.approx(44.0)}
+    assert amounts(found, "energy") == approx(60)
 
 
 def test_contract_capacity_and_overrun():
@@ -283,7 +300,7 @@ def test_quantities_that_do_not_tell_enough_are_refused():
         with pytest.raises(PlanningError) as problem:
             bill_of(tariff(*charges), known)
         assert problem.value.code == code
-    for charge in (demand, seasonal):
+    for charge in (demand, seasonal, MinimumCharge(name="minimum", amount=Decimal(1))):
         with pytest.raises(PlanningError) as problem:
             annual_bill_of(tariff(charge), year=2024, energy_kwh=1.0, peak_kw=1.0)
         assert problem.value.code == "SERIES_REQUIRED"
