@@ -18,6 +18,8 @@ from service.catalog.service import Imported
 from service.catalog.shipped import shipped_documents
 from service.catalog.tariffs.schemas import TariffImport
 from service.catalog.tariffs.service import exported, read_rate
+from service.catalog.token_prices import importing as token_price_importing
+from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImport
 from service.estimates.comparison import compare_costs
 from service.estimates.frontier import estimate_frontier
 from service.estimates.power_cap import estimate_power_cap
@@ -495,6 +497,32 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "as_of": "2026-11-20",
         "source": {"citation": "Price list of Example Cloud, as sent on 20 November 2026"},
     },
+    "create_token_price": {
+        "id": "example-cloud-example-decoder",
+        "name": "Example Cloud, example decoder",
+        "provider": "example-cloud",
+        "model_name": "example/decoder",
+        "model_id": "llama-3.3-70b",
+        "input_price_per_million_tokens": {"amount": "0.59", "currency_code": "USD"},
+        "output_price_per_million_tokens": {"amount": "0.79", "currency_code": "USD"},
+        "as_of": "2026-11-20",
+        "sources": _SOURCES,
+    },
+    "update_token_price": {
+        "output_price_per_million_tokens": {"amount": "0.75", "currency_code": "USD"},
+        "as_of": "2026-11-21",
+    },
+    "import_token_prices": {
+        "format": "litellm",
+        "content": (
+            '{"example/decoder-large": {"litellm_provider": "example", "mode": "chat", '
+            '"input_cost_per_token": 5.9e-07, "output_cost_per_token": 7.9e-07}, '
+            '"example/painter": {"litellm_provider": "example", "mode": "image_generation", '
+            '"output_cost_per_image": 0.04}}'
+        ),
+        "as_of": "2026-11-20",
+        "source": {"citation": "Example list of token prices, 20 November 2026"},
+    },
     "create_accelerator": {
         "id": "example-96gb",
         "name": "Example 96GB",
@@ -659,7 +687,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "progress": {"steps": [{"benchmark": "gemm.fp64", "state": "running", "repeat": 1}]},
     },
 }
-_COPIED = ("offer", "accelerator", "link", "model", "tariff", "exchange_rate", "grid", "site")
+_COPIED = ("offer", "token_price", "accelerator", "link", "model", "tariff", "exchange_rate", "grid", "site")
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     **_WRITTEN,
     **{f"copy_{noun}": {"id": f"{_WRITTEN[f'create_{noun}']['id']}-copy"} for noun in _COPIED},
@@ -729,6 +757,14 @@ def _imported_offers() -> ImportedOffers:
     listed = importing.read_list(body, body.content, importing.by_name(shipped_documents()["accelerators"]))
     created = [offer.id for offer in listed.offers]
     return importing.answer(listed, Imported(created, [], [], [], [], revision=2))
+
+
+def _imported_token_prices() -> ImportedTokenPrices:
+    """What becomes of the models of a list of token prices in a catalog that has none of them."""
+    body = TokenPriceImport.model_validate(EXAMPLES["import_token_prices"])
+    listed = token_price_importing.read_list(body, {})
+    created = [price.id for price in listed.prices]
+    return token_price_importing.answer(listed, Imported(created, [], [], [], [], revision=2))
 
 
 _KEY: Final[dict[str, Any]] = {

@@ -96,6 +96,7 @@ _TAGS = (
     ("accelerators", "Accelerators as sold."),
     ("links", "Links between accelerators and between nodes."),
     ("offers", "Dated prices."),
+    ("token-prices", "What providers charge for tokens, for comparison."),
     ("tariffs", "What electricity is charged by: dated charges on a local clock."),
     ("exchange-rates", "What currencies were worth in others, by day."),
     ("grids", "Carbon intensity and water of electricity grids."),

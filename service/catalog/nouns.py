@@ -22,6 +22,9 @@ from service.catalog.sites.tables import SiteRow
 from service.catalog.tariffs.schemas import Tariff, TariffInput, TariffPatch
 from service.catalog.tariffs.service import checked_terms
 from service.catalog.tariffs.tables import TariffRow
+from service.catalog.token_prices.schemas import TokenPrice, TokenPriceInput, TokenPricePatch
+from service.catalog.token_prices.service import checked_prices
+from service.catalog.token_prices.tables import TokenPriceRow
 from service.planning.errors import PlanningError
 from service.planning.profile import profile_of
 from service.planning.tariff.calendar import zone_of
@@ -106,8 +109,16 @@ EXCHANGE_RATES = Noun(
     resource=ExchangeRate,
     derived=checked_rate,
 )
+TOKEN_PRICES = Noun(
+    name="token_prices",
+    table=TokenPriceRow,
+    created=TokenPriceInput,
+    patched=TokenPricePatch,
+    resource=TokenPrice,
+    references={"model_id": "models"},
+    derived=checked_prices,
+)
 
-NOUNS: Mapping[str, Noun] = {
-    noun.name: noun for noun in (LINKS, ACCELERATORS, MODELS, OFFERS, GRIDS, TARIFFS, SITES, EXCHANGE_RATES)
-}
+_IN_ORDER = (LINKS, ACCELERATORS, MODELS, OFFERS, TOKEN_PRICES, GRIDS, TARIFFS, SITES, EXCHANGE_RATES)
+NOUNS: Mapping[str, Noun] = {noun.name: noun for noun in _IN_ORDER}
 """By name; a noun stands behind those that it refers to."""

@@ -160,6 +160,10 @@ class Catalog(Protocol):
         """Offers by id."""
 
     @property
+    def token_prices(self) -> Mapping[str, KnownTokenPrice]:
+        """List prices of tokens by id and by alias."""
+
+    @property
     def grids(self) -> Mapping[str, KnownGrid]:
         """Grids by id and by alias."""
 

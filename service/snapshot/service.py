@@ -45,6 +45,7 @@ from service.questions.catalog import (
     KnownOffer,
     KnownSite,
     KnownTariff,
+    KnownTokenPrice,
 )
 from service.questions.tariffs import TariffTerms
 
@@ -64,13 +65,16 @@ class Snapshot:
     accelerators: Mapping[str, KnownAccelerator]
     links: Mapping[str, KnownLink]
     offers: Mapping[str, KnownOffer]
+    token_prices: Mapping[str, KnownTokenPrice]
     grids: Mapping[str, KnownGrid]
     sites: Mapping[str, KnownSite]
     tariffs: Mapping[str, KnownTariff]
     exchange_rates: ExchangeRates
 
 
-_Kind = Literal["model", "accelerator", "link", "offer", "grid", "site", "tariff", "exchange_rate"]
+_Kind = Literal[
+    "model", "accelerator", "link", "offer", "grid", "site", "tariff", "exchange_rate", "token_price"
+]
 _SHADOWED = "shadows_shipped_version"
 _CITATIONS_SHOWN = 3
 _CITATION_LENGTH = 100
@@ -178,6 +182,25 @@ def _offer(row: Document) -> KnownOffer:
     )
 
 
+def _token_price(row: Document) -> KnownTokenPrice:
+    def amount(member: str) -> Decimal:
+        return Decimal(row[f"{member}_price_per_million_tokens"]["amount"])
+
+    return KnownTokenPrice(
+        provider=row["provider"],
+        model_name=row["model_name"],
+        model_id=row.get("model_id"),
+        input_per_million=amount("input"),
+        output_per_million=amount("output"),
+        cached_input_per_million=(
+            amount("cached_input") if "cached_input_price_per_million_tokens" in row else None
+        ),
+        currency_code=row["input_price_per_million_tokens"]["currency_code"],
+        as_of=row["as_of"],
+        source=_source("token_price", row),
+    )
+
+
 _SERIES: TypeAdapter[HoursOfYearInput | MonthHoursInput | IntervalsInput] = TypeAdapter(IntensitySeriesInput)
 
 
@@ -240,6 +263,7 @@ _BUILDERS: Mapping[str, Callable[[Document], Any]] = {
     "accelerators": _accelerator,
     "links": _link,
     "offers": _offer,
+    "token_prices": _token_price,
     "grids": _grid,
     "sites": _site,
     "tariffs": _tariff,

@@ -312,6 +312,10 @@ class TestTheExamples:
     def test_of_an_import_of_offers(self, client):
         self.is_shown("import_offers", client.post("/v1/offers:import", EXAMPLES["import_offers"]))
 
+    def test_of_an_import_of_token_prices(self, client):
+        sent = EXAMPLES["import_token_prices"]
+        self.is_shown("import_token_prices", client.post("/v1/token-prices:import", sent))
+
 
 UNSETTLED = {
     "created_at",

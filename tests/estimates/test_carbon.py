@@ -231,3 +231,17 @@ class TestWater:
         answer = ask(shipped(), "utility-bill", without_rate(grid_id="ember-arg"))
         assert set(answer["water"]) == {"offsite_liters"}
         assert gaps(answer)["/water/onsite_liters"] == gaps(answer)["/water_liters"] == "WATER_UNKNOWN"
+
+
+def test_the_worked_numbers_of_the_page():
+    """docs/methods/carbon-and-water.md."""
+    carbon = bill(site={"contracts": [PPA], "residual_mix": RESIDUAL})["carbon"]
+    assert carbon[LOCATION]["value"] == pytest.approx(254_275.29, abs=0.005)
+    assert carbon[MARKET]["value"] == pytest.approx(118_543.26, abs=0.005)
+    assert carbon["embodied_kg_co2e"]["value"] == pytest.approx(6_039.2, abs=0.05)
+    rates = {rate["per"]: rate["kg_co2e"]["value"] for rate in carbon["software_carbon_intensity"]}
+    assert rates["million_tokens"] == pytest.approx(0.1302, abs=5e-5)
+    site = {"grid_id": "ember-usa", "water_usage_effectiveness_liters_per_kwh": 0.5}
+    other = ask(shipped(), "utility-bill", without_rate(**site))
+    assert other["carbon"][LOCATION]["value"] == pytest.approx(227_336.3, abs=0.05)
+    assert other["water_liters"]["value"] == pytest.approx(2_121_052, abs=0.5)

@@ -1,7 +1,7 @@
 """Price lists of others as offers of the catalog."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -9,7 +9,13 @@ from pydantic import MISSING
 
 from service.catalog import repository
 from service.catalog.nouns import ACCELERATORS, OFFERS
-from service.catalog.offers.schemas import ImportedOffers, OfferInput, PriceList
+from service.catalog.offers.schemas import (
+    ImportedOffers,
+    OfferInput,
+    PriceList,
+    RefusedReason,
+    RefusedRow,
+)
 from service.catalog.rows import Document
 from service.catalog.service import Imported, import_rows
 from service.kit.database import Reader, Writer
@@ -39,10 +45,7 @@ def by_name(rows: Iterable[Document]) -> Accelerators:
 
 def read_list(body: PriceList, content: str, accelerators: Accelerators) -> OfferImport:
     """The offers of a price list; 422 where the content is no such list."""
-    try:
-        last_day(body.as_of)
-    except ValueError as error:
-        raise _refused("/as_of", "DATE_INVALID", "there is no such day") from error
+    check_as_of(body.as_of)
     provider = PROVIDERS.get(body.format, "") if body.provider is MISSING else body.provider
     if not provider:
         raise _refused("/provider", "PROVIDER_REQUIRED", "this format does not say whose prices it holds")
@@ -57,6 +60,14 @@ def read_list(body: PriceList, content: str, accelerators: Accelerators) -> Offe
     return listed
 
 
+def check_as_of(as_of: str) -> None:
+    """422 for a date that no calendar has."""
+    try:
+        last_day(as_of)
+    except ValueError as error:
+        raise _refused("/as_of", "DATE_INVALID", "there is no such day") from error
+
+
 def _refused(pointer: str, code: str, detail: str) -> Unprocessable:
     return Unprocessable("The price list cannot be imported", FieldError(pointer, code, detail))
 
@@ -64,10 +75,11 @@ def _refused(pointer: str, code: str, detail: str) -> Unprocessable:
 def store_list(session: Writer, tenant_id: str, body: PriceList, listed: OfferImport) -> Imported:
     """Create or version the offers of a list; one that the catalog has from a later day stays."""
     documents = [_document(offer, body) for offer in listed.offers]
-    return import_rows(session, OFFERS, tenant_id, documents, is_older=_is_older)
+    return import_rows(session, OFFERS, tenant_id, documents, is_older=is_older)
 
 
-def _is_older(sent: Document, seen: Document) -> bool:
+def is_older(sent: Document, seen: Document) -> bool:
+    """Whether a price that is sent held before the one that is there."""
     return bool(last_day(sent["as_of"]) < last_day(seen["as_of"]))
 
 
@@ -119,19 +131,24 @@ def _commitment(term: Term | None, code: str) -> Document | None:
 
 def answer(listed: OfferImport, imported: Imported) -> ImportedOffers:
     """What became of every row of a list."""
-    refused = [*listed.refused, *_not_stored(listed, imported)]
-    reasons = Counter(one.code for one in refused)
+    shown, reasons = shown_refusals([*listed.refused, *_not_stored(listed, imported)])
     return {
         "created": imported.created,
         "changed": imported.changed,
         "unchanged": imported.unchanged,
-        "refused": [
-            {"pointer": one.pointer, "code": one.code, "detail": one.detail}
-            for one in refused[:REFUSED_SHOWN]
-        ],
-        "refused_reasons": [{"code": code, "row_count": count} for code, count in reasons.most_common()],
+        "refused": shown,
+        "refused_reasons": reasons,
         "row_count": listed.rows,
     }
+
+
+def shown_refusals(refused: Sequence[Refused]) -> tuple[list[RefusedRow], list[RefusedReason]]:
+    """The first refusals with their reasons, and how many there are for each."""
+    first: list[RefusedRow] = [
+        {"pointer": one.pointer, "code": one.code, "detail": one.detail} for one in refused[:REFUSED_SHOWN]
+    ]
+    counted = Counter(one.code for one in refused)
+    return first, [{"code": code, "row_count": count} for code, count in counted.most_common()]
 
 
 def _not_stored(listed: OfferImport, imported: Imported) -> Iterator[Refused]:
