@@ -321,7 +321,7 @@ def test_electricity_of_the_tariff_is_set_against_the_rent(snapshot):
 
 
 class TestNamedTariff:
-    """PG&E E-20 secondary of October 2017, in June: peak 12 to 18, part-peak 8 to 12 and 18 to 21 on weekdays."""
+    """PG&E E-20 secondary of 2017, in June: on weekdays peak 12 to 18, part-peak 8 to 12 and 18 to 21."""
 
     @pytest.fixture(scope="class")
     @classmethod
