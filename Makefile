@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types accuracy fit devices bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
+.PHONY: help run test lint types accuracy fit devices bills bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -37,6 +37,10 @@ devices: ## Fit the constants of operators to measured devices; ROWS="hardware.c
 	@tools/setup run
 	@$(VENV)/ironlaw evidence devices $(ROWS) $(if $(OUT),--out "$(OUT)")
 
+bills: ## Compute worked electricity bills and compare; DIR=path [JSON=path]
+	@tools/setup run
+	@$(VENV)/ironlaw evidence bills "$(or $(DIR),tests/data/tariffs)" $(if $(JSON),--json "$(JSON)")
+
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test
 	$(VENV)/python -m bench.run
@@ -57,9 +61,9 @@ faults: ## Kill processes, stop PostgreSQL, upgrade under load; writes docs/faul
 	@tools/setup test
 	IRONLAW_FAULTS=all $(VENV)/python -m pytest $(or $(ONLY),tests/faults) -p no:xdist
 
-oracles: ## Count parameters, FLOPs and saved activations with PyTorch, in an environment of its own
+oracles: ## Counts by PyTorch and bills by NREL-PySAM, in an environment of their own; takes some minutes
 	python3 -m venv .venv-oracles
-	.venv-oracles/bin/pip install --quiet torch==2.13.0 transformers==5.23.0 diffusers==0.42.1
+	.venv-oracles/bin/pip install --quiet torch==2.13.0 transformers==5.23.0 diffusers==0.42.1 NREL-PySAM==7.1.1.post1
 	.venv-oracles/bin/python tests/oracles/config_registry.py
 	.venv-oracles/bin/python tests/oracles/parameter_counts.py
 	.venv-oracles/bin/python tests/oracles/tower_counts.py
@@ -70,6 +74,7 @@ oracles: ## Count parameters, FLOPs and saved activations with PyTorch, in an en
 	.venv-oracles/bin/python tests/oracles/tower_memory.py
 	.venv-oracles/bin/python tests/oracles/saved_activations.py
 	PYTHONPATH=. .venv-oracles/bin/python tests/oracles/decoder_walk.py
+	PYTHONPATH=. .venv-oracles/bin/python tests/oracles/electricity_bills.py
 
 fresh-clone: ## Try both commands in a fresh clone whose path has spaces; takes some minutes
 	python3 tests/fresh_clone.py

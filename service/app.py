@@ -40,7 +40,9 @@ from service.catalog.models.endpoints import router as models
 from service.catalog.offers.endpoints import router as offers
 from service.catalog.sites.endpoints import router as sites
 from service.catalog.tariffs.endpoints import router as tariffs
+from service.catalog.token_prices.endpoints import router as token_prices
 from service.estimates.endpoints import router as estimates
+from service.estimates.endpoints import tariffs as tariff_bills
 from service.kit.admission import Admission, Authenticate
 from service.kit.context import RequestContext
 from service.kit.database import Database
@@ -64,6 +66,8 @@ ROUTERS = (
     accelerators,
     links,
     offers,
+    token_prices,
+    tariff_bills,
     tariffs,
     exchange_rates,
     grids,

@@ -417,3 +417,30 @@ def _score_hardware(files: list[Path] | None) -> list[Path] | None:
     for line in link_lines(score_links(shipped_document()["links"], found)) if found else ():
         typer.echo(line.text(held_out=False))
     return others
+
+
+@app.command()
+def bills(
+    folder: Annotated[Path, typer.Argument(help="A folder with bills.csv and the tariffs that it names.")],
+    *,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every row beside its figure.")
+    ] = None,
+) -> None:
+    """Compute worked electricity bills from their tariff files and loads, and compare each exact row."""
+    from service.evidence import bills as worked  # noqa: PLC0415
+    from service.evidence.lines import RowsError  # noqa: PLC0415
+
+    try:
+        checked = worked.check_folder(folder)
+    except RowsError as error:
+        typer.echo(f"ironlaw: {error}", err=True)
+        raise typer.Exit(UNREADABLE) from None
+    for tariff in worked.import_folder(folder):
+        if tariff.problem:
+            typer.echo(f"ironlaw: {tariff.stem}.json: {tariff.problem}", err=True)
+    for table in worked.tables(checked):
+        typer.echo(table.text())
+    if json_file:
+        json_file.write_text(json.dumps(worked.document(checked), indent=1, allow_nan=False) + "\n")
+    raise typer.Exit(0 if worked.all_exact_pass(checked) else 1)

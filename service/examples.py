@@ -6,19 +6,36 @@ from typing import Any, Final
 from service import __version__
 from service.benchmarks.conditions import conditions
 from service.benchmarks.figures import measured
+from service.catalog.grids.schemas import GridImport
+from service.catalog.grids.service import read_table
 from service.catalog.models.schemas import ModelImport
 from service.catalog.models.service import read_config
-from service.catalog.nouns import MODELS, NOUNS
+from service.catalog.nouns import GRIDS, MODELS, NOUNS, TARIFFS
+from service.catalog.offers import importing
+from service.catalog.offers.schemas import ImportedOffers, OfferImport
 from service.catalog.rows import Document, Noun
+from service.catalog.service import Imported
+from service.catalog.shipped import shipped_documents
+from service.catalog.tariffs.schemas import TariffImport
+from service.catalog.tariffs.service import exported, read_rate
+from service.catalog.token_prices import importing as token_price_importing
+from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImport
 from service.estimates.comparison import compare_costs
 from service.estimates.frontier import estimate_frontier
+from service.estimates.power_cap import estimate_power_cap
 from service.estimates.service import ESTIMATES
+from service.estimates.shift import estimate_shift
+from service.estimates.site_comparison import compare_sites
+from service.estimates.tariff_bill import bill_tariff
 from service.protocol.canonical import digest
 from service.protocol.nodes import Inventory
 from service.protocol.results import Result
 from service.protocol.suites import shipped_suites
 from service.questions.estimates import CostComparison
 from service.questions.frontier import FrontierQuestion
+from service.questions.tariff_bills import TariffBillQuestion
+from service.questions.tariffs import TariffTerms
+from service.questions.what_if import PowerCapQuestion, ShiftQuestion, SiteComparison
 from service.snapshot.service import shipped_snapshot
 
 REFERENCE_QUESTION: Final[dict[str, Any]] = {
@@ -211,6 +228,103 @@ _SPOT: Final[dict[str, Any]] = {
 }
 _COMPARED: Final[dict[str, Any]] = {"baseline": _COST, "alternatives": [_SPOT]}
 _BILL: Final[dict[str, Any]] = {**REFERENCE_QUESTION, "site": REFERENCE_SITE}
+_TIMED: Final[dict[str, Any]] = {
+    "currency_code": "USD",
+    "time_zone": "America/Los_Angeles",
+    "revisions": [
+        {
+            "effective_from": "2026-01-01",
+            "charges": [
+                {"kind": "fixed", "name": "customer", "price": "1200"},
+                {
+                    "kind": "energy",
+                    "name": "energy",
+                    "periods": [
+                        {
+                            "name": "peak",
+                            "tiers": [{"price": "0.19"}],
+                            "windows": [{"from_time": "16:00", "to_time": "21:00"}],
+                        },
+                        {
+                            "name": "other",
+                            "tiers": [{"price": "0.11"}],
+                            "windows": [{"from_time": "21:00", "to_time": "16:00"}],
+                        },
+                    ],
+                },
+                {
+                    "kind": "demand",
+                    "name": "demand",
+                    "periods": [{"name": "all", "tiers": [{"price": "18.50"}]}],
+                    "billing_demand": {
+                        "ratchets": [{"preceding_months": 2, "share_by_billing_month": [0.5] * 12}]
+                    },
+                },
+            ],
+        }
+    ],
+}
+"""Prices by the time of day, and a demand that two months look back on."""
+_METERED: Final[dict[str, Any]] = {
+    "pue": 1.12,
+    "time_zone": "America/Los_Angeles",
+    "electricity": {"tariff": _TIMED},
+    "baseline_load": {"kind": "constant", "kw": 2500.0},
+    "carbon_intensity_kg_co2e_per_kwh": 0.429,
+}
+_TUNED: Final[dict[str, Any]] = {
+    "model": {"source": "catalog", "id": "llama-3.1-8b"},
+    "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 64},
+    "workload": {
+        "kind": "training",
+        "sequence_length": 8192,
+        "global_batch_size": 512,
+        "total_tokens": 10_000_000_000,
+    },
+    "rental": {"price_per_device_hour": {"amount": "2.49", "currency_code": "USD"}},
+}
+"""A run of five hours."""
+_METERED_BILL: Final[dict[str, Any]] = {
+    **REFERENCE_QUESTION,
+    "starts_at": "2026-11-20T08:00:00Z",
+    "site": _METERED,
+}
+_SHIFTED: Final[dict[str, Any]] = {
+    **_TUNED,
+    "site": {
+        **{name: value for name, value in _METERED.items() if not name.startswith("carbon")},
+        "carbon_intensity_series": {
+            "kind": "month_hours",
+            "time_zone": "America/Los_Angeles",
+            "kg_co2e_per_kwh": ([0.28] * 9 + [0.14] * 8 + [0.34] * 5 + [0.30] * 2) * 12,
+        },
+    },
+    "window": {
+        "earliest_start_at": "2026-11-20T08:00:00Z",
+        "latest_start_at": "2026-11-22T08:00:00Z",
+        "step_minutes": 60,
+    },
+}
+_SITED: Final[dict[str, Any]] = {
+    **_TUNED,
+    "starts_at": "2026-11-20T08:00:00Z",
+    "sites": [
+        {"name": "California", "site": _METERED},
+        {
+            "name": "Virginia",
+            "site": {
+                "site_id": "google-cloud-us-east4",
+                "electricity": {"price_per_kwh": {"amount": "0.09", "currency_code": "USD"}},
+            },
+        },
+    ],
+}
+_CAPPED: Final[dict[str, Any]] = {
+    **_TUNED,
+    "starts_at": "2026-11-20T08:00:00Z",
+    "site": _METERED,
+    "power_caps_watts": [600.0, 500.0, 400.0],
+}
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
 _SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
 
@@ -246,12 +360,8 @@ _TARIFF: Final[dict[str, Any]] = {
                             "name": "off_peak",
                             "tiers": [{"price": "0.09"}],
                             "windows": [
-                                {
-                                    "weekdays": [1, 2, 3, 4, 5],
-                                    "from_time": "21:00",
-                                    "to_time": "16:00",
-                                    "holidays": "excluded",
-                                },
+                                {"weekdays": [1, 2, 3, 4, 5], "from_time": "00:00", "to_time": "16:00"},
+                                {"weekdays": [1, 2, 3, 4, 5], "from_time": "21:00", "to_time": "24:00"},
                                 {"weekdays": [6, 7], "holidays": "included"},
                             ],
                         },
@@ -273,6 +383,23 @@ _TARIFF: Final[dict[str, Any]] = {
     "sources": _SOURCES,
 }
 """Energy by time of use, demand with a ratchet, a customer charge and a tax."""
+
+_TERMS: Final = {name: _TARIFF[name] for name in TariffTerms.model_fields if name in _TARIFF}
+_RATE: Final[dict[str, Any]] = {
+    "utility": "Example Utility",
+    "name": "Large power by time of use",
+    "startdate": 1767225600,
+    "fixedchargefirstmeter": 1200,
+    "fixedchargeunits": "$/month",
+    "energyratestructure": [[{"rate": 0.09, "unit": "kWh"}], [{"rate": 0.16, "unit": "kWh"}]],
+    "energyweekdayschedule": [[0] * 16 + [1] * 5 + [0] * 3] * 12,
+    "energyweekendschedule": [[0] * 24] * 12,
+    "flatdemandstructure": [[{"rate": 21.5}]],
+    "flatdemandmonths": [0] * 12,
+    "flatdemandunit": "kW",
+    "x_power_quality_rider": 3,
+}
+"""A rate as the database writes it, with a key that nothing explains."""
 
 _INVENTORY: Final[dict[str, Any]] = {
     "device": "cpu",
@@ -335,8 +462,13 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST, _PLANNED]},
     "compare_costs": _COMPARED,
+    "export_cost": {**_PLANNED, "starts_at": "2026-12-01T00:00:00Z", "billing_account_id": "research"},
     "estimate_utility_bill": _BILL,
-    "estimate_utility_bill_batch": {"requests": [_BILL]},
+    "estimate_utility_bill_batch": {"requests": [_BILL, _METERED_BILL]},
+    "export_utility_bill": _METERED_BILL,
+    "estimate_utility_bill_shift": _SHIFTED,
+    "estimate_utility_bill_comparison": _SITED,
+    "estimate_utility_bill_power_cap": _CAPPED,
     "create_offer": {
         "id": "example-cloud-h100-8x",
         "name": "Example Cloud, 8 x H100",
@@ -352,6 +484,44 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "update_offer": {
         "price_per_instance_hour": {"amount": "18.80", "currency_code": "USD"},
         "as_of": "2026-11-21",
+    },
+    "import_offers": {
+        "format": "gpuhunt",
+        "content": (
+            "instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size\n"
+            "gpu-8x-h200,eu-north-1,28.4,128,1600,8,H200,141,False,\n"
+            "gpu-8x-h200,eu-north-1,31.2,128,1600,8,H200,141,True,\n"
+            "cpu-32,eu-north-1,0.79,32,128,0,,,False,\n"
+        ),
+        "provider": "example-cloud",
+        "as_of": "2026-11-20",
+        "source": {"citation": "Price list of Example Cloud, as sent on 20 November 2026"},
+    },
+    "create_token_price": {
+        "id": "example-cloud-example-decoder",
+        "name": "Example Cloud, example decoder",
+        "provider": "example-cloud",
+        "model_name": "example/decoder",
+        "model_id": "llama-3.3-70b",
+        "input_price_per_million_tokens": {"amount": "0.59", "currency_code": "USD"},
+        "output_price_per_million_tokens": {"amount": "0.79", "currency_code": "USD"},
+        "as_of": "2026-11-20",
+        "sources": _SOURCES,
+    },
+    "update_token_price": {
+        "output_price_per_million_tokens": {"amount": "0.75", "currency_code": "USD"},
+        "as_of": "2026-11-21",
+    },
+    "import_token_prices": {
+        "format": "litellm",
+        "content": (
+            '{"example/decoder-large": {"litellm_provider": "example", "mode": "chat", '
+            '"input_cost_per_token": 5.9e-07, "output_cost_per_token": 7.9e-07}, '
+            '"example/painter": {"litellm_provider": "example", "mode": "image_generation", '
+            '"output_cost_per_image": 0.04}}'
+        ),
+        "as_of": "2026-11-20",
+        "source": {"citation": "Example list of token prices, 20 November 2026"},
     },
     "create_accelerator": {
         "id": "example-96gb",
@@ -429,8 +599,39 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "sources": _SOURCES,
     },
     "update_grid": {"carbon_intensity_kg_co2e_per_kwh": 0.19},
+    "import_grid": {
+        "id": "example-marginal",
+        "name": "Example region, marginal",
+        "code": "CA",
+        "kind": "other",
+        "format": "avert_csv",
+        "content": "Month,Timestamp,CA\n1,0,1.11\n1,1,0.94\n",
+        "time_zone": "America/Los_Angeles",
+        "data_year": 2023,
+        "sources": _SOURCES,
+    },
     "create_tariff": _TARIFF,
     "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
+    "import_tariff": {
+        "id": "example-imported-rate",
+        "name": "Example, imported",
+        "time_zone": "America/Los_Angeles",
+        "urdb": _RATE,
+        "excluded_keys": ["x_power_quality_rider"],
+        "sources": _SOURCES,
+    },
+    "bill_tariff": {
+        "tariff": {"source": "terms", "terms": _TERMS},
+        "load": {
+            "kind": "rule",
+            "starts_at": "2026-11-01T00:00",
+            "ends_at": "2027-01-01T00:00",
+            "interval_minutes": 15,
+            "base_kw": 400.0,
+            "add": [{"kw": 600.0, "months": [11], "from_time": "18:00", "to_time": "06:00"}],
+        },
+        "monthly_peaks": [{"month": "2026-10", "peak_kw": 1200.0}],
+    },
     "create_exchange_rate": {
         "id": "example-eur-usd-2026-11-20",
         "name": "Example rate, euro in US dollars",
@@ -486,7 +687,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "progress": {"steps": [{"benchmark": "gemm.fp64", "state": "running", "repeat": 1}]},
     },
 }
-_COPIED = ("offer", "accelerator", "link", "model", "tariff", "exchange_rate", "grid", "site")
+_COPIED = ("offer", "token_price", "accelerator", "link", "model", "tariff", "exchange_rate", "grid", "site")
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     **_WRITTEN,
     **{f"copy_{noun}": {"id": f"{_WRITTEN[f'create_{noun}']['id']}-copy"} for noun in _COPIED},
@@ -509,9 +710,17 @@ def _estimates() -> dict[str, Any]:
         answered |= {operation: answer, f"{operation}_batch": {"results": batch}}
     searched = FrontierQuestion.model_validate_json(json.dumps(_SEARCHED))
     compared = CostComparison.model_validate_json(json.dumps(_COMPARED))
+    charged = TariffBillQuestion.model_validate_json(json.dumps(EXAMPLES["bill_tariff"]))
+    shifted = ShiftQuestion.model_validate_json(json.dumps(_SHIFTED))
+    sited = SiteComparison.model_validate_json(json.dumps(_SITED))
+    held = PowerCapQuestion.model_validate_json(json.dumps(_CAPPED))
     return answered | {
+        "estimate_utility_bill_shift": estimate_shift(shifted, catalog),
+        "estimate_utility_bill_comparison": compare_sites(sited, catalog),
+        "estimate_utility_bill_power_cap": estimate_power_cap(held, catalog),
         "estimate_throughput_frontier": estimate_frontier(searched, catalog),
         "compare_costs": compare_costs(compared, catalog),
+        "bill_tariff": bill_tariff(charged, catalog),
     }
 
 
@@ -531,7 +740,31 @@ def _rows() -> dict[str, Any]:
             f"copy_{singular}": _row(noun, copied, version=1),
         }
     imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
-    return answered | {"import_model": imported.answer(_row(MODELS, imported.document, version=1))}
+    table = read_table(GridImport.model_validate(EXAMPLES["import_grid"]))
+    rate = read_rate(TariffImport.model_validate(EXAMPLES["import_tariff"]))
+    return answered | {
+        "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
+        "import_grid": table.answer(_row(GRIDS, table.document, version=1)),
+        "import_offers": _imported_offers(),
+        "import_tariff": rate.answer(_row(TARIFFS, rate.document, version=1)),
+        "export_tariff": exported(answered["create_tariff"], ""),
+    }
+
+
+def _imported_offers() -> ImportedOffers:
+    """What becomes of the rows of a price list in a catalog that has none of them."""
+    body = OfferImport.model_validate(EXAMPLES["import_offers"])
+    listed = importing.read_list(body, body.content, importing.by_name(shipped_documents()["accelerators"]))
+    created = [offer.id for offer in listed.offers]
+    return importing.answer(listed, Imported(created, [], [], [], [], revision=2))
+
+
+def _imported_token_prices() -> ImportedTokenPrices:
+    """What becomes of the models of a list of token prices in a catalog that has none of them."""
+    body = TokenPriceImport.model_validate(EXAMPLES["import_token_prices"])
+    listed = token_price_importing.read_list(body, {})
+    created = [price.id for price in listed.prices]
+    return token_price_importing.answer(listed, Imported(created, [], [], [], [], revision=2))
 
 
 _KEY: Final[dict[str, Any]] = {

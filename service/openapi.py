@@ -15,6 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from service import __version__
 from service.catalog.models import schemas as models
+from service.catalog.tariffs import schemas as tariffs
 from service.estimates.endpoints import REVISION_PARAMETER
 from service.examples import EXAMPLE_IDS, EXAMPLES, answers
 from service.kit.bodies import MOST_VALUES
@@ -49,8 +50,10 @@ from service.questions import (
     passes,
     run_answers,
     serving_answers,
+    tariff_bills,
 )
 from service.questions import frontier as frontier_shapes
+from service.questions import what_if as what_if_shapes
 
 _DESCRIPTION = f"""Does it fit, how fast will it go, what will it cost, what will the utility bill be.
 
@@ -93,6 +96,7 @@ _TAGS = (
     ("accelerators", "Accelerators as sold."),
     ("links", "Links between accelerators and between nodes."),
     ("offers", "Dated prices."),
+    ("token-prices", "What providers charge for tokens, for comparison."),
     ("tariffs", "What electricity is charged by: dated charges on a local clock."),
     ("exchange-rates", "What currencies were worth in others, by day."),
     ("grids", "Carbon intensity and water of electricity grids."),
@@ -184,7 +188,7 @@ def _statuses(path: str, method: str, operation: dict[str, Any]) -> set[int]:
         statuses.add(404)
     elif method == "get":
         statuses.add(400)  # a page token of another list
-    if method != "get" and not path.startswith("/v1/estimates"):
+    if method != "get" and not _asks(path):
         statuses.add(409)
     if any(parameter["name"] == "if-match" for parameter in operation.get("parameters", ())):
         statuses |= set(_IF_MATCHING)
@@ -246,10 +250,16 @@ def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 
 def _describe(schemas: dict[str, Any]) -> None:
     parts = (base, run_answers, serving_answers, passes, disaggregated, energy_answers)
-    documented = _member_docs(*parts, answer_shapes, cost_answers, bill_answers, frontier_shapes, models)
+    shapes = (answer_shapes, cost_answers, bill_answers, tariff_bills, frontier_shapes, what_if_shapes)
+    documented = _member_docs(*parts, *shapes, models, tariffs)
     for name in documented.keys() & schemas.keys():
         for member, text in documented[name].items():
             schemas[name]["properties"][member]["description"] = text
+
+
+def _asks(path: str) -> bool:
+    """Whether an operation answers from a snapshot, and stores nothing."""
+    return path.startswith("/v1/estimates") or path == "/v1/tariffs:bill"
 
 
 def _complete_parameters(path: str, operation: dict[str, Any]) -> None:
@@ -329,7 +339,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         scope = needed.get(operation["operationId"])
         operation["security"] = [{"bearer": [scope]}] if scope else []
         _complete_responses(operation, answered.get(operation["operationId"]))
-        if path.startswith("/v1/estimates"):
+        if _asks(path):
             operation["parameters"] = [REVISION_PARAMETER]
         if scope:
             operation["description"] += f" Needs the scope `{scope}`."

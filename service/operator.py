@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from service.audit.chain import REDACTION, Verdict
-from service.audit.service import Call, Writes
+from service.audit.service import Call, Change, Writes
 from service.auth import repository
 from service.auth import service as auth
 from service.auth.errors import TenantNotFound
 from service.auth.schemas import ApiKeyInput, TenantInput
 from service.auth.service import Keys, Write
 from service.backup import new_file
-from service.kit.database import Database
+from service.catalog.offers import importing
+from service.catalog.offers.schemas import ImportedOffers, PriceList
+from service.kit.database import Database, Writer
 from service.kit.subjects import ADMIN_SCOPES, LOCAL, OPERATOR_SCOPES
 from service.settings import Settings
 from service.storage import check
@@ -73,6 +75,22 @@ class Operator:
         )
         time.sleep(NOTICED_SECONDS)
         self._run(REDACTION, lambda session: redact(session, tenant_id))
+
+    def import_offers(self, body: PriceList, content: str, tenant_id: str) -> ImportedOffers:
+        """Create or version the offers of a price list."""
+        with self._database.reading() as session:
+            if repository.tenant(session, tenant_id) is None:
+                raise TenantNotFound
+            accelerators = importing.known_accelerators(session, tenant_id)
+        listed = importing.read_list(body, content, accelerators)
+
+        def do(session: Writer) -> Change:
+            imported = importing.store_list(session, tenant_id, body, listed)
+            told = importing.answer(listed, imported)
+            return Change(resource="offers", body=told, after=told, tenant_id=tenant_id)
+
+        told: ImportedOffers = self._run("import_offers", do)  # type: ignore[assignment]
+        return told
 
     def verify_audit(self) -> list[Verdict]:
         """Whether the chain of each tenant holds."""

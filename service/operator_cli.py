@@ -1,5 +1,6 @@
 """Commands of the operator: keys, tenants, audit, backups, with access to the database."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,10 +13,12 @@ if TYPE_CHECKING:
 keys_app = typer.Typer(no_args_is_help=True, help="API keys, with access to the database.")
 tenants_app = typer.Typer(no_args_is_help=True, help="Tenants, with access to the database.")
 audit_app = typer.Typer(no_args_is_help=True, help="The record of every stored write.")
+offers_app = typer.Typer(no_args_is_help=True, help="Dated prices, with access to the database.")
 app = typer.Typer()
 app.add_typer(keys_app, name="keys")
 app.add_typer(tenants_app, name="tenants")
 app.add_typer(audit_app, name="audit")
+app.add_typer(offers_app, name="offers")
 
 
 def _operator() -> "Operator":
@@ -104,6 +107,45 @@ def _report_audit(operator: "Operator") -> int:
     return min(faults, 1)
 
 
+@offers_app.command("import")
+def import_offers(
+    file: Annotated[typer.FileText, typer.Argument(help="The price list; - is standard input.")],
+    *,
+    list_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="skypilot, gpuhunt, gpuhunt_tpu, ec2instances, opencost_csv or opencost_json.",
+        ),
+    ],
+    as_of: Annotated[str, typer.Option(help="When the prices held, such as 2026-11-20.")],
+    citation: Annotated[str, typer.Option(help="Where the list comes from.")],
+    provider: Annotated[str | None, typer.Option(help="Whose prices these are, such as aws.")] = None,
+    accelerator: Annotated[
+        str | None, typer.Option(help="Accelerator that an OpenCost document prices.")
+    ] = None,
+    tenant: Annotated[str, typer.Option(help="Tenant that the offers become of.")] = "default",
+) -> None:
+    """Create or version the offers of a price list in the format of its publisher, all or none."""
+    from service.catalog.offers.schemas import PriceList  # noqa: PLC0415
+
+    given = {
+        "format": list_format,
+        "as_of": as_of,
+        "source": {"citation": citation},
+        "provider": provider,
+        "accelerator_id": accelerator,
+    }
+    asked = {name: value for name, value in given.items() if value is not None}
+    body = PriceList.model_validate_json(json.dumps(asked))
+    told = _operator().import_offers(body, file.read(), tenant)
+    for refused in told["refused"]:
+        typer.echo(f"{refused['pointer']}: {refused['detail']} ({refused['code']})", err=True)
+    counts = ", ".join(f"{len(told[name])} {name}" for name in ("created", "changed", "unchanged"))
+    refused_count = sum(reason["row_count"] for reason in told["refused_reasons"])
+    typer.echo(f"{told['row_count']} rows: {counts}, {refused_count} refused")
+
+
 @app.command()
 def backup(file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")]) -> None:
     """Write a consistent copy of the database to one file, while the service runs."""
@@ -149,6 +191,7 @@ def what_to_mend(error: Exception) -> str | None:
         Settings.__name__,
         "ApiKeyInput",
         "TenantInput",
+        "PriceList",
     ):
         variable = "IRONLAW_" if error.title == Settings.__name__ else ""
         return "; ".join(_fault(variable, item) for item in error.errors())

@@ -3,12 +3,14 @@
 import sqlite3
 import stat
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.auth.test_keys import id_of
 from tests.serving import run, serving
 
+PRICES = Path(__file__).parent / "data/offers/aws-vms-v8-excerpt.csv"
 LOOPBACK = pytest.mark.allow_hosts(["127.0.0.1"])
 
 
@@ -107,3 +109,20 @@ class TestSecret:
         out, errors, status = run("audit", "verify", data_dir=data_dir, IRONLAW_SECRET_KEY_FILE=str(moved))
         assert (errors, status) == ("", 0)
         assert "holds" in out
+
+
+def test_a_price_list_is_imported(data_dir):
+    """The excerpt of AWS: thirteen offers, and a row that is none."""
+    arguments = ("offers", "import", str(PRICES), "--format", "skypilot", "--provider", "aws")
+    dated = ("--as-of", "2026-08-21", "--citation", "skypilot-catalog v8")
+    out, errors, status = run(*arguments, *dated, data_dir=data_dir)
+    assert (out, status) == ("9 rows: 13 created, 0 changed, 0 unchanged, 1 refused\n", 0)
+    assert errors == "/2: the instance has no accelerator (NO_ACCELERATOR)\n"
+    assert run(*arguments, *dated, data_dir=data_dir)[0].startswith(
+        "9 rows: 0 created, 0 changed, 13 unchanged"
+    )
+    assert run("audit", "verify", data_dir=data_dir)[0].startswith("default: ")
+    for wrong, said in ((("--tenant", "nobody"), "no tenant"), (("--format", "xml"), "format")):
+        out, errors, status = run(*arguments, *dated, *wrong, data_dir=data_dir)
+        assert (out, status, errors.count("\n")) == ("", 1, 1)
+        assert said in errors

@@ -44,7 +44,7 @@ from service.planning.storage import PLAIN_FORMATS
 from service.planning.training import IRON_LAW_TERMS, Technique, iron_law_seconds, utilization_of
 from service.planning.units import GIBIBYTE_BYTES
 from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
-from tests import worked_communication, worked_runs  # noqa: F401
+from tests import worked_communication, worked_costs, worked_energy, worked_runs  # noqa: F401
 from tests.shapes import catalog_architecture
 from tests.worked import COMPUTED, example
 
@@ -704,8 +704,20 @@ def test_every_example_is_placed_once():
 
 
 def test_what_the_notes_doubt_is_computed_or_decided():
-    """Of the areas of memory and of training on one device."""
-    areas = {"memory", "optimizer", "numerics", "compute", "throughput", "roofline", "models", "constants"}
+    """Of the areas of cost, energy, carbon, memory and of training on one device."""
+    areas = {
+        "cost",
+        "memory",
+        "optimizer",
+        "numerics",
+        "compute",
+        "throughput",
+        "roofline",
+        "models",
+        "constants",
+        "energy",
+        "carbon",
+    }
     doubts = {"seed-error", "implausible", "internal-inconsistency"}
     left_out = [
         example_id

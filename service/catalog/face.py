@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Path, Request, Response
 from pydantic import MISSING
@@ -12,7 +12,7 @@ from service.audit.service import Call, Change, Writes
 from service.catalog import repository, service
 from service.catalog.rows import Document, Noun
 from service.catalog.shapes import ListQuery, RowCopy
-from service.kit.database import Database, Writer
+from service.kit.database import Database, Reader, Writer
 from service.kit.pages import PageTokens
 from service.kit.web import LOCATED, json_response
 from service.questions.base import Input, ResourceId
@@ -20,6 +20,7 @@ from service.questions.base import Input, ResourceId
 REVISION_HEADER = "Catalog-Revision"
 """Every write answers with it; an estimate that sends it back sees the write."""
 
+_Read = TypeVar("_Read")
 _REVALIDATE = {"Cache-Control": "private, no-cache"}
 _PAGING = frozenset({"page_size", "page_token", "order_by"})
 
@@ -54,14 +55,21 @@ class CatalogFace:
         page = self._tokens.page(rows, limit, canonical, query.order_by.removeprefix("-"), "id")
         return json_response(page, headers=headers)
 
-    def get(self, noun: Noun, tenant_id: str, row_id: str, if_none_match: str) -> Response:
-        """One row."""
+    def get(
+        self,
+        noun: Noun,
+        tenant_id: str,
+        row_id: str,
+        if_none_match: str,
+        answer: Callable[[Document], Any] = lambda row: row,
+    ) -> Response:
+        """One row, shown as ``answer`` makes it."""
         with self._database.reading() as session:
             row = service.get(session, noun, tenant_id, row_id)
         headers = {"ETag": service.etag(row)} | _REVALIDATE
         if _names(if_none_match, headers["ETag"]):
             return Response(status_code=304, headers=headers)
-        return json_response(row, headers=headers)
+        return json_response(answer(row), headers=headers)
 
     def create(self, noun: Noun, call: Call, body: Input) -> Response:
         """A new row."""
@@ -107,6 +115,29 @@ class CatalogFace:
             return _changed(noun, row_id, written)
 
         return self._write(call, if_match, do)
+
+    def read(self, do: Callable[[Reader], _Read]) -> _Read:
+        """What ``do`` reads."""
+        with self._database.reading() as session:
+            return do(session)
+
+    def import_rows(
+        self,
+        noun: Noun,
+        call: Call,
+        body: Input,
+        store: Callable[[Writer], service.Imported],
+        answer: Callable[[service.Imported], Mapping[str, Any]],
+    ) -> Response:
+        """Many rows at once, as ``store`` writes them; the answer says what became of each."""
+
+        def do(session: Writer) -> Change:
+            imported = store(session)
+            told = answer(imported)
+            headers = {REVISION_HEADER: str(imported.revision)}
+            return Change(resource=noun.path, body=told, headers=headers, after=told)
+
+        return self._write(call, body.model_dump(mode="json"), do)
 
     def _write(self, call: Call, sent: object, do: Callable[[Writer], Change]) -> Response:
         response = self._writes.run(call, sent, do)
@@ -174,4 +205,5 @@ READ: dict[int | str, dict[str, Any]] = {
 }
 CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": _ETAG | _REVISION | LOCATED[201]["headers"]}}
 CHANGED: dict[int | str, dict[str, Any]] = {200: {"headers": _ETAG | _REVISION}}
+IMPORTED: dict[int | str, dict[str, Any]] = {200: {"headers": _REVISION}}
 DELETED: dict[int | str, dict[str, Any]] = {204: {"headers": _REVISION}}

@@ -22,10 +22,13 @@ from service.catalog.sites.tables import SiteRow
 from service.catalog.tariffs.schemas import Tariff, TariffInput, TariffPatch
 from service.catalog.tariffs.service import checked_terms
 from service.catalog.tariffs.tables import TariffRow
+from service.catalog.token_prices.schemas import TokenPrice, TokenPriceInput, TokenPricePatch
+from service.catalog.token_prices.service import checked_prices
+from service.catalog.token_prices.tables import TokenPriceRow
 from service.planning.errors import PlanningError
 from service.planning.profile import profile_of
+from service.planning.tariff.calendar import zone_of
 from service.questions.architectures import Architecture, to_planning
-from service.questions.tariffs import known_zone
 
 
 def _parameter_counts(document: Document) -> Document:
@@ -39,9 +42,16 @@ def _parameter_counts(document: Document) -> Document:
     }
 
 
+def _checked_grid(document: Document) -> Document:
+    """Refuses a series by the clock of a zone that does not exist."""
+    if zone := document.get("series", {}).get("time_zone"):
+        zone_of(zone, "/series/time_zone")
+    return {}
+
+
 def _checked_site(document: Document) -> Document:
     if "time_zone" in document:
-        known_zone(document["time_zone"], "/time_zone")
+        zone_of(document["time_zone"])
     return {}
 
 
@@ -71,7 +81,9 @@ OFFERS = Noun(
     references={"accelerator_id": "accelerators"},
     derived=prices,
 )
-GRIDS = Noun(name="grids", table=GridRow, created=GridInput, patched=GridPatch, resource=Grid)
+GRIDS = Noun(
+    name="grids", table=GridRow, created=GridInput, patched=GridPatch, resource=Grid, derived=_checked_grid
+)
 SITES = Noun(
     name="sites",
     table=SiteRow,
@@ -97,8 +109,16 @@ EXCHANGE_RATES = Noun(
     resource=ExchangeRate,
     derived=checked_rate,
 )
+TOKEN_PRICES = Noun(
+    name="token_prices",
+    table=TokenPriceRow,
+    created=TokenPriceInput,
+    patched=TokenPricePatch,
+    resource=TokenPrice,
+    references={"model_id": "models"},
+    derived=checked_prices,
+)
 
-NOUNS: Mapping[str, Noun] = {
-    noun.name: noun for noun in (LINKS, ACCELERATORS, MODELS, OFFERS, GRIDS, TARIFFS, SITES, EXCHANGE_RATES)
-}
+_IN_ORDER = (LINKS, ACCELERATORS, MODELS, OFFERS, TOKEN_PRICES, GRIDS, TARIFFS, SITES, EXCHANGE_RATES)
+NOUNS: Mapping[str, Noun] = {noun.name: noun for noun in _IN_ORDER}
 """By name; a noun stands behind those that it refers to."""

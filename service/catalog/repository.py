@@ -64,12 +64,19 @@ def next_revision(session: Writer, tenant_id: str) -> int:
     So does that of the shipped rows, shared with other tenants: a load in between would make two states
     of one revision.
     """
-    shipped = select(CatalogState.tenant_id).where(CatalogState.tenant_id == SHIPPED_TENANT)
-    session.execute(shipped.with_for_update(read=True))
-    _open_state(session, tenant_id)
+    lock(session, tenant_id)
     own = update(CatalogState).where(CatalogState.tenant_id == tenant_id)
     session.execute(own.values(revision=CatalogState.revision + 1, updated_at=now()))
     return revision(session, tenant_id)
+
+
+def lock(session: Writer, tenant_id: str) -> None:
+    """Keep the rows of a tenant, and the shipped ones, as they are until the transaction ends."""
+    shipped = select(CatalogState.tenant_id).where(CatalogState.tenant_id == SHIPPED_TENANT)
+    session.execute(shipped.with_for_update(read=True))
+    _open_state(session, tenant_id)
+    own = select(CatalogState.tenant_id).where(CatalogState.tenant_id == tenant_id)
+    session.execute(own.with_for_update())
 
 
 def current(session: Session, noun: Noun, tenant_id: str, row_id: str) -> Stored | None:
@@ -117,12 +124,32 @@ def visible_rows(session: Session, noun: Noun, tenant_id: str) -> Iterator[Docum
     return map(_document, session.scalars(seen.order_by(table.id)))
 
 
+def latest_rows(session: Session, noun: Noun, tenant_id: str) -> dict[str, Stored]:
+    """The current version of every row of a tenant by id, tombstones included."""
+    table = noun.table
+    newer = aliased(table)
+    same = and_(newer.tenant_id == table.tenant_id, newer.id == table.id)
+    latest = select(func.max(newer.version)).where(same).scalar_subquery()
+    mine = select(table).where(table.tenant_id == tenant_id, table.version == latest)
+    rows = session.scalars(mine.order_by(table.id))
+    return {row.id: Stored(_document(row), row.version, row.deleted, row.tenant_id) for row in rows}
+
+
 def insert_version(session: Writer, noun: Noun, document: Mapping[str, Any], **added: object) -> None:
     """Append a version; members that the document leaves out are stored as NULL."""
-    names = noun.table.__table__.columns.keys()
-    values = {name: document.get(name) for name in names if name not in VERSION_COLUMNS}
-    values |= {"deleted": False, "aliases": document.get("aliases", []), "created_at": now()}
-    session.execute(insert(noun.table).values({**values, **added}))
+    members = {name: value for name, value in document.items() if name not in VERSION_COLUMNS}
+    insert_versions(session, noun, [{**members, **added}])
+
+
+def insert_versions(session: Writer, noun: Noun, documents: Sequence[Mapping[str, Any]]) -> None:
+    """Append versions, each with the columns of its version."""
+    blank = dict.fromkeys(noun.table.__table__.columns.keys())
+    blank |= {"deleted": False, "aliases": [], "created_at": now()}
+    rows = [
+        blank | {name: value for name, value in document.items() if name in blank} for document in documents
+    ]
+    if rows:
+        session.execute(insert(noun.table), rows)
 
 
 def _filter(table: type[CatalogRow], name: str, value: object) -> ColumnElement[bool]:

@@ -1,7 +1,7 @@
 """The rules of the catalog: one revision, append-only versions, references that hold, unique names."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from service.catalog import repository
@@ -93,6 +93,82 @@ def delete(session: Writer, noun: Noun, tenant_id: str, row_id: str, *, if_match
     added = {"tenant_id": tenant_id, "version": version, "revision": revision, "deleted": True}
     repository.insert_version(session, noun, stored.document, **added)
     return Written(None, revision, stored.document)
+
+
+class Imported(NamedTuple):
+    """What became of imported rows, by id, and the revision that the catalog has after them.
+
+    ``clashing`` are ids that another row has as an alias, ``older`` rows that would take the place of a newer
+    one; neither is stored.
+    """
+
+    created: list[str]
+    changed: list[str]
+    unchanged: list[str]
+    clashing: list[str]
+    older: list[str]
+    revision: int
+
+
+def import_rows(
+    session: Writer,
+    noun: Noun,
+    tenant_id: str,
+    documents: Iterable[Document],
+    *,
+    is_older: Callable[[Document, Document], bool] = lambda _sent, _seen: False,
+) -> Imported:
+    """Create or version rows of a tenant, all under one revision; what is the same already stays.
+
+    ``is_older`` compares a row that is sent with the one that the tenant sees under its id.
+    """
+    repository.lock(session, tenant_id)
+    own = repository.latest_rows(session, noun, tenant_id)
+    seen = {row["id"]: row for row in repository.visible_rows(session, noun, tenant_id)}
+    aliases = {alias: row_id for row_id, row in seen.items() for alias in row["aliases"]}
+    imported = Imported([], [], [], [], [], repository.revision(session, tenant_id))
+    written: list[Document] = []
+    for document in documents:
+        row_id, stored = document["id"], own.get(document["id"])
+        if aliases.get(row_id, row_id) != row_id:
+            imported.clashing.append(row_id)
+        elif row_id in seen and is_older(document, seen[row_id]):
+            imported.older.append(row_id)
+        elif stored is not None and stored.is_live and not _adds(noun, stored.document, document):
+            imported.unchanged.append(row_id)
+        else:
+            is_change = stored is not None and stored.is_live
+            (imported.changed if is_change else imported.created).append(row_id)
+            kept = {"aliases": stored.document["aliases"]} if is_change and stored else {}
+            version = stored.version + 1 if stored else 1
+            written.append({**document, **kept, **_derived(noun, document), "version": version})
+    _check_targets(session, noun, tenant_id, written)
+    return _stored(session, noun, tenant_id, imported, written)
+
+
+def _adds(noun: Noun, stored: Document, sent: Document) -> bool:
+    """Whether ``sent`` differs from what is stored in more than the names that people gave it."""
+    names = noun.created.model_fields.keys() - {"aliases"}
+    return {name: stored[name] for name in names & stored.keys()} != {
+        name: sent[name] for name in names & sent.keys()
+    }
+
+
+def _check_targets(session: Writer, noun: Noun, tenant_id: str, documents: Iterable[Document]) -> None:
+    for member in noun.references:
+        for row_id in {document[member] for document in documents if member in document}:
+            _check_references(session, noun, tenant_id, {member: row_id})
+
+
+def _stored(
+    session: Writer, noun: Noun, tenant_id: str, imported: Imported, written: list[Document]
+) -> Imported:
+    if not written:
+        return imported
+    revision = repository.next_revision(session, tenant_id)
+    added = {"tenant_id": tenant_id, "revision": revision}
+    repository.insert_versions(session, noun, [document | added for document in written])
+    return imported._replace(revision=revision)
 
 
 def _check_unreferenced(session: Writer, noun: Noun, tenant_id: str, row_id: str) -> None:

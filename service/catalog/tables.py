@@ -13,6 +13,7 @@ from service.catalog.models.tables import ModelRow
 from service.catalog.offers.tables import OfferRow
 from service.catalog.sites.tables import SiteRow
 from service.catalog.tariffs.tables import TariffRow
+from service.catalog.token_prices.tables import TokenPriceRow
 from service.kit.database import Base, UtcDateTime
 
 
@@ -39,4 +40,5 @@ NOUN_TABLES = (
     OfferRow,
     SiteRow,
     TariffRow,
+    TokenPriceRow,
 )

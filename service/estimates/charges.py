@@ -20,6 +20,7 @@ from service.questions.rental import PriceRange
 GIVEN = "given with the question"
 UNIT_PRICE_DIGITS = Decimal("0.000001")
 """A price per unit is finer than the minor unit of its currency."""
+REQUEST_PRICE_DIGITS = Decimal("0.000000001")
 Category = Literal["usage", "purchase", "tax", "credit"]
 
 
@@ -69,13 +70,15 @@ class Charges(NamedTuple):
         """What a million of ``count`` units costs."""
         return self.per(count, 1_000_000)
 
-    def per(self, count: Quantity, units: int = 1, share: float = 1.0) -> MoneyQuantity:
+    def per(
+        self, count: Quantity, units: int = 1, share: float = 1.0, digits: Decimal = UNIT_PRICE_DIGITS
+    ) -> MoneyQuantity:
         """What ``units`` of ``count`` cost, where they bear a ``share`` of the sum."""
         amounts = (self.amount, self.low, self.high)
         counts = (count.value, count.high, count.low)
         part = Decimal(units) if share == 1.0 else Decimal(units) * Decimal(share)
         amount, low, high = (
-            (end * part / Decimal(number)).quantize(UNIT_PRICE_DIGITS)
+            (end * part / Decimal(number)).quantize(digits)
             for end, number in zip(amounts, counts, strict=True)
         )
         return money(amount, low, high, self.currency_code, weakest(self.quantity, count))

@@ -24,6 +24,8 @@ class Costed(NamedTuple):
     run: Run
     answer: CostAnswer
     charged: Charges | None
+    rental: Rented | None = None
+    """Where it is rented; its lines come first."""
 
 
 def estimate_cost(question: CostQuestion, catalog: Catalog) -> CostAnswer:
@@ -49,14 +51,15 @@ def costed(question: CostQuestion, catalog: Catalog) -> Costed:
         for name in ("duration_seconds", "device_hours"):
             notes.gap(f"/{name}", "RATE_UNKNOWN", "the rate of the run is not known")
     rental = rented(question, run, hours, catalog)
-    bought = purchase(question, run)
-    own = owned(question, run, hours, bought)
+    bought = purchase(question, run, catalog)
+    own = owned(question, run, hours, bought, catalog)
     _add_parts(answer, rental, bought, own)
     if question.rental is not MISSING and question.purchase is not MISSING:
         _add_break_even(answer, question, run, rental and rental.charges, bought, owned=own)
-    charged = _total(question, run, rental, bought, own)
+    kept = holdings(question, run, catalog)
+    charged = _total(question, run, devices=_devices(question, run, rental, bought, own), kept=kept)
     if charged is None:
-        return Costed(run, answer, None)
+        return Costed(run, answer, None, rental)
     answer["lines"] = charged.lines
     answer["total"] = charged.total
     add_unit_costs(answer, run, charged)
@@ -65,7 +68,7 @@ def costed(question: CostQuestion, catalog: Catalog) -> Costed:
     else:
         detail = "the run neither trains on tokens nor makes any"
         notes.gap("/cost_per_million_tokens", "NO_TOKENS", detail)
-    return Costed(run, answer, charged)
+    return Costed(run, answer, charged, rental)
 
 
 def _add_parts(answer: CostAnswer, rental: Rented | None, bought: Charges | None, own: Owned | None) -> None:
@@ -77,36 +80,47 @@ def _add_parts(answer: CostAnswer, rental: Rented | None, bought: Charges | None
         answer["ownership"] = ownership_answer(own)
 
 
-def _total(
+def _devices(
     question: CostQuestion, run: Run, rental: Rented | None, bought: Charges | None, own: Owned | None
 ) -> Charges | None:
+    """What the devices cost: their rent, else the run's share of own ones, else their purchase."""
+    if question.rental is MISSING:
+        owns = question.purchase is not MISSING and question.purchase.ownership is not MISSING
+        return (own and own.run) if owns else bought
+    if question.purchase is not MISSING:
+        detail = "the total is the rent; break-even sets rent against purchase"
+        run.notes.warn("PURCHASE_NOT_IN_TOTAL", "/purchase", detail)
+    return rental and rental.charges
+
+
+def _total(
+    question: CostQuestion, run: Run, *, devices: Charges | None, kept: list[Charges] | None
+) -> Charges | None:
     """What the run costs in all; None where that is not known, which is a gap."""
-    notes = run.notes
-    if question.rental is not MISSING:
-        devices = rental and rental.charges
-        if question.purchase is not MISSING:
-            notes.warn(
-                "PURCHASE_NOT_IN_TOTAL",
-                "/purchase",
-                "the total is the rent; break-even sets rent against purchase",
-            )
-    else:
-        devices = bought if own is None else own.run
-    code, detail = "", ""
+    notes, parts = run.notes, [devices, *(kept or ())]
+    reason = None
     if devices is None:
-        code, detail = "RATE_UNKNOWN", "the duration is not known"
-        if question.rental is MISSING and question.purchase is MISSING:
-            code, detail = "PRICE_REQUIRED", "no rental or purchase price is given"
-        elif question.rental is MISSING and bought is None:
-            code, detail = "CURRENCY_MISMATCH", "the amounts are in different currencies"
-    parts = [devices, *holdings(question, run)]
-    if not code and len({part.currency_code for part in parts if part}) > 1:
-        code, detail = "CURRENCY_MISMATCH", "the amounts are in different currencies"
-    if code:
-        notes.gap("/total", code, detail)
-        notes.gap("/cost_per_million_tokens", code, detail)
+        reason = _why_no_devices(question, run)
+    elif len({part.currency_code for part in parts if part}) > 1:
+        reason = ("CURRENCY_MISMATCH", "the amounts are in different currencies: give currency_code")
+    if reason:
+        notes.gap("/total", *reason)
+    elif kept is None:
+        reason = ("TOTAL_UNKNOWN", "the total is not known")
+    if reason:
+        notes.gap("/cost_per_million_tokens", *reason)
         return None
     return added(parts)
+
+
+def _why_no_devices(question: CostQuestion, run: Run) -> tuple[str, str]:
+    """Code and detail of what keeps the cost of the devices from being known."""
+    if question.rental is MISSING and question.purchase is MISSING:
+        return "PRICE_REQUIRED", "no rental or purchase price is given"
+    for gap in run.notes.gaps:
+        if gap["pointer"] in ("/rent/total", "/purchase/total", "/ownership/total"):
+            return gap["code"], gap["detail"]
+    return "RATE_UNKNOWN", "the duration is not known"
 
 
 def _add_break_even(

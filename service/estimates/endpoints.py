@@ -6,11 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from fastapi import Request
+from fastapi import Request, Response
 from pydantic import MISSING, TypeAdapter
 from starlette.requests import ClientDisconnect
 
-from service.estimates import comparison, cost, frontier, memory, throughput, utility_bill
+from service.estimates import (
+    bill_export,
+    comparison,
+    cost,
+    focus,
+    frontier,
+    memory,
+    power_cap,
+    shift,
+    site_comparison,
+    tariff_bill,
+    throughput,
+    utility_bill,
+)
 from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
 from service.kit.problems import BadRequest, FieldError
 from service.kit.web import AskingRoute, Written, api_router
@@ -26,15 +39,26 @@ from service.questions.cost_answers import CostAnswer, CostAnswers, CostComparis
 from service.questions.estimates import (
     CostBatch,
     CostComparison,
+    CostExport,
     CostQuestion,
     MemoryBatch,
     MemoryQuestion,
     ThroughputBatch,
     ThroughputQuestion,
     UtilityBillBatch,
+    UtilityBillExport,
     UtilityBillQuestion,
 )
 from service.questions.frontier import FrontierAnswer, FrontierQuestion
+from service.questions.tariff_bills import TariffBillAnswer, TariffBillQuestion
+from service.questions.what_if import (
+    PowerCapAnswer,
+    PowerCapQuestion,
+    ShiftAnswer,
+    ShiftQuestion,
+    SiteComparison,
+    SiteComparisonAnswer,
+)
 from service.snapshot.service import Snapshot, SnapshotStore
 
 HOLD_SECONDS = 0.01
@@ -51,6 +75,7 @@ REVISION_PARAMETER = {
 }
 
 router = api_router("/v1/estimates", tag="estimates", route_class=AskingRoute)
+tariffs = api_router("/v1/tariffs", tag="tariffs", route_class=AskingRoute)
 
 _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "memory": TypeAdapter(MemoryAnswer).serializer.to_json,
@@ -58,6 +83,17 @@ _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "cost": TypeAdapter(CostAnswer).serializer.to_json,
     "utility-bill": TypeAdapter(UtilityBillAnswer).serializer.to_json,
 }
+
+
+FOCUS_CSV: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/csv": {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+
+def csv_response(rows: str, name: str) -> Response:
+    """A table as a file called ``name``."""
+    disposition = f'attachment; filename="{name}"'
+    return Response(rows, media_type="text/csv", headers={"Content-Disposition": disposition})
 
 
 async def _snapshot(request: Request) -> Snapshot:
@@ -162,6 +198,15 @@ async def estimate_cost_batch(batch: CostBatch, request: Request) -> CostAnswers
     return answers
 
 
+@router.post("/cost:export", response_class=Response, responses=FOCUS_CSV)
+async def export_cost(question: CostExport, request: Request) -> Response:
+    """The charges of an estimate as CSV, in the columns of FOCUS 1.2; a row for each charge and month."""
+    snapshot = await _snapshot(request)
+    tenant_id = request.scope["state"]["subject"].tenant_id
+    rows = answer(partial(focus.export_cost, tenant_id=tenant_id), question, snapshot)
+    return csv_response(rows, "cost.csv")
+
+
 @router.post("/cost:compare")
 async def compare_costs(question: CostComparison, request: Request) -> CostComparisonAnswer:
     """Which way of doing the same work costs least? Time, device-hours and cost against a baseline."""
@@ -179,3 +224,41 @@ async def estimate_utility_bill_batch(batch: UtilityBillBatch, request: Request)
     """Utility bills for several questions, in order and from one catalog revision."""
     answers: UtilityBillAnswers = await _answers("utility-bill", batch.requests, request)
     return answers
+
+
+@router.post("/utility-bill:export", response_class=Response, responses=FOCUS_CSV)
+async def export_utility_bill(question: UtilityBillExport, request: Request) -> Response:
+    """The electricity of a run as CSV, in the columns of FOCUS 1.2; a row for each charge of each period."""
+    snapshot = await _snapshot(request)
+    tenant_id = request.scope["state"]["subject"].tenant_id
+    rows = answer(partial(bill_export.export_utility_bill, tenant_id=tenant_id), question, snapshot)
+    return csv_response(rows, "electricity.csv")
+
+
+@router.post("/utility-bill:shift")
+async def estimate_utility_bill_shift(question: ShiftQuestion, request: Request) -> ShiftAnswer:
+    """When would the run be cheapest, when cleanest? Every start of a window, by tariff and grid."""
+    snapshot = await _snapshot(request)
+    # Thousands of bills take up to some seconds: in a thread, one after the other, as a search.
+    async with request.app.state.search_turn:
+        return await asyncio.to_thread(answer, shift.estimate_shift, question, snapshot)
+
+
+@router.post("/utility-bill:compare")
+async def estimate_utility_bill_comparison(
+    question: SiteComparison, request: Request
+) -> SiteComparisonAnswer:
+    """Where would the run be cheapest, cleanest, and take least water? Several buildings side by side."""
+    return answer(site_comparison.compare_sites, question, await _snapshot(request))
+
+
+@router.post("/utility-bill:cap")
+async def estimate_utility_bill_power_cap(question: PowerCapQuestion, request: Request) -> PowerCapAnswer:
+    """What do devices held below their power limit cost, in time and in money? Of a training run."""
+    return answer(power_cap.estimate_power_cap, question, await _snapshot(request))
+
+
+@tariffs.post(":bill")
+async def bill_tariff(question: TariffBillQuestion, request: Request) -> TariffBillAnswer:
+    """What does a tariff charge for a load? Every line of every billing period."""
+    return answer(tariff_bill.bill_tariff, question, await _snapshot(request))

@@ -1,6 +1,6 @@
 """Energy of a run on its site: accelerators and what is around them, each a line of its own."""
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pydantic import MISSING
@@ -11,7 +11,9 @@ from service.estimates.power import Draw
 from service.estimates.run import Run
 from service.planning.calibration import PowerQuantity
 from service.planning.calibration.facility import Cooling
+from service.planning.carbon import IntensitySeries
 from service.planning.curves import ReferenceCurves
+from service.planning.errors import PlanningError
 from service.planning.facility import EQUIPMENT, fabric_watts, node_rates
 from service.planning.load_profile import (
     LoadProfile,
@@ -26,9 +28,10 @@ from service.planning.quantity import Basis, Quantity, assumed, weakest
 from service.planning.tariff.calendar import zone_of
 from service.planning.units import MINUTE_SECONDS
 from service.questions.answer import quantity
-from service.questions.catalog import Catalog
+from service.questions.carbon import to_planning as series_of
+from service.questions.catalog import Catalog, KnownGrid
 from service.questions.energy import MeasuredEnergy, RunLoad
-from service.questions.energy_answers import EnergyAnswer, EnergyLine, LoadProfileAnswer
+from service.questions.energy_answers import CarbonMethod, EnergyAnswer, EnergyLine, LoadProfileAnswer
 from service.questions.estimates import UtilityBillQuestion
 from service.questions.notes import Notes, lookup
 from service.questions.site import RunSite
@@ -36,6 +39,23 @@ from service.questions.site import RunSite
 _ENDS = ("value", "low", "high")
 _MOST_INTERVALS = 10_000
 """Of the power that an answer lists: 104 days of quarters of an hour."""
+
+
+class GridFigure(NamedTuple):
+    """Carbon intensity of a grid: its mean, its course in time where that is known, and what it counts."""
+
+    mean: Quantity | None = None
+    in_time: IntensitySeries | None = None
+    accounting: str | None = None
+    emission_rate: str = "average"
+
+    @property
+    def method(self) -> CarbonMethod:
+        """As the shape of the API, for a mean."""
+        method: CarbonMethod = {"emission_rate": self.emission_rate, "in_time": False}  # type: ignore[typeddict-item]
+        if self.accounting is not None:
+            method["accounting"] = self.accounting  # type: ignore[typeddict-item]
+        return method
 
 
 class Site(NamedTuple):
@@ -48,7 +68,9 @@ class Site(NamedTuple):
     given: RunSite | None = None
     pues: tuple[float, ...] | None = None
     pue_basis: Basis = Basis.ASSUMED
-    carbon_intensity_kg_co2e_per_kwh: Quantity | None = None
+    grid: GridFigure = GridFigure()
+    """Of the question, else of the catalog."""
+    marginal: GridFigure | None = None
     onsite_water_liters_per_kwh: Quantity | None = None
     offsite_water_liters_per_kwh: Quantity | None = None
     load: RunLoad = RunLoad()
@@ -73,24 +95,59 @@ _OTHER_ACCOUNTING = {
 """What Scope 2 figures should count is generation (GHG Protocol Scope 2 Guidance, 2015)."""
 
 
-def _local(question: UtilityBillQuestion) -> datetime | None:
+def _local(question: UtilityBillQuestion, catalog: Catalog) -> datetime | None:
     """When the run starts, by the clock of the site; UTC where that is not known."""
     if question.starts_at is MISSING:
         return None
-    zone: tzinfo = UTC
-    if question.site is not MISSING and question.site.time_zone is not MISSING:
-        zone = zone_of(question.site.time_zone, "/site/time_zone")
-    return question.starts_at.astimezone(zone)
+    given = question.site
+    if given is MISSING:
+        return question.starts_at.astimezone(UTC)
+    known = catalog.sites.get(given.site_id) if given.site_id is not MISSING else None
+    name = given.time_zone if given.time_zone is not MISSING else known and known.time_zone
+    if not name:
+        return question.starts_at.astimezone(UTC)
+    return question.starts_at.astimezone(zone_of(name, "/site/time_zone"))
+
+
+def _figure(grid: KnownGrid) -> GridFigure:
+    mean = _reference(grid.carbon_intensity_kg_co2e_per_kwh)
+    return GridFigure(mean, grid.series, grid.accounting, grid.emission_rate)
+
+
+def _given_figure(question: UtilityBillQuestion, given: RunSite) -> GridFigure | None:
+    """The intensity that the question gives, in time or as a mean."""
+    rate, in_time = given.carbon_intensity_kg_co2e_per_kwh, given.carbon_intensity_series
+    pointer = "/site/carbon_intensity_series"
+    if in_time is MISSING:
+        return None if rate is MISSING else GridFigure(assumed(rate))
+    if rate is not MISSING:
+        raise PlanningError("INTENSITY_TWICE", pointer, "give the mean or the series")
+    if question.starts_at is MISSING:
+        detail = "an intensity in time needs to know when the run starts"
+        raise PlanningError("STARTS_AT_REQUIRED", "/starts_at", detail)
+    return GridFigure(None, series_of(in_time, pointer))
+
+
+def _marginal_figure(given: RunSite, catalog: Catalog, notes: Notes) -> GridFigure | None:
+    if given.marginal_grid_id is MISSING:
+        return None
+    pointer = "/site/marginal_grid_id"
+    grid = lookup(catalog.grids, given.marginal_grid_id, pointer)
+    notes.cite(grid.source, pointer)
+    if grid.emission_rate != "marginal":
+        raise PlanningError("EMISSION_RATE", pointer, "the grid's figure is an average, not a marginal one")
+    return _figure(grid)
 
 
 def resolve_site(question: UtilityBillQuestion, catalog: Catalog, notes: Notes) -> Site:
     """The site with the catalog's figures under those of the question."""
     measured = None if question.measured is MISSING else question.measured
-    asked = Site(load=question.load_profile, starts_at=_local(question), measured=measured)
+    asked = Site(load=question.load_profile, starts_at=_local(question, catalog), measured=measured)
     if question.site is MISSING:
         return asked
     given = question.site
-    intensity = onsite = offsite = grid_id = None
+    onsite = offsite = grid_id = None
+    figure = GridFigure()
     pues: tuple[float, ...] | None = None
     basis = Basis.ASSUMED
     if given.site_id is not MISSING:
@@ -104,23 +161,22 @@ def resolve_site(question: UtilityBillQuestion, catalog: Catalog, notes: Notes) 
     if grid_id is not None:
         grid = lookup(catalog.grids, grid_id, "/site/grid_id")
         notes.cite(grid.source, "/site/grid_id")
-        intensity = _reference(grid.carbon_intensity_kg_co2e_per_kwh)
-        offsite = _reference(grid.water_liters_per_kwh)
-        if grid.accounting != "generation" and given.carbon_intensity_kg_co2e_per_kwh is MISSING:
-            notes.warn("CARBON_ACCOUNTING", "/site/grid_id", _OTHER_ACCOUNTING[grid.accounting])
+        figure, offsite = _figure(grid), _reference(grid.water_liters_per_kwh)
     if given.pue is not MISSING:
         pues, basis = (given.pue,), Basis.ASSUMED
     if given.pue_by_month is not MISSING:
         pues, basis = tuple(given.pue_by_month), Basis.ASSUMED
-    if given.carbon_intensity_kg_co2e_per_kwh is not MISSING:
-        intensity = assumed(given.carbon_intensity_kg_co2e_per_kwh)
+    figure = _given_figure(question, given) or figure
+    if figure.accounting not in (None, "generation") and figure.emission_rate == "average":
+        notes.warn("CARBON_ACCOUNTING", "/site/grid_id", _OTHER_ACCOUNTING[figure.accounting or ""])
     if given.water_usage_effectiveness_liters_per_kwh is not MISSING:
         onsite = assumed(given.water_usage_effectiveness_liters_per_kwh)
     return asked._replace(
         given=given,
         pues=pues,
         pue_basis=basis,
-        carbon_intensity_kg_co2e_per_kwh=intensity,
+        grid=figure,
+        marginal=_marginal_figure(given, catalog, notes),
         onsite_water_liters_per_kwh=onsite,
         offsite_water_liters_per_kwh=offsite,
     )

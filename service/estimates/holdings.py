@@ -3,40 +3,44 @@
 from pydantic import MISSING
 
 from service.estimates.charges import Charges, added, charges, given_price
+from service.estimates.currencies import Currencies, currencies_of
 from service.estimates.run import Run
 from service.planning.cost import gigabyte_months
 from service.planning.errors import PlanningError
 from service.planning.quantity import Quantity, assumed, scaled
 from service.planning.units import GIGABYTE_BYTES
+from service.questions.catalog import Catalog
 from service.questions.estimates import CostQuestion
 from service.questions.holdings import EgressInput, StorageInput
 from service.questions.workloads import TrainingWorkloadInput
 
 
-def holdings(question: CostQuestion, run: Run) -> list[Charges]:
-    """What is kept and what leaves, as far as it is known; the rest is a gap."""
+def holdings(question: CostQuestion, run: Run, catalog: Catalog) -> list[Charges] | None:
+    """What is kept and what leaves; None where some of it is not known, and the total is a gap."""
+    currencies = currencies_of(question, catalog, run.notes)
     found = []
     if question.storage is not MISSING:
-        found.append(_storage(question.storage, question, run))
+        found.append(_storage(question.storage, question, run, currencies))
     if question.egress is not MISSING:
-        found.append(_egress(question.egress, run))
-    return [charged for charged in found if charged]
+        found.append(_egress(question.egress, run, currencies))
+    known = [charged for charged in found if charged]
+    return known if len(known) == len(found) else None
 
 
-def _storage(given: StorageInput, question: CostQuestion, run: Run) -> Charges | None:
+def _storage(given: StorageInput, question: CostQuestion, run: Run, currencies: Currencies) -> Charges | None:
     kept = {
         "storage_dataset": _dataset_bytes(given, question),
         "storage_checkpoints": _checkpoint_bytes(given, run),
     }
-    if all(size is None for size in kept.values()):
+    if not any(kept.values()):
         detail = "give dataset_bytes or checkpoints_kept"
         raise PlanningError("STORAGE_EMPTY", "/storage", detail)
     lasting = run.duration_seconds if given.kept_seconds is MISSING else assumed(given.kept_seconds)
     if lasting is None:
         run.notes.gap("/total", "RATE_UNKNOWN", "how long data are kept is not known")
         return None
-    price = given_price(given.price_per_gigabyte_month)
-    return added(
+    price = currencies.price(given_price(given.price_per_gigabyte_month), "/total")
+    return price and added(
         charges(price, "gigabyte_month", (name, scaled(lasting, gigabyte_months(size, 1.0))))
         for name, size in kept.items()
         if size
@@ -65,7 +69,7 @@ def _checkpoint_bytes(given: StorageInput, run: Run) -> float | None:
     return checkpoint.bytes * given.checkpoints_kept
 
 
-def _egress(given: EgressInput, run: Run) -> Charges | None:
+def _egress(given: EgressInput, run: Run, currencies: Currencies) -> Charges | None:
     if (given.bytes is MISSING) == (given.bytes_per_second is MISSING):
         raise PlanningError("EGRESS_BYTES", "/egress", "give either bytes or bytes_per_second")
     sent: Quantity
@@ -77,4 +81,5 @@ def _egress(given: EgressInput, run: Run) -> Charges | None:
             run.notes.gap("/total", "RATE_UNKNOWN", "how long data leave is not known")
             return None
         sent = scaled(run.duration_seconds, given.bytes_per_second / GIGABYTE_BYTES)
-    return charges(given_price(given.price_per_gigabyte), "gigabyte", ("egress", sent))
+    price = currencies.price(given_price(given.price_per_gigabyte), "/total")
+    return price and charges(price, "gigabyte", ("egress", sent))

@@ -114,11 +114,13 @@ def _training(
     if high.elapsed.total > _MOST * productive.high:
         raise _no_progress()
     basis = weakest(duration, restart)
-    lasting = Quantity(value.elapsed.total, low.elapsed.total, high.elapsed.total, basis)
-    extra = Quantity(
-        lasting.value - duration.value, lasting.low - duration.low, lasting.high - duration.high, basis
-    )
-    return SpotTime(extra, lasting, value.interruptions, mtbf)
+    # Checkpoints that suit interruptions may suit failures better too; what is gained so is not theirs.
+    longer = [
+        max(0.0, found.elapsed.total - before)
+        for found, before in zip((value, low, high), duration[:3], strict=True)
+    ]
+    extra = Quantity(longer[0], min(longer), max(longer), basis)
+    return SpotTime(extra, combine(add, duration, extra), value.interruptions, mtbf)
 
 
 def _no_progress() -> PlanningError:

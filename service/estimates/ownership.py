@@ -1,43 +1,46 @@
 """What buying the devices of a run costs, and what of each year's cost the run bears."""
 
-from decimal import Decimal
 from typing import NamedTuple
 
 from pydantic import MISSING
 
 from service.estimates.charges import GIVEN, Charges, Price, added, charges, given_price, in_one_currency
+from service.estimates.currencies import Currencies, currencies_of
 from service.estimates.run import Run
 from service.planning.cost import Terms, rounded, share_of_year, used_device_hours, yearly_cost
 from service.planning.errors import PlanningError
 from service.planning.quantity import Basis, Quantity, assumed, exact, scaled
 from service.questions.answer import quantity
+from service.questions.catalog import Catalog
 from service.questions.cost_answers import OwnershipAnswer
 from service.questions.estimates import CostQuestion
 from service.questions.purchase import Ownership
 
 
-def purchase(question: CostQuestion, run: Run) -> Charges | None:
+def purchase(question: CostQuestion, run: Run, catalog: Catalog) -> Charges | None:
     """What buying the cluster costs; None without a price, or where its prices are in several currencies."""
     if question.purchase is MISSING:
         return None
     given, count = question.purchase, run.cluster.accelerator_count
-    devices = assumed(float(count))
     price = given_price(given.price_per_device, given.price_range, "/purchase/price_range")
-    parts = [charges(price, "device", ("devices", devices), category="purchase")]
+    bought = [(price, "device", "devices", float(count))]
     if given.hosts is not MISSING:
         each = given.hosts.devices_per_host
         per_host = run.cluster.accelerators_per_node if each is MISSING else each
-        hosts = ("hosts", assumed(float(-(-count // per_host))))
-        parts.append(charges(given_price(given.hosts.price_per_host), "host", hosts, category="purchase"))
+        bought.append(
+            (given_price(given.hosts.price_per_host), "host", "hosts", float(-(-count // per_host)))
+        )
     if given.network_per_device is not MISSING:
-        network = ("network", devices)
-        parts.append(charges(given_price(given.network_per_device), "device", network, category="purchase"))
+        bought.append((given_price(given.network_per_device), "device", "network", float(count)))
     if given.storage is not MISSING:
-        storage = ("storage", exact(1.0))
-        parts.append(charges(given_price(given.storage), "system", storage, category="purchase"))
-    if not in_one_currency(parts, run.notes, "/purchase/total"):
-        return None
-    return added(parts)
+        bought.append((given_price(given.storage), "system", "storage", 1.0))
+    currencies, parts = currencies_of(question, catalog, run.notes), []
+    for price, unit, name, number in bought:
+        exchanged = currencies.price(price, "/purchase/total")
+        if exchanged is None:
+            return None
+        parts.append(charges(exchanged, unit, (name, assumed(number)), category="purchase"))
+    return added(parts) if in_one_currency(parts, run.notes, "/purchase/total") else None
 
 
 class Owned(NamedTuple):
@@ -52,13 +55,16 @@ class Owned(NamedTuple):
     """Used in a year."""
 
 
-def owned(question: CostQuestion, run: Run, hours: Quantity | None, bought: Charges | None) -> Owned | None:
+def owned(
+    question: CostQuestion, run: Run, hours: Quantity | None, bought: Charges | None, catalog: Catalog
+) -> Owned | None:
     """The cost of owning; None where the question does not ask for it."""
     if question.purchase is MISSING or question.purchase.ownership is MISSING or bought is None:
         return None
-    given, currency = question.purchase.ownership, bought.currency_code
-    ends = (bought.amount, bought.low, bought.high)
-    prices = _yearly_prices(given, ends, currency)
+    given, currencies = question.purchase.ownership, currencies_of(question, catalog, run.notes)
+    prices = _yearly_prices(given, bought, currencies)
+    if prices is None:
+        return None
     year = exact(1.0)
     found = {name: charges(price, "year", (name, year)) for name, price in prices.items()}
     yearly = added(found.values())
@@ -73,11 +79,11 @@ def owned(question: CostQuestion, run: Run, hours: Quantity | None, bought: Char
 _RUNNING = ("maintenance", "staff", "space")
 
 
-def _yearly_prices(given: Ownership, ends: tuple[Decimal, ...], currency: str) -> dict[str, Price]:
+def _yearly_prices(given: Ownership, bought: Charges, currencies: Currencies) -> dict[str, Price] | None:
     """Amounts of a year by what they are for, each at the ends of the purchase."""
     terms = Terms(given.years, given.residual_share, given.interest_rate, given.maintenance_share)
-    costs = [yearly_cost(end, terms) for end in ends]
-    prices = {}
+    costs = [yearly_cost(end, terms) for end in (bought.amount, bought.low, bought.high)]
+    prices, currency = {}, bought.currency_code
     for name, *amounts in zip(costs[0]._fields, *costs, strict=True):
         value, low, high = (rounded(amount, currency) for amount in amounts)
         if high:
@@ -85,10 +91,13 @@ def _yearly_prices(given: Ownership, ends: tuple[Decimal, ...], currency: str) -
     for name, money in (("staff", given.staff_per_year), ("space", given.space_per_year)):
         if money is MISSING:
             continue
-        if money.currency_code != currency:
+        price = currencies.price(given_price(money), "/ownership/total")
+        if price is None:
+            return None
+        if price.currency_code != currency:
             pointer = f"/purchase/ownership/{name}_per_year/currency_code"
             raise PlanningError("CURRENCY_MISMATCH", pointer, "must be the currency of the purchase")
-        prices[name] = given_price(money)
+        prices[name] = price
     return prices
 
 

@@ -46,7 +46,7 @@ def device_draw(run: Run, catalog: Catalog) -> Draw | None:
     if limit is None:
         return None
     if isinstance(workload, TrainingWorkload):
-        works, error = _trained(run, workload, catalog), catalog.curves.device_power
+        works, error = trained_works(run, workload, catalog), catalog.curves.device_power
     elif isinstance(run.serving, Serving):
         works, error = _served(run, run.serving, workload, catalog), run.serving.spreads.power
     elif run.passing and run.passing.basis is not Basis.ASSUMED:
@@ -56,7 +56,7 @@ def device_draw(run: Run, catalog: Catalog) -> Draw | None:
     return _drawn(works, run, limit, catalog, error) if works else None
 
 
-def _trained(run: Run, workload: TrainingWorkload, catalog: Catalog) -> tuple[DeviceWork, ...] | None:
+def trained_works(run: Run, workload: TrainingWorkload, catalog: Catalog) -> tuple[DeviceWork, ...] | None:
     """One step, and what it waits for data."""
     time, cluster = run.working or run.training, run.cluster
     machine = machine_of(cluster.accelerator, catalog.curves.calibration.operators)

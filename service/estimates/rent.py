@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pydantic import MISSING
 
 from service.estimates.charges import Charges, Price, added, charges, given_price
+from service.estimates.currencies import Currencies, currencies_of
 from service.estimates.interruptions import SpotTime, spot_time
 from service.estimates.offer_warnings import warn_of_offer
 from service.estimates.run import Run
@@ -41,6 +42,10 @@ class Terms(NamedTuple):
     least_spend_per_hour: Price | None = None
     """The least that a commitment costs in each of its hours."""
     block_hours: float | None = None
+    offer_id: str | None = None
+    provider: str | None = None
+    region: str | None = None
+    zone: str | None = None
 
     def instances(self, devices: int) -> int:
         """Whole instances that hold so many devices."""
@@ -70,8 +75,8 @@ def rented(question: CostQuestion, run: Run, hours: Quantity | None, catalog: Ca
     """The same with what is behind it."""
     if question.rental is MISSING:
         return None
-    terms = _terms(question.rental, run, catalog)
-    if hours is None or run.duration_seconds is None:
+    terms = _exchanged(_terms(question.rental, run, catalog), currencies_of(question, catalog, run.notes))
+    if terms is None or hours is None or run.duration_seconds is None:
         return None
     spot = None
     if question.rental.spot is not MISSING:
@@ -83,6 +88,18 @@ def rented(question: CostQuestion, run: Run, hours: Quantity | None, catalog: Ca
         )
         run.notes.warn("INTERRUPTIONS_NOT_COUNTED", "/rental", detail)
     return _charged(terms, run, hours, run.duration_seconds, spot)
+
+
+def _exchanged(terms: Terms, currencies: Currencies) -> Terms | None:
+    """The terms in the currency asked for."""
+    price = currencies.price(terms.price, "/rent/total")
+    if price is None:
+        return None
+    upfront, least = (
+        given and currencies.price(given, "/rent/total")
+        for given in (terms.upfront, terms.least_spend_per_hour)
+    )
+    return terms._replace(price=price, upfront=upfront, least_spend_per_hour=least)
 
 
 def _charged(terms: Terms, run: Run, hours: Quantity, duration: Quantity, spot: SpotTime | None) -> Rented:
@@ -242,6 +259,10 @@ def _offered(offer: KnownOffer, offer_id: str, rental: Rental, run: Run, catalog
         devices_per_instance=offer.accelerator_count,
         increment_seconds=offer.billing_increment_seconds,
         minimum_seconds=float(offer.minimum_billed_seconds or 0),
+        offer_id=offer_id,
+        provider=offer.provider,
+        region=offer.region,
+        zone=offer.zone,
     )
     terms = _on_term(terms, offer)
     if rental.price_range is not MISSING:

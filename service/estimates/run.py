@@ -36,6 +36,8 @@ class Run(NamedTuple):
     duration_seconds: Quantity | None = None
     tokens: Quantity | None = None
     """Tokens trained on, or generated, over the whole run."""
+    requests: Quantity | None = None
+    """Requests that a service answers over the whole run."""
     total_flops: float | None = None
     working: TrainingTime | ModelledTime | None = None
     """``training`` without waiting for data."""

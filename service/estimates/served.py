@@ -12,7 +12,7 @@ from service.planning.inference.encoded import decoder_of
 from service.planning.memory.capacity import requests_that_fit, usable_bytes_of
 from service.planning.memory.serving import inference_memory
 from service.planning.profile import Profile
-from service.planning.quantity import Quantity, assumed, combine, exact, inverted
+from service.planning.quantity import Quantity, assumed, combine, exact, inverted, scaled
 from service.planning.workload import (
     HorizonUnit,
     InferenceWorkload,
@@ -228,8 +228,8 @@ def _until_horizon(run: Run, workload: InferenceWorkload, requests: Quantity) ->
     if horizon is None:
         return run
     if run.duration_seconds is not None:
-        tokens = combine(lambda r, d: r * outputs * d, requests, run.duration_seconds)
-        return run._replace(tokens=tokens if outputs else None)
+        answered = combine(lambda r, d: r * d, requests, run.duration_seconds)
+        return run._replace(tokens=scaled(answered, outputs) if outputs else None, requests=answered)
     total = horizon.amount
     if horizon.unit is HorizonUnit.OUTPUT_TOKENS:
         if not outputs:
@@ -238,4 +238,5 @@ def _until_horizon(run: Run, workload: InferenceWorkload, requests: Quantity) ->
     return run._replace(
         duration_seconds=combine(lambda r: total / r, inverted(requests)),
         tokens=exact(total * outputs) if outputs else None,
+        requests=exact(total),
     )

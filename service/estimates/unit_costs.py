@@ -1,6 +1,6 @@
 """What a request and a million of its tokens cost, of a served model."""
 
-from service.estimates.charges import Charges
+from service.estimates.charges import REQUEST_PRICE_DIGITS, Charges
 from service.estimates.passes import Passing
 from service.estimates.run import Run
 from service.estimates.serving import Serving
@@ -41,7 +41,7 @@ def add_unit_costs(answer: CostAnswer, run: Run, charged: Charges) -> None:
     if requests is None or server is None:
         return
     assert isinstance(workload, InferenceWorkload)  # noqa: S101
-    answer["cost_per_request"] = charged.per(requests)
+    answer["cost_per_request"] = charged.per(requests, digits=REQUEST_PRICE_DIGITS)
     inputs, outputs = float(workload.input_tokens), float(workload.output_tokens)
     if isinstance(server, Passing):
         return

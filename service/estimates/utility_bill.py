@@ -1,17 +1,16 @@
 """What will the run draw, emit and cost, rented or bought?"""
 
-from pydantic import MISSING
-
-from service.estimates.charges import Charges, charges, device_hours, given_price
-from service.estimates.energy import Energy, Site, resolve_site, run_energy
+from service.estimates.carbon import add_carbon, add_water
+from service.estimates.charges import Charges, device_hours
+from service.estimates.electricity import electricity
+from service.estimates.energy import resolve_site, run_energy
 from service.estimates.ownership import purchase
-from service.estimates.power import device_draw
+from service.estimates.power import Draw, device_draw
 from service.estimates.rates import plan_run
 from service.estimates.rent import rent
-from service.planning.carbon import location_based_kg_co2e
+from service.estimates.run import Run
 from service.planning.cost import break_even_runs
 from service.planning.quantity import Quantity, combine, inverted
-from service.planning.water import water_liters
 from service.questions.answer import evidence, parallelism, quantity
 from service.questions.bill_answers import UtilityBillAnswer
 from service.questions.catalog import Catalog
@@ -23,15 +22,22 @@ from service.questions.notes import Notes
 def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> UtilityBillAnswer:
     """Energy, electricity, carbon and water of the run; rent against purchase."""
     run = plan_run(question, catalog)
+    return bill_of_run(question, run, device_draw(run, catalog), catalog)
+
+
+def bill_of_run(
+    question: UtilityBillQuestion, run: Run, draw: Draw | None, catalog: Catalog
+) -> UtilityBillAnswer:
+    """The bill of a run whose time and power are known."""
     notes, hours = run.notes, device_hours(run)
     site = resolve_site(question, catalog, notes)
-    rented, bought = rent(question, run, hours, catalog), purchase(question, run)
-    energy = run_energy(run, site, catalog.curves, device_draw(run, catalog))
-    electricity = _electricity(energy, site, notes)
+    rented, bought = rent(question, run, hours, catalog), purchase(question, run, catalog)
+    energy = run_energy(run, site, catalog.curves, draw)
+    billed = electricity(question, energy, site, catalog, notes)
     answer: UtilityBillAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,
         "energy": energy.answer,
-        "electricity": _money(electricity),
+        "electricity": billed.answer,
         "carbon": {},
         "rent": _money(rented),
         "purchase": _money(bought),
@@ -48,15 +54,15 @@ def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> Ut
     else:
         for name in ("duration_seconds", "device_hours"):
             notes.gap(f"/{name}", "RATE_UNKNOWN", "the rate of the run is not known")
-    _add_carbon(answer, energy, site, notes)
-    _add_water(answer, energy, site, notes)
+    add_carbon(answer, question, run, energy, site=site, curves=catalog.curves)
+    add_water(answer, energy, site, notes)
     _add_break_even(
         answer,
         notes,
         hours=hours,
         rented=rented,
         bought=bought,
-        electricity=electricity,
+        electricity=billed.charged,
         facility_kw=energy.peak_kw,
     )
     return answer
@@ -66,44 +72,6 @@ def _money(charged: Charges | None) -> MoneyTotal:
     if charged is None:
         return {"lines": []}
     return {"lines": charged.lines, "total": charged.total}
-
-
-def _electricity(energy: Energy, site: Site, notes: Notes) -> Charges | None:
-    if site.given is None or site.given.electricity is MISSING:
-        notes.gap("/electricity/total", "PRICE_REQUIRED", "no price of electricity is given")
-        return None
-    metered = [(item.name, item.facility_kwh) for item in energy.equipment if item.facility_kwh]
-    if not metered:
-        notes.gap("/electricity/total", "ENERGY_UNKNOWN", "the energy at the meter is not known")
-        return None
-    return charges(given_price(site.given.electricity.price_per_kwh), "kWh", *metered)
-
-
-def _add_carbon(answer: UtilityBillAnswer, energy: Energy, site: Site, notes: Notes) -> None:
-    intensity = site.carbon_intensity_kg_co2e_per_kwh
-    if intensity is None:
-        detail = "neither a grid nor a carbon intensity is given"
-        notes.gap("/carbon/location_based_kg_co2e", "GRID_REQUIRED", detail)
-    elif energy.facility_kwh is None:
-        detail = "the energy at the meter is not known"
-        notes.gap("/carbon/location_based_kg_co2e", "ENERGY_UNKNOWN", detail)
-    else:
-        carbon = combine(location_based_kg_co2e, energy.facility_kwh, intensity)
-        answer["carbon"]["location_based_kg_co2e"] = quantity(carbon)
-    detail = "no contract or certificate of the electricity is known"
-    notes.gap("/carbon/market_based_kg_co2e", "CONTRACT_UNKNOWN", detail)
-    detail = "no life-cycle assessment of the equipment is known"
-    notes.gap("/carbon/embodied_kg_co2e", "ASSESSMENT_UNKNOWN", detail)
-
-
-def _add_water(answer: UtilityBillAnswer, energy: Energy, site: Site, notes: Notes) -> None:
-    onsite, offsite = site.onsite_water_liters_per_kwh, site.offsite_water_liters_per_kwh
-    if not (onsite and offsite and energy.it_kwh and energy.facility_kwh):
-        detail = "needs the energy, the site's water usage effectiveness and the grid's water"
-        notes.gap("/water_liters", "WATER_UNKNOWN", detail)
-        return
-    liters = combine(water_liters, energy.it_kwh, energy.facility_kwh, onsite, offsite)
-    answer["water_liters"] = quantity(liters)
 
 
 def _add_break_even(

@@ -182,7 +182,8 @@ class JsonRoute(APIRoute):
     """
 
     direct: ASGIApp | None = None
-    """Answers as the route does; of endpoints that are asynchronous and take only a body and the request."""
+    """Answers as the route does; of asynchronous endpoints that take only a body and the request, and whose
+    answer is written for them."""
     _query: Mapping[str, bool]
     stores = True
     """Whether the operations that are not GET change what is stored."""
@@ -207,7 +208,8 @@ class JsonRoute(APIRoute):
         body_name = self.body_field.name
         body = TypeAdapter(hints[body_name])
         others = [name for name in hints if name not in ("return", body_name)]
-        if inspect.iscoroutinefunction(self.endpoint) and [hints[name] for name in others] == [Request]:
+        alone = inspect.iscoroutinefunction(self.endpoint) and [hints[name] for name in others] == [Request]
+        if alone and hints["return"] is not Response:
             answer = TypeAdapter(hints["return"])
             self.direct = _direct(self.endpoint, body, answer, body_name, others[0])
         return _validating(handle, body)

@@ -32,6 +32,8 @@ class Accelerator:
     peak_flops_per_second: Mapping[NumberFormat, float]
     power_limit_watts: float | None
     server: Server | None = None
+    embodied_kg_co2e: Quantity | None = None
+    """What making one emits."""
 
     def peak(self, *formats: NumberFormat) -> tuple[NumberFormat, float] | None:
         """The rate of the first of ``formats`` that this accelerator is known to have."""

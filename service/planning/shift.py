@@ -32,11 +32,12 @@ from service.planning.tariff.allocation import (
     metered,
     reach_of,
     tied_periods,
+    together,
     touched_by,
 )
 from service.planning.tariff.bill import Bill, BillingPeriod, Load
 from service.planning.tariff.billing import bill_by_meter
-from service.planning.tariff.charges import DemandCharge, EnergyCharge, PricePeriod, Span
+from service.planning.tariff.charges import DemandCharge, EnergyCharge, PricePeriod, Span, Tariff
 from service.planning.tariff.demands import Peak
 from service.planning.tariff.meter import SeriesMeter
 
@@ -170,38 +171,22 @@ class _Moved:
 
 
 class _Start(SeriesMeter):
-    """The meter with the run at one of its starts."""
+    """The meter with the run at one of its starts: what sums and maxima give is not read from the load."""
 
-    def __init__(self, moved: _Moved, place: int) -> None:
-        baseline = moved.baseline
-        self.load, self.compiled = baseline.load, baseline.compiled
-        self.periods, self.parts, self.months = baseline.periods, baseline.parts, baseline.months
-        self.zone, self.power_factor = baseline.zone, baseline.power_factor
-        self.first_month = baseline.first_month
+    def __init__(self, tariff: Tariff, load: Load, moved: _Moved, place: int) -> None:
+        super().__init__(tariff, load, moved.baseline.periods)
         self._moved, self._place = moved, place
-        self._demands = {}
-
-    @cached_property
-    def kw(self) -> Floats:  # type: ignore[override]
-        """Power of baseline and run; only asked for by what sums and maxima do not give."""
-        first, step, _ = self._moved.place
-        begin = first + step * self._place
-        kw = self._moved.baseline.kw.copy()
-        kw[begin : begin + self._moved.kw.size] += self._moved.kw
-        return kw
 
     def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
         rows: list[list[float]] = self._moved.energy(charge)[self._place].tolist()
         return rows
 
     def highest(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> list[Peak | None]:
-        if charge.peaks > 1 or charge.rolling or not self._is_of_intervals(charge.window_minutes):
+        window = charge.window_minutes
+        is_of_intervals = window is None or self.load.interval_minutes % window == 0
+        if charge.peaks > 1 or charge.rolling or not is_of_intervals:
             return super().highest(charge, periods)
         return self._read(self._moved.peaks(periods, charge.span))
-
-    def _is_of_intervals(self, window_minutes: int | None) -> bool:
-        """Whether demand over such windows is that of the intervals."""
-        return window_minutes is None or self.load.interval_minutes % window_minutes == 0
 
     def _read(self, groups: Sequence[tuple[Floats, Integers]]) -> list[Peak | None]:
         cells, found = self.compiled.cells, list[Peak | None]()
@@ -211,9 +196,8 @@ class _Start(SeriesMeter):
             found.append(None if at < 0 else Peak(float(kw[self._place]), minute))
         return found
 
-    def _peaks_by_period(self, window_minutes: int | None) -> Sequence[Peak | None]:
-        if not self._is_of_intervals(window_minutes):
-            return super()._peaks_by_period(window_minutes)
+    @property
+    def period_peaks(self) -> Sequence[Peak | None]:
         return self._read(self._moved.peaks(None, Span.BILLING_PERIOD))[: len(self.periods)]
 
     @cached_property
@@ -244,12 +228,12 @@ def costs_of_starts(point: MeteringPoint, run: Load, starts: Starts) -> list[Dec
     history = history_of(point, periods)
     baseline = SeriesMeter(point.tariff, load, periods)
     moved = _Moved(baseline, kw, first, step, starts.number)
-    bills = (bill_by_meter(point.tariff, _Start(moved, place), history=history) for place in range(starts.number))
+    runs = [moved_by(run, place * starts.step_minutes) for place in range(starts.number)]
+    meters = (_Start(point.tariff, together(load, one), moved, place) for place, one in enumerate(runs))
+    bills = (bill_by_meter(point.tariff, meter, history=history) for meter in meters)
     if point.baseline is None:
-        runs = (
-            touched_by(point, moved_by(run, place * starts.step_minutes)) for place in range(starts.number)
-        )
-        return [_total_of(bill, touched) for bill, touched in zip(bills, runs, strict=True)]
+        touched = (touched_by(point, one) for one in runs)
+        return [_total_of(bill, own) for bill, own in zip(bills, touched, strict=True)]
     without = bill_by_meter(point.tariff, baseline, history=history).total
     return [bill.total - without for bill in bills]
 

@@ -5,11 +5,11 @@ taken from the grid (Li et al. 2023, section 3).
 """
 
 
-def water_liters(
-    it_kwh: float,
-    facility_kwh: float,
-    onsite_liters_per_kwh: float,
-    offsite_liters_per_kwh: float,
-) -> float:
-    """Litres on and off the site."""
-    return it_kwh * onsite_liters_per_kwh + facility_kwh * offsite_liters_per_kwh
+def onsite_liters(it_kwh: float, liters_per_kwh: float) -> float:
+    """Litres that cool the machines."""
+    return it_kwh * liters_per_kwh
+
+
+def offsite_liters(facility_kwh: float, liters_per_kwh: float) -> float:
+    """Litres that power plants take for the energy at the meter."""
+    return facility_kwh * liters_per_kwh

@@ -155,7 +155,16 @@ class Source(TypedDict):
     pointer: str
     """JSON Pointer of the member of the request that it stands for."""
     kind: Literal[
-        "model", "accelerator", "link", "offer", "tariff", "grid", "site", "exchange_rate", "reference_curve"
+        "model",
+        "accelerator",
+        "link",
+        "offer",
+        "tariff",
+        "grid",
+        "site",
+        "exchange_rate",
+        "token_price",
+        "reference_curve",
     ]
     """What kind of row it is."""
     id: str

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 from service.questions.answers import Answer
 from service.questions.base import Integer, Line, MoneyAmount, MoneyQuantity, QuantityAnswer
 from service.questions.cost_answers import MoneyTotal
-from service.questions.energy_answers import CarbonAnswer, EnergyAnswer
+from service.questions.energy_answers import CarbonAnswer, EnergyAnswer, Equivalent, WaterAnswer
 
 Allocation = Literal["incremental", "standalone"]
 ChargeKind = Literal[
@@ -98,6 +98,10 @@ class UtilityBillAnswer(Answer):
     """Emissions of the run."""
     water_liters: NotRequired[QuantityAnswer]
     """Water evaporated on the site and by the grid."""
+    water: NotRequired[WaterAnswer]
+    """The same apart."""
+    equivalents: NotRequired[list[Equivalent]]
+    """What the energy may be pictured as."""
     rent: MoneyTotal
     """What renting the devices costs."""
     purchase: MoneyTotal

@@ -6,6 +6,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol
 
+from service.planning.carbon import IntensitySeries
 from service.planning.cluster import Accelerator
 from service.planning.curves import ReferenceCurves
 from service.planning.exchange import ExchangeRates
@@ -101,6 +102,8 @@ class KnownGrid:
     accounting: str
     water_liters_per_kwh: float | None
     source: Source
+    emission_rate: str = "average"
+    series: IntensitySeries | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,10 @@ class Catalog(Protocol):
     @property
     def offers(self) -> Mapping[str, KnownOffer]:
         """Offers by id."""
+
+    @property
+    def token_prices(self) -> Mapping[str, KnownTokenPrice]:
+        """List prices of tokens by id and by alias."""
 
     @property
     def grids(self) -> Mapping[str, KnownGrid]:

@@ -10,7 +10,8 @@ MONTHS = 12
 HOURS = 24
 
 IntervalMinutes = Annotated[
-    Literal[5, 15, 30, 60], Field(json_schema_extra={"type": "integer", "format": "int64"})
+    Literal[5, 15, 30, 60],
+    Field(json_schema_extra={"type": "integer", "format": "int64", "minimum": 5, "maximum": 60}),
 ]
 Effectiveness = Annotated[float, Field(ge=1, le=10)]
 """Facility energy over IT energy."""

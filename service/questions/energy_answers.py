@@ -5,6 +5,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from service.questions.base import Integer, QuantityAnswer
+from service.questions.carbon import Accounting, EmissionRate
 
 
 class EnergyLine(TypedDict):
@@ -65,12 +66,92 @@ class EnergyAnswer(TypedDict):
     """The course of the power in time."""
 
 
+class CarbonMethod(TypedDict):
+    """What an intensity counts. Figures of different methods do not add up."""
+
+    emission_rate: EmissionRate
+    """Of the average kWh, or of one more."""
+    accounting: NotRequired[Accounting]
+    """What is counted; absent where the question gives a bare number."""
+    in_time: bool
+    """Whether it is the sum over the intervals of the run, or a mean times its energy."""
+
+
+class MarketLine(TypedDict):
+    """Electricity of one instrument."""
+
+    name: Literal["power_purchase_agreement", "certificate", "supplier", "green_tariff", "residual_mix"]
+    """The instrument, or what the others leave."""
+    share: float
+    """Of the run's energy."""
+    kwh: float
+    """Energy at the meter."""
+    kg_co2e: float
+    """Its emissions."""
+    source: str
+    """Document that says so."""
+
+
+class EmbodiedLine(TypedDict):
+    """Machines of one kind."""
+
+    name: Literal["accelerators", "servers"]
+    """Kind of machine; servers without their accelerators."""
+    kg_co2e: QuantityAnswer
+    """Share of making them that the run takes."""
+    source: str
+    """Where the assessment comes from."""
+
+
+class SoftwareCarbonIntensity(TypedDict):
+    """Location-based and embodied emissions over a functional unit (ISO/IEC 21031)."""
+
+    per: Literal["run", "million_tokens", "request"]
+    """The functional unit; tokens are those trained on, or generated."""
+    kg_co2e: QuantityAnswer
+    """Emissions of one unit."""
+
+
+class Equivalent(TypedDict):
+    """A picture of the energy: an illustration, no measure."""
+
+    name: Literal["household_months"]
+    """What it is set against."""
+    value: float
+    """How many of them."""
+    detail: str
+    """What one of them is."""
+
+
+class WaterAnswer(TypedDict):
+    """Water of the run, by place."""
+
+    onsite_liters: NotRequired[QuantityAnswer]
+    """Evaporated on the site to cool."""
+    offsite_liters: NotRequired[QuantityAnswer]
+    """Taken by the power plants of the grid."""
+
+
 class CarbonAnswer(TypedDict):
     """Emissions of the run."""
 
     location_based_kg_co2e: NotRequired[QuantityAnswer]
-    """At the mean intensity of the grid."""
+    """At the average intensity of the grid."""
+    location_based_method: NotRequired[CarbonMethod]
+    """What that intensity counts."""
+    marginal_kg_co2e: NotRequired[QuantityAnswer]
+    """What the run changes, at the marginal intensity of the grid: beside the others, not part of them."""
+    marginal_method: NotRequired[CarbonMethod]
+    """What that intensity counts."""
     market_based_kg_co2e: NotRequired[QuantityAnswer]
     """At the intensity of the contracted electricity."""
+    market_based_method: NotRequired[CarbonMethod]
+    """What that intensity counts."""
+    market_based_lines: NotRequired[list[MarketLine]]
+    """The same by instrument, at the middle of the energy."""
     embodied_kg_co2e: NotRequired[QuantityAnswer]
     """Share of making the equipment."""
+    embodied_lines: NotRequired[list[EmbodiedLine]]
+    """The same by kind of machine."""
+    software_carbon_intensity: NotRequired[list[SoftwareCarbonIntensity]]
+    """Rates by functional unit."""

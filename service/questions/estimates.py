@@ -13,6 +13,7 @@ from service.questions.base import (
     Positive,
     Text,
 )
+from service.questions.carbon import Embodied
 from service.questions.energy import MeasuredEnergy, RunLoad
 from service.questions.holdings import EgressInput, StorageInput
 from service.questions.load import AnalyticSolver, SolverInput
@@ -127,6 +128,17 @@ class UtilityBillQuestion(CostQuestion):
     """The course of its power in time."""
     measured: MeasuredEnergy | MISSING = MISSING
     """What it was measured to take, in place of the estimate."""
+    embodied: Embodied = Embodied()
+    """What making the machines emitted."""
+
+
+class UtilityBillExport(UtilityBillQuestion):
+    """The electricity of a run as FOCUS rows."""
+
+    billing_account_id: Text | MISSING = MISSING
+    """Account that is charged; the tenant's id when left out."""
+    billing_account_name: Text | MISSING = MISSING
+    """Its name; the same as its id when left out."""
 
 
 class MemoryBatch(Input):

@@ -24,6 +24,10 @@ class Notes:
         """Name a figure of the answer that is absent."""
         self.gaps.append({"pointer": pointer, "code": code, "detail": detail})
 
+    def copy(self) -> "Notes":
+        """The same notes, to which others may be added."""
+        return Notes(list(self.warnings), list(self.gaps), list(self.sources))
+
     def take(self, notes: "Notes") -> None:
         """What ``notes`` say that is not said yet: one of a code for a member of the question is enough."""
         said = {(note["code"], note["pointer"]) for note in (*self.warnings, *self.gaps)}

@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Discriminator, Field
 
 from service.questions.base import CatalogName, Input, Instant, MoneyInput, NotNegative, Share
+from service.questions.carbon import SiteCarbon
 from service.questions.energy import IntervalMinutes, SiteEnergy
+from service.questions.tariffs import TariffTerms, TimeZone
 
 MOST_INTERVALS = 70_176
 """Most intervals of a baseline load: two years of 15 minutes."""
@@ -23,8 +25,6 @@ LocalDate = Annotated[
 """A day of the site's clock, such as 2026-11-22."""
 LocalMonth = Annotated[str, Field(pattern=r"^2[01][0-9]{2}-(0[1-9]|1[0-2])$", max_length=7)]
 """A month of the site's clock, such as 2026-11."""
-TimeZone = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9._+/-]{0,63}$", max_length=64)]
-"""Name of the IANA time zone database, such as Europe/Oslo."""
 
 
 class MonthlyPeak(Input):
@@ -43,11 +43,11 @@ class Electricity(Input):
     """Price of a kWh at the meter, whenever it is used."""
     tariff_id: CatalogName | MISSING = MISSING
     """Tariff of the catalog; left out, that of the site of the catalog."""
+    tariff: TariffTerms | MISSING = MISSING
+    """A tariff that is not in the catalog."""
     allocation: Literal["incremental", "standalone"] | MISSING = MISSING
     """Whose bill: what the run adds to the bill of the baseline load, or that of the run alone for every
     billing period that it touches. Incremental where a baseline load is given, else standalone."""
-    interval_minutes: IntervalMinutes = 15
-    """Interval over which the meter takes the mean of demand."""
     billing_period_starts: (
         Annotated[list[LocalDate], Field(min_length=2, max_length=MOST_MONTHS + 1)] | MISSING
     ) = MISSING
@@ -89,7 +89,7 @@ BaselineLoad = Annotated[ConstantLoad | LoadSeries, Discriminator("kind")]
 """What the meter of the site reads without the run."""
 
 
-class RunSite(SiteEnergy):
+class RunSite(SiteEnergy, SiteCarbon):
     """The building. Figures given here take the place of those of `site_id`."""
 
     site_id: CatalogName | MISSING = MISSING

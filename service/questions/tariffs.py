@@ -12,7 +12,6 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from pydantic import MISSING, Field
@@ -20,6 +19,7 @@ from typing_extensions import TypeAliasType
 
 from service.planning.errors import PlanningError
 from service.planning.tariff import charges as planning
+from service.planning.tariff.checks import check
 from service.questions.base import (
     CurrencyCode,
     Degree,
@@ -265,6 +265,8 @@ class PeakSet(Input):
     """Starts of the intervals."""
     given: Annotated[int, Field(ge=0, le=1000, json_schema_extra=_INT64)] = 0
     """How many of them are known from the load's determinants only."""
+    interval_minutes: Minutes | MISSING = MISSING
+    """Length of the intervals that are given by their start; that of the load's intervals if absent."""
 
 
 class CoincidentPeakCharge(Input):
@@ -398,8 +400,7 @@ def terms_of(row: Mapping[str, Any]) -> TariffTerms:
 
 def to_planning(terms: TariffTerms) -> planning.Tariff:
     """The tariff as planning knows it; :class:`PlanningError` names the member at fault."""
-    known_zone(terms.time_zone, "/time_zone")
-    return planning.Tariff(
+    tariff = planning.Tariff(
         currency_code=terms.currency_code,
         time_zone=terms.time_zone,
         revisions=tuple(
@@ -414,15 +415,8 @@ def to_planning(terms: TariffTerms) -> planning.Tariff:
         hours_of_use_minimum=terms.hours_of_use_minimum,
         notes=tuple(terms.notes),
     )
-
-
-def known_zone(name: str, pointer: str) -> ZoneInfo:
-    """A zone of the IANA time zone database."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        detail = "the IANA time zone database has no such zone"
-        raise PlanningError("TIME_ZONE_UNKNOWN", pointer, detail) from None
+    check(tariff)
+    return tariff
 
 
 def day(text: str, pointer: str) -> date:
@@ -448,10 +442,11 @@ def _same(value: object) -> object:
 
 
 def _windows(shapes: list[TariffWindow]) -> tuple[planning.Window, ...]:
-    return tuple(_window(shape) for shape in shapes)
+    return tuple(window_of(shape) for shape in shapes)
 
 
-def _window(shape: TariffWindow) -> planning.Window:
+def window_of(shape: TariffWindow) -> planning.Window:
+    """The window as planning knows it."""
     given = {
         name: frozenset(days)
         for name in ("months", "weekdays")
@@ -509,7 +504,11 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 def _peak_set(shape: PeakSet) -> planning.PeakSet:
     price = None if shape.price is MISSING else Decimal(shape.price)
     return planning.PeakSet(
-        price=price, hours_of_year=tuple(shape.hours_of_year), starts=tuple(shape.starts), given=shape.given
+        price=price,
+        hours_of_year=tuple(shape.hours_of_year),
+        starts=tuple(shape.starts),
+        given=shape.given,
+        interval_minutes=None if shape.interval_minutes is MISSING else shape.interval_minutes,
     )
 
 

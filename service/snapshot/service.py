@@ -1,6 +1,7 @@
 """Builds snapshots, and swaps those of a tenant when a revision that it sees changes."""
 
 import asyncio
+import json
 import re
 import threading
 import time
@@ -10,6 +11,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
+from pydantic import TypeAdapter
+
 from service.catalog import service as catalog
 from service.catalog.offers.service import currency_of, instance_price, term_of
 from service.catalog.rows import Document
@@ -18,13 +21,22 @@ from service.evidence.service import reference_curves
 from service.kit.database import Database
 from service.kit.problems import Unavailable
 from service.kit.subjects import SHIPPED_TENANT
+from service.planning.carbon import IntensitySeries
 from service.planning.cluster import Accelerator, Server, memory_capacity
 from service.planning.curves import ReferenceCurves
 from service.planning.exchange import ExchangeRate, ExchangeRates
 from service.planning.links import Link, LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.prices import device_price
+from service.planning.quantity import Basis, Quantity
 from service.questions.base import Source
+from service.questions.carbon import (
+    HoursOfYearInput,
+    IntensitySeriesInput,
+    IntervalsInput,
+    MonthHoursInput,
+)
+from service.questions.carbon import to_planning as series_of
 from service.questions.catalog import (
     KnownAccelerator,
     KnownGrid,
@@ -33,6 +45,7 @@ from service.questions.catalog import (
     KnownOffer,
     KnownSite,
     KnownTariff,
+    KnownTokenPrice,
 )
 from service.questions.tariffs import TariffTerms
 
@@ -52,13 +65,16 @@ class Snapshot:
     accelerators: Mapping[str, KnownAccelerator]
     links: Mapping[str, KnownLink]
     offers: Mapping[str, KnownOffer]
+    token_prices: Mapping[str, KnownTokenPrice]
     grids: Mapping[str, KnownGrid]
     sites: Mapping[str, KnownSite]
     tariffs: Mapping[str, KnownTariff]
     exchange_rates: ExchangeRates
 
 
-_Kind = Literal["model", "accelerator", "link", "offer", "grid", "site", "tariff", "exchange_rate"]
+_Kind = Literal[
+    "model", "accelerator", "link", "offer", "grid", "site", "tariff", "exchange_rate", "token_price"
+]
 _SHADOWED = "shadows_shipped_version"
 _CITATIONS_SHOWN = 3
 _CITATION_LENGTH = 100
@@ -92,6 +108,12 @@ def _model(row: Document) -> KnownModel:
     return KnownModel(row["architecture"], row.get("context_tokens"), _source("model", row))
 
 
+def _embodied(figure: Document | None) -> Quantity | None:
+    if figure is None:
+        return None
+    return Quantity(figure["value"], figure["low"], figure["high"], Basis.DATASHEET)
+
+
 def _accelerator(row: Document) -> KnownAccelerator:
     server = row.get("server")
     rates = row.get("peak_flops_per_second", {})
@@ -110,6 +132,7 @@ def _accelerator(row: Document) -> KnownAccelerator:
         },
         power_limit_watts=row.get("power_limit_watts"),
         server=Server(**server) if server else None,
+        embodied_kg_co2e=_embodied(row.get("embodied_kg_co2e")),
     )
     return KnownAccelerator(
         accelerator,
@@ -159,12 +182,40 @@ def _offer(row: Document) -> KnownOffer:
     )
 
 
+def _token_price(row: Document) -> KnownTokenPrice:
+    def amount(member: str) -> Decimal:
+        return Decimal(row[f"{member}_price_per_million_tokens"]["amount"])
+
+    return KnownTokenPrice(
+        provider=row["provider"],
+        model_name=row["model_name"],
+        model_id=row.get("model_id"),
+        input_per_million=amount("input"),
+        output_per_million=amount("output"),
+        cached_input_per_million=(
+            amount("cached_input") if "cached_input_price_per_million_tokens" in row else None
+        ),
+        currency_code=row["input_price_per_million_tokens"]["currency_code"],
+        as_of=row["as_of"],
+        source=_source("token_price", row),
+    )
+
+
+_SERIES: TypeAdapter[HoursOfYearInput | MonthHoursInput | IntervalsInput] = TypeAdapter(IntensitySeriesInput)
+
+
+def _series(given: Document) -> IntensitySeries:
+    return series_of(_SERIES.validate_json(json.dumps(given)), "/series")
+
+
 def _grid(row: Document) -> KnownGrid:
     return KnownGrid(
         carbon_intensity_kg_co2e_per_kwh=row["carbon_intensity_kg_co2e_per_kwh"],
         accounting=row["accounting"],
         water_liters_per_kwh=row.get("water_liters_per_kwh"),
         source=_source("grid", row),
+        emission_rate=row["emission_rate"],
+        series=_series(row["series"]) if "series" in row else None,
     )
 
 
@@ -212,6 +263,7 @@ _BUILDERS: Mapping[str, Callable[[Document], Any]] = {
     "accelerators": _accelerator,
     "links": _link,
     "offers": _offer,
+    "token_prices": _token_price,
     "grids": _grid,
     "sites": _site,
     "tariffs": _tariff,

@@ -1,5 +1,7 @@
 """Offers on terms, over HTTP, on both databases."""
 
+import json
+
 import pytest
 
 from service.examples import EXAMPLES
@@ -81,3 +83,110 @@ def test_a_change_may_go_from_a_price_to_its_parts(client):
     patch = {"price_per_instance_hour": None, "commitment": TERM}
     changed = client.patch(made.headers["location"], patch, headers={"If-Match": made.headers["etag"]})
     assert changed.json()["price_per_device_hour"] == usd("2")
+
+
+IMPORT = EXAMPLES["import_offers"]
+HEADER = "instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot"
+
+
+def sent(client, *rows, **members):
+    content = "\n".join((HEADER, *rows))
+    return client.post("/v1/offers:import", {**IMPORT, "content": content, **members})
+
+
+class TestImport:
+    def test_offers_of_a_list(self, client):
+        before = int(client.get("/v1/offers").headers["etag"].strip('"').split("-")[0])
+        answer = client.post("/v1/offers:import", IMPORT)
+        assert answer.status_code == 200, answer.text
+        told = answer.json()
+        assert told["created"] == ["example-cloud-gpu-8x-h200-eu-north-1-on-demand"]
+        assert (told["changed"], told["unchanged"], told["row_count"]) == ([], [], 3)
+        assert [(row["pointer"], row["code"]) for row in told["refused"]] == [
+            ("/3", "SPOT_ABOVE_ON_DEMAND"),
+            ("/4", "NO_ACCELERATOR"),
+        ]
+        assert int(answer.headers["catalog-revision"]) == before + 1
+        row = client.get(f"/v1/offers/{told['created'][0]}").json()
+        assert (row["price_per_device_hour"], row["accelerator_id"]) == (usd("3.55"), "h200-sxm")
+        assert (row["as_of"], row["includes"], row["revision"]) == ("2026-11-20", ["host"], before + 1)
+        assert row["sources"][0]["citation"] == IMPORT["source"]["citation"]
+        assert "form of H200" in row["doubt"]
+
+    def test_the_same_list_again_changes_nothing(self, client):
+        first = client.post("/v1/offers:import", IMPORT)
+        again = client.post("/v1/offers:import", IMPORT)
+        assert again.json()["unchanged"] == first.json()["created"]
+        assert again.json()["created"] == again.json()["changed"] == []
+        assert again.headers["catalog-revision"] == first.headers["catalog-revision"]
+
+    def test_a_newer_list_makes_versions_and_keeps_names_that_people_gave(self, client):
+        created = sent(client, "vm,us,3,1,1,1,L4,24,False", "vm,eu,3,1,1,1,L4,24,False").json()["created"]
+        first = f"/v1/offers/{created[0]}"
+        client.patch(first, {"aliases": ["cheap"]}, headers={"If-Match": "*"})
+        newer = {"as_of": "2026-11-21"}
+        told = sent(client, "vm,us,2.5,1,1,1,L4,24,False", "vm,ap,4,1,1,1,L4,24,False", **newer).json()
+        assert (told["changed"], len(told["created"])) == ([created[0]], 1)
+        row = client.get(first).json()
+        assert (row["version"], row["aliases"], row["price_per_device_hour"]) == (3, ["cheap"], usd("2.5"))
+        assert client.get(f"/v1/offers/{created[1]}").json()["version"] == 1
+
+    def test_an_older_list_does_not_take_the_place_of_a_newer_price(self, client):
+        sent(client, "vm,us,3,1,1,1,L4,24,False")
+        told = sent(client, "vm,us,2,1,1,1,L4,24,False", as_of="2025-11").json()
+        assert (told["changed"], told["created"]) == ([], [])
+        assert [row["code"] for row in told["refused"]] == ["OLDER_THAN_CATALOG"]
+
+    def test_a_shipped_offer_is_shadowed(self, client):
+        content = '{"TPU v6e": {"us-east1": {"On Demand (USD)": 2.5}}}'
+        body = {**IMPORT, "format": "gpuhunt_tpu", "content": content}
+        del body["provider"]
+        told = client.post("/v1/offers:import", body).json()
+        assert told["created"] == ["gcp-tpu-v6e-us-east1-on-demand"]
+        row = client.get(f"/v1/offers/{told['created'][0]}").json()
+        assert (row["origin"], row["price_per_device_hour"]) == ("tenant", usd("2.5"))
+
+    def test_a_deleted_offer_comes_back(self, client):
+        (made,) = sent(client, "vm,us,3,1,1,1,L4,24,False").json()["created"]
+        client.delete(f"/v1/offers/{made}", headers={"If-Match": "*"})
+        told = sent(client, "vm,us,3,1,1,1,L4,24,False").json()
+        assert told["created"] == [made]
+        assert client.get(f"/v1/offers/{made}").json()["version"] == 3
+
+    def test_an_id_that_is_an_alias_is_refused(self, client):
+        client.post("/v1/offers", offer(aliases=["example-cloud-vm-us-on-demand"]))
+        told = sent(client, "vm,us,3,1,1,1,L4,24,False").json()
+        assert [row["code"] for row in told["refused"]] == ["ID_TAKEN"]
+
+    def test_nothing_is_stored_when_it_is_only_checked(self, client):
+        told = client.post("/v1/offers:import?validate_only=true", IMPORT).json()
+        assert client.get(f"/v1/offers/{told['created'][0]}").status_code == 404
+
+    def test_terms_of_a_list(self, client):
+        instance = {
+            "instance_type": "p5.48xlarge",
+            "GPU": 8,
+            "GPU_model": "NVIDIA H100",
+            "pricing": {"us-east-1": {"linux": {"reserved": {"yrTerm1Standard.allUpfront": "35"}}}},
+        }
+        body = {**IMPORT, "format": "ec2instances", "provider": "aws", "content": json.dumps([instance])}
+        (made,) = client.post("/v1/offers:import", body).json()["created"]
+        row = client.get(f"/v1/offers/{made}").json()
+        assert row["commitment"] == {"term_days": 365, "upfront_per_instance": usd("306600")}
+        assert (row["purchase_option"], row["price_per_device_hour"]) == ("reserved", usd("4.375"))
+
+    @pytest.mark.parametrize(
+        ("members", "pointer", "code"),
+        [
+            ({"content": "{}"}, "/content", "FORMAT"),
+            ({"format": "skypilot"}, "/content", "FORMAT"),
+            ({"provider": None}, "/provider", "PROVIDER_REQUIRED"),
+            ({"as_of": "2026-02-31"}, "/as_of", "DATE_INVALID"),
+            ({"format": "xml"}, "/format", "LITERAL_ERROR"),
+        ],
+    )
+    def test_what_is_no_list_is_refused_whole(self, reader, members, pointer, code):
+        body = {name: value for name, value in {**IMPORT, **members}.items() if value is not None}
+        answer = reader.post("/v1/offers:import", body)
+        assert answer.status_code == 422
+        assert [(error["pointer"], error["code"]) for error in answer.json()["errors"]] == [(pointer, code)]

@@ -4,7 +4,17 @@ import pytest
 
 from service.examples import EXAMPLES
 
-NOUNS = ["accelerators", "links", "models", "offers", "tariffs", "exchange-rates", "grids", "sites"]
+NOUNS = [
+    "accelerators",
+    "links",
+    "models",
+    "offers",
+    "token-prices",
+    "tariffs",
+    "exchange-rates",
+    "grids",
+    "sites",
+]
 SINGULAR = {noun: noun.removesuffix("s").replace("-", "_") for noun in NOUNS}
 
 

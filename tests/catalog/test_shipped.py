@@ -1,8 +1,10 @@
 """What ships: a source and a date on every value, references that hold, and loading it again."""
 
+import csv
 import json
 import re
 from dataclasses import replace
+from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 
@@ -105,7 +107,7 @@ def test_rates_are_dense_and_in_order():
         ordered = [rates[name] for name in ("fp32", "tf32", "bf16", "fp8", "fp4") if name in rates]
         assert ordered == sorted(ordered), row["id"]
         assert set(rates) <= {*NumberFormat, "fp64_tensor"}
-    by_id = {row["id"]: row["peak_flops_per_second"] for row in rows("accelerators")}
+    by_id = {row["id"]: row.get("peak_flops_per_second", {}) for row in rows("accelerators")}
     assert by_id["h100-sxm"]["bf16"] == 989e12
     assert by_id["b200-sxm"]["bf16"] == 2250e12
     assert by_id["l40s"]["fp8"] == 733e12
@@ -215,3 +217,69 @@ class TestLoading:
             ]
             shipped = [{"aliases": [], **row} for row in shipped_documents()[noun.name]]
             assert kept == sorted(shipped, key=lambda row: row["id"])
+
+
+class TestPrices:
+    """Every price of ``gpu-prices.csv`` ships, dated, and what is suspicious about it is said."""
+
+    ASKED = {"on-demand": "on_demand", "spot": "spot", "preemptible": "spot", "capacity": "capacity_block"}
+
+    def listed(self):
+        with (Path(__file__).parents[1] / "data/offers/gpu-prices.csv").open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def offer(self, row):
+        option = self.ASKED[row["purchase_option"].split()[0]]
+        place = row["region"].split(" (")[0] or None
+        named = row["provider"], row["instance_or_sku"].split(" (")[0], place, option
+        found = [
+            offer
+            for offer in rows("offers")
+            if (offer["provider"], offer["instance_type"], offer.get("region"), offer["purchase_option"])
+            == named
+        ]
+        assert len(found) == 1, named
+        return found[0]
+
+    def test_every_row_is_there_per_instance_and_per_device(self):
+        assert len(self.listed()) == 117
+        for row in self.listed():
+            offer = self.offer(row)
+            derived = OFFERS.derived(offer)
+            assert Decimal(offer["price_per_instance_hour"]["amount"]) == Decimal(row["usd_per_hour"])
+            assert offer["accelerator_count"] == int(row["accelerator_count"])
+            each = Decimal(derived["price_per_device_hour"]["amount"])
+            assert abs(each - Decimal(row["usd_per_accelerator_hour"])) <= Decimal("0.00005")
+
+    def test_every_row_is_dated_as_the_list_dates_it(self):
+        for row in self.listed():
+            offer, dated = self.offer(row), row["as_of"]
+            if dated.startswith("stored version"):
+                assert "not dated" in offer["doubt"]
+            else:
+                assert dated.startswith(offer["as_of"])
+
+    def test_what_is_suspicious_is_marked(self):
+        """Spot above on demand in the source, and prices from before a cut."""
+        for row in self.listed():
+            if row["note"].startswith(("spot above", "before the mid-2025")):
+                assert self.offer(row)["doubt"]
+
+    def test_spot_is_above_on_demand_only_where_it_is_marked(self):
+        prices = {}
+        for offer in rows("offers"):
+            sold = offer["provider"], offer["instance_type"], offer.get("region")
+            prices.setdefault(sold, {})[offer["purchase_option"]] = offer
+        for options in prices.values():
+            if {"spot", "on_demand"} <= options.keys():
+                spot, asked = (
+                    Decimal(options[name]["price_per_instance_hour"]["amount"])
+                    for name in ("spot", "on_demand")
+                )
+                assert spot <= asked or "error of the source" in options["spot"]["doubt"]
+
+    def test_the_estimate_among_the_prices_is_left_out(self):
+        """The Crusoe B200 price of its source is an estimate (cost-and-energy.md, section 5)."""
+        assert not [
+            o for o in rows("offers") if o["provider"] == "crusoe" and o["accelerator_id"] == "b200-sxm"
+        ]

@@ -205,14 +205,18 @@ WRONG = {
 }
 
 
+PUBLISHED = {("config",), ("urdb",)}
+"""Members that hold a file of another format."""
+
+
 def resolved(schema: dict[str, Any]) -> dict[str, Any]:
     return SCHEMAS[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
 
 def places(value: Any, path: tuple = ()):
-    """Every place of a document; what a published config.json holds is its own affair."""
+    """Every place of a document; what a published file of another format holds is its own affair."""
     yield path, value
-    if path[-1:] != ("config",):
+    if path[-1:] not in PUBLISHED:
         inner = (
             value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         )
@@ -349,10 +353,10 @@ class Operation:
             for raw in UNREADABLE:
                 body = with_raw(self.example, path, raw)
                 yield self._hostile(f"{pointer} {raw[:20]!r}", body=body, statuses=(400,), pointer="")
-            if isinstance(value, dict) and path[-1:] != ("config",):
+            if isinstance(value, dict) and path[-1:] not in PUBLISHED:
                 body = with_raw(self.example, (*path, "zz"), b"1")
                 yield self._hostile(f"{pointer}/zz", body=body, pointer=f"{pointer}/zz")
-                if not self.path.startswith("/v1/estimates"):
+                if "409" in self.document["responses"]:
                     yield self._twice(path, value, pointer)
 
     def _twice(self, path: tuple, value: dict, pointer: str) -> Hostile:

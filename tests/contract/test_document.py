@@ -24,7 +24,16 @@ OPERATIONS = {
     for path, item in DOCUMENT["paths"].items()
     for method, operation in item.items()
 }
-NOUNS = ("models", "accelerators", "links", "offers", "grids", "sites")
+NOUNS = (
+    "models",
+    "accelerators",
+    "links",
+    "offers",
+    "tariffs",
+    "exchange-rates",
+    "grids",
+    "sites",
+)
 TABLES = {"export_benchmark_results"}
 """Operations that answer with a table and not with JSON."""
 OBVIOUS = {"created_at", "id", "licence", "name", "note", "url"}
@@ -143,7 +152,7 @@ class TestBounds:
                 assert {"maxLength", "enum", "const"} & set(schema), where
             elif kind == "array":
                 assert "maxItems" in schema, where
-            elif kind in ("integer", "number") and "const" not in schema:
+            elif kind in ("integer", "number") and not {"const", "enum"} & set(schema):
                 assert {"minimum", "exclusiveMinimum"} & set(schema), where
                 assert "maximum" in schema, where
             elif kind == "object":
@@ -235,7 +244,7 @@ class TestTheExamples:
 
     @pytest.mark.parametrize("noun", NOUNS)
     def test_of_rows(self, client, noun):
-        singular = noun.removesuffix("s")
+        singular = noun.removesuffix("s").replace("-", "_")
         parameters = {p["name"]: p.get("example") for p in OPERATIONS[f"delete_{singular}"][2]["parameters"]}
         row, matching = f"/v1/{noun}/{parameters['id']}", {"If-Match": parameters["If-Match"]}
         self.is_shown(f"create_{singular}", client.post(f"/v1/{noun}", EXAMPLES[f"create_{singular}"]))
@@ -243,7 +252,9 @@ class TestTheExamples:
         copied = client.post(f"{row}:copy", EXAMPLES[f"copy_{singular}"])
         self.is_shown(f"copy_{singular}", copied)
         client.delete(copied.headers["location"], headers={"If-Match": "*"})
-        self.is_shown(f"list_{noun}", client.get(f"/v1/{noun}", params={"id": parameters["id"]}))
+        self.is_shown(
+            f"list_{noun.replace('-', '_')}", client.get(f"/v1/{noun}", params={"id": parameters["id"]})
+        )
         changed = client.patch(row, EXAMPLES[f"update_{singular}"], headers=matching)
         self.is_shown(f"update_{singular}", changed)
         deleted = client.delete(row, headers={"If-Match": changed.headers["etag"]})
@@ -289,6 +300,21 @@ class TestTheExamples:
 
     def test_of_an_import(self, client):
         self.is_shown("import_model", client.post("/v1/models:import", EXAMPLES["import_model"]))
+        self.is_shown("import_tariff", client.post("/v1/tariffs:import", EXAMPLES["import_tariff"]))
+
+    def test_of_an_export(self, client):
+        made = client.post("/v1/tariffs", EXAMPLES["create_tariff"])
+        self.is_shown("export_tariff", client.get(f"{made.headers['location']}:export"))
+
+    def test_of_a_bill(self, reader):
+        self.is_shown("bill_tariff", reader.post("/v1/tariffs:bill", EXAMPLES["bill_tariff"]))
+
+    def test_of_an_import_of_offers(self, client):
+        self.is_shown("import_offers", client.post("/v1/offers:import", EXAMPLES["import_offers"]))
+
+    def test_of_an_import_of_token_prices(self, client):
+        sent = EXAMPLES["import_token_prices"]
+        self.is_shown("import_token_prices", client.post("/v1/token-prices:import", sent))
 
 
 UNSETTLED = {

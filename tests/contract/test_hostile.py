@@ -89,7 +89,7 @@ def row_of(name):
     noun = OPERATIONS[name][1].split("/")[2]
     if "{id}" not in OPERATIONS[name][1]:
         return ""
-    return shipped_documents()[noun][0]["id"] if noun in NOUNS else EXAMPLE_IDS[noun]
+    return shipped_documents()[noun.replace("-", "_")][0]["id"] if noun in NOUNS else EXAMPLE_IDS[noun]
 
 
 def faults(hostile, status, headers, content):

@@ -16,10 +16,10 @@ from tests.applications import TENANT, Callers, ask_job, attach, catalog_face, s
 from tests.contract.credentials import OF_NODES, credentials, lease_of, prepare_node
 from tests.contract.test_document import NOUNS, OPERATIONS, PATH
 
-WITH_AN_ARCHITECTURE = "estimate_.*|(create|update|import)_model"
-"""Operations whose bodies may hold an architecture: the coverage phase would ask some ten thousand requests
-for each and keep them all in memory. Every field of theirs is in the hostile corpus, and they are fuzzed,
-the largest of them at length."""
+WITH_A_LARGE_SHAPE = "estimate_.*|(create|update|import)_model|(create|update|import|bill)_tariff"
+"""Operations whose bodies may hold an architecture or a tariff: the coverage phase would ask some ten
+thousand requests for each and keep them all in memory. Every field of theirs is in the hostile corpus, and
+they are fuzzed, the largest of them at length."""
 
 CONFIG = {
     "seed": 1,
@@ -32,7 +32,7 @@ CONFIG = {
     },
     "operations": [
         {
-            "include-operation-id-regex": f"^({WITH_AN_ARCHITECTURE})$",
+            "include-operation-id-regex": f"^({WITH_A_LARGE_SHAPE})$",
             "phases": {"coverage": {"enabled": False}},
         },
         {"include-operation-id": "estimate_utility_bill", "generation": {"max-examples": 80}},
@@ -87,7 +87,7 @@ LISTS = [name for name in OPERATIONS if name.startswith("list_")]
 DERIVED = [name for name in OPERATIONS if name != "report_benchmark_result"]
 CASES = [*(("sqlite", name) for name in DERIVED), *(("postgresql", name) for name in LISTS)]
 SEEDS = 4
-NAMED = {noun.removesuffix("s") for noun in NOUNS} | {"tenant"}
+NAMED = {noun.removesuffix("s").replace("-", "_") for noun in NOUNS} | {"tenant"}
 """What is created under an id that the caller chooses."""
 RESTORED = 20
 """Rows that a test creates and deletes again; then it meets those that it left."""

@@ -63,6 +63,25 @@ class TestEquipment:
         assert "fabric" not in lines(bill(cluster=cluster))
 
 
+def test_the_worked_numbers_of_the_page():
+    """docs/methods/power.md: the reference question with its site."""
+    energy = bill()["energy"]
+    rounded = {name: round(kwh, 2) for name, kwh in lines(bill()).items()}
+    assert rounded == {
+        "accelerators": 330_299.97,
+        "hosts": 72_170.54,
+        "fans": 68_419.99,
+        "power_supplies": 22_931.19,
+        "fabric": 35_389.28,
+    }
+    found = [energy[name] for name in ("it_kwh", "facility_kwh", "peak_kw")]
+    assert [[round(each[end], 2) for end in ("value", "low", "high")] for each in found] == [
+        [529_210.97, 239_181.68, 626_442.84],
+        [592_716.29, 267_883.48, 701_615.99],
+        [1_256.14, 567.72, 1_486.92],
+    ]
+
+
 class TestSeasons:
     def test_each_month_counts_at_its_own(self):
         """From 1 March 06:30 on 19.66 days: all of it in March."""

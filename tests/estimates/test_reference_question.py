@@ -57,12 +57,14 @@ def test_what_needs_a_site_is_a_gap(without_site):
         "/energy/peak_kw": "PUE_REQUIRED",
         "/carbon/location_based_kg_co2e": "GRID_REQUIRED",
         "/carbon/market_based_kg_co2e": "CONTRACT_UNKNOWN",
-        "/carbon/embodied_kg_co2e": "ASSESSMENT_UNKNOWN",
+        "/carbon/software_carbon_intensity": "CARBON_UNKNOWN",
         "/water_liters": "WATER_UNKNOWN",
+        "/water/onsite_liters": "WATER_UNKNOWN",
+        "/water/offsite_liters": "WATER_UNKNOWN",
         "/break_even_runs_with_electricity": "ELECTRICITY_UNKNOWN",
     }
     assert without_site["electricity"] == {"lines": []}
-    assert without_site["carbon"] == {}
+    assert set(without_site["carbon"]) == {"embodied_kg_co2e", "embodied_lines"}
 
 
 def test_energy_without_a_site(without_site):

@@ -111,7 +111,7 @@ def test_the_catalog_is_the_same_on_both_databases(databases, snapshot):
     store.refresh()
     built = store.current(DEFAULT_TENANT)
     assert built.exchange_rates == snapshot.exchange_rates
-    for name in ("models", "accelerators", "links", "offers", "tariffs", "grids", "sites"):
+    for name in ("models", "accelerators", "links", "offers", "token_prices", "tariffs", "grids", "sites"):
         assert getattr(built, name).keys() == getattr(snapshot, name).keys()
         for key, known in getattr(built, name).items():
             assert known == getattr(snapshot, name)[key]

@@ -121,7 +121,7 @@ def test_names_and_aliases_lead_to_the_same_row(snapshot):
 
 
 def test_the_shipped_snapshot_is_that_of_a_loaded_database(store, snapshot):
-    for name in ("models", "accelerators", "links", "offers", "grids", "sites"):
+    for name in ("models", "accelerators", "links", "offers", "token_prices", "grids", "sites"):
         assert getattr(store.current(TENANT), name) == getattr(snapshot, name)
     assert store.current(TENANT).curves == snapshot.curves
 

@@ -1,8 +1,9 @@
 """Shapes of accelerators."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import MISSING, Field
+from pydantic import MISSING, Field, model_validator
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import DateText, RowInput, Versioned
@@ -25,6 +26,23 @@ class ReferenceServer(Input):
     """Accelerators that it holds."""
     power_limit_watts: Positive
     """The most that the whole server draws."""
+
+
+class EmbodiedFigure(Input):
+    """An assessment with the range of others."""
+
+    value: Positive
+    """kg CO2-equivalent of one, from its materials to the gate of the factory."""
+    low: Positive
+    """The least that an assessment states."""
+    high: Positive
+    """The most."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.low <= self.value <= self.high:
+            raise PydanticCustomError("interval", "low <= value <= high is expected")
+        return self
 
 
 class AcceleratorInput(RowInput):
@@ -68,6 +86,8 @@ class AcceleratorInput(RowInput):
     """Devices that software sees for one part, where more than one."""
     server: ReferenceServer | MISSING = MISSING
     """The vendor's server for it."""
+    embodied_kg_co2e: EmbodiedFigure | MISSING = MISSING
+    """What making one emits."""
 
 
 class Accelerator(AcceleratorInput, Versioned):

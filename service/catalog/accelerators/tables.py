@@ -31,3 +31,4 @@ class AcceleratorRow(CatalogRow):
     pcie_generation: Mapped[int | None] = mapped_column(Integer)
     device_count: Mapped[int | None] = mapped_column(Integer)
     server: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    embodied_kg_co2e: Mapped[dict[str, Any] | None] = mapped_column(Json)

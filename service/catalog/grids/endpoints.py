@@ -15,7 +15,16 @@ from service.catalog.face import (
     IfNoneMatch,
     RowId,
 )
-from service.catalog.grids.schemas import Grid, GridInput, GridPage, GridPatch, GridQuery
+from service.catalog.grids.schemas import (
+    Grid,
+    GridImport,
+    GridInput,
+    GridPage,
+    GridPatch,
+    GridQuery,
+    ImportedGrid,
+)
+from service.catalog.grids.service import read_table
 from service.catalog.nouns import GRIDS
 from service.catalog.shapes import RowCopy
 from service.kit.web import api_router
@@ -53,6 +62,13 @@ def update_grid(face: Face, call: WriteCall, id: RowId, body: GridPatch, if_matc
 def delete_grid(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = "") -> Response:
     """Delete a grid that no row refers to, if it is still at the version of the ETag."""
     return face.delete(GRIDS, call, id, if_match)
+
+
+@router.post(":import", status_code=201, response_model=ImportedGrid, responses=CREATED)
+def import_grid(face: Face, call: WriteCall, body: GridImport) -> Response:
+    """Create a grid with its intensity in time from a published table."""
+    imported = read_table(body)
+    return face.create_document(GRIDS, call, imported.document, imported.answer)
 
 
 @router.post("/{id:name}:copy", status_code=201, response_model=Grid, responses=CREATED)

@@ -8,16 +8,19 @@ from typing_extensions import TypeAliasType, TypedDict
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, Words, patch_of
 from service.kit.pages import NextPageToken
-from service.questions.base import NotNegative, Text
+from service.questions.base import AnswerWarning, NotNegative, Text
+from service.questions.carbon import Accounting, EmissionRate, IntensitySeriesInput, ZoneName
 
+MOST_CHARACTERS = 4_000_000
+"""Of a file: a year of hours of 100 regions."""
 GridKind = TypeAliasType(
     "GridKind", Literal["country", "egrid_subregion", "bidding_zone", "cloud_region", "other"]
 )
-Accounting = TypeAliasType("Accounting", Literal["generation", "life_cycle", "provider", "unstated"])
+GreenhouseGases = TypeAliasType("GreenhouseGases", Literal["co2e", "co2"])
 
 
 class GridInput(RowInput):
-    """An electricity grid with its yearly mean, location-based."""
+    """An electricity grid with its yearly mean, and its intensity in time where that is known."""
 
     code: Text
     """The code that the source uses for the place."""
@@ -31,12 +34,50 @@ class GridInput(RowInput):
     """Year that the mean is of."""
     accounting: Accounting
     """What is counted: emissions of generation, of the life cycle, or as the provider publishes."""
+    emission_rate: EmissionRate = "average"
+    """Emissions of the average kWh, or of one more."""
+    greenhouse_gases: GreenhouseGases = "co2e"
+    """Whether all greenhouse gases are counted, or carbon dioxide alone."""
+    series: IntensitySeriesInput | MISSING = MISSING
+    """Intensity in time."""
+    water_liters_per_kwh: NotNegative | MISSING = MISSING
+    """Water evaporated off the site for each kWh."""
+
+
+class GridImport(RowInput):
+    """A grid from a published table of hourly intensities."""
+
+    code: Text
+    """The code that the source uses for the place; of AVERT the column of its region."""
+    kind: GridKind
+    """What the code names."""
+    format: Literal["avert_csv", "month_hour_csv"]
+    """EPA's AVERT (marginal, lb CO2 by hour of the year), or average kg CO2e/MWh by month and hour."""
+    content: Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
+    """The file."""
+    time_zone: ZoneName
+    """Clock by which its hours count."""
+    accounting: Accounting = "generation"
+    """What is counted."""
+    data_year: Annotated[int, Field(ge=1990, le=2100, json_schema_extra={"format": "int64"})] | MISSING = (
+        MISSING
+    )
+    """Year of the series."""
     water_liters_per_kwh: NotNegative | MISSING = MISSING
     """Water evaporated off the site for each kWh."""
 
 
 class Grid(GridInput, Versioned):
     """A grid of the catalog."""
+
+
+class ImportedGrid(TypedDict):
+    """A grid that was imported."""
+
+    grid: Grid
+    """The new row."""
+    warnings: list[AnswerWarning]
+    """What the file leaves open."""
 
 
 if TYPE_CHECKING:
@@ -61,5 +102,7 @@ class GridQuery(ListQuery):
     """Kinds to list."""
     accounting: Annotated[list[Accounting], Field(max_length=50)] = []
     """Ways of accounting to list."""
+    emission_rate: Annotated[list[EmissionRate], Field(max_length=50)] = []
+    """Kinds of emission rate to list."""
     max_carbon_intensity_kg_co2e_per_kwh: Bound = LARGEST_BOUND
     """Highest carbon intensity."""

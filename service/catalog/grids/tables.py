@@ -1,9 +1,12 @@
 """The table of grids."""
 
+from typing import Any
+
 from sqlalchemy import Float, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.catalog.rows import CatalogRow
+from service.kit.database import Json
 
 
 class GridRow(CatalogRow):
@@ -17,3 +20,6 @@ class GridRow(CatalogRow):
     data_year: Mapped[int | None] = mapped_column(Integer)
     accounting: Mapped[str] = mapped_column(String(30))
     water_liters_per_kwh: Mapped[float | None] = mapped_column(Float)
+    emission_rate: Mapped[str] = mapped_column(String(10))
+    greenhouse_gases: Mapped[str] = mapped_column(String(10))
+    series: Mapped[dict[str, Any] | None] = mapped_column(Json)

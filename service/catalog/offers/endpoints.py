@@ -9,6 +9,7 @@ from service.catalog.face import (
     CHANGED,
     CREATED,
     DELETED,
+    IMPORTED,
     READ,
     Face,
     IfMatch,
@@ -16,7 +17,16 @@ from service.catalog.face import (
     RowId,
 )
 from service.catalog.nouns import OFFERS
-from service.catalog.offers.schemas import Offer, OfferInput, OfferPage, OfferPatch, OfferQuery
+from service.catalog.offers.importing import answer, known_accelerators, read_list, store_list
+from service.catalog.offers.schemas import (
+    ImportedOffers,
+    Offer,
+    OfferImport,
+    OfferInput,
+    OfferPage,
+    OfferPatch,
+    OfferQuery,
+)
 from service.catalog.shapes import RowCopy
 from service.kit.web import api_router
 
@@ -55,6 +65,21 @@ def update_offer(
 def delete_offer(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = "") -> Response:
     """Delete an offer that no row refers to, if it is still at the version of the ETag."""
     return face.delete(OFFERS, call, id, if_match)
+
+
+@router.post(":import", response_model=ImportedOffers, responses=IMPORTED)
+def import_offers(face: Face, call: WriteCall, body: OfferImport) -> Response:
+    """Create or version the offers of a price list in the format of its publisher, all or none of them."""
+    tenant_id = call.subject.tenant_id
+    accelerators = face.read(lambda session: known_accelerators(session, tenant_id))
+    listed = read_list(body, body.content, accelerators)
+    return face.import_rows(
+        OFFERS,
+        call,
+        body,
+        lambda session: store_list(session, tenant_id, body, listed),
+        lambda imported: answer(listed, imported),
+    )
 
 
 @router.post("/{id:name}:copy", status_code=201, response_model=Offer, responses=CREATED)

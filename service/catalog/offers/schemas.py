@@ -8,7 +8,7 @@ from typing_extensions import TypeAliasType, TypedDict
 from service.catalog.rows import DateText, RowInput, Versioned
 from service.catalog.shapes import Identifiers, ListQuery, Words, patch_of
 from service.kit.pages import NextPageToken
-from service.questions.base import Degree, Input, MoneyInput, ResourceId, Size, Text
+from service.questions.base import Degree, Input, Integer, MoneyInput, ResourceId, Size, Text
 
 PurchaseOption = TypeAliasType(
     "PurchaseOption", Literal["on_demand", "spot", "reserved", "committed", "capacity_block"]
@@ -106,3 +106,80 @@ class OfferQuery(ListQuery):
     """Accelerators to list offers of."""
     purchase_option: Annotated[list[PurchaseOption], Field(max_length=50)] = []
     """Purchase options to list."""
+
+
+OfferFormat = TypeAliasType(
+    "OfferFormat",
+    Literal["skypilot", "gpuhunt", "gpuhunt_tpu", "ec2instances", "opencost_csv", "opencost_json"],
+)
+LONGEST_CONTENT = 8 * 2**20
+
+
+class ListSource(Input):
+    """Where a price list comes from."""
+
+    citation: Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
+    """Document, publisher and how it was read."""
+    url: Annotated[str, Field(max_length=500, pattern=r"^https://[!-~]+$")] | MISSING = MISSING
+    licence: Text | MISSING = MISSING
+
+
+class PriceList(Input):
+    """What a price list in the format of its publisher does not say itself."""
+
+    format: OfferFormat
+    """Format of the list: the catalog CSV of SkyPilot or gpuhunt (of one provider), the TPU prices of
+    gpuhunt, instances of ec2instances.info, or custom prices of OpenCost."""
+    provider: Text | MISSING = MISSING
+    """Whose prices these are, such as aws; needed where the format does not say."""
+    accelerator_id: ResourceId | MISSING = MISSING
+    """Which accelerator an OpenCost price document prices; it names none."""
+    as_of: DateText
+    """When the prices held."""
+    valid_until: DateText | MISSING = MISSING
+    """Last day, month or year in which they hold."""
+    source: ListSource
+
+
+class OfferImport(PriceList):
+    """A price list in the format of its publisher."""
+
+    content: Annotated[str, Field(min_length=1, max_length=LONGEST_CONTENT)]
+    """The file as text."""
+
+
+class RefusedRow(TypedDict):
+    """A row of the list that is no offer."""
+
+    pointer: str
+    """Line of a table, the header being /1, or JSON Pointer into a document."""
+    code: str
+    """Stable name of the reason."""
+    detail: str
+    """What is wrong with it."""
+
+
+class RefusedReason(TypedDict):
+    """How many rows were refused for one reason."""
+
+    code: str
+    """Stable name of the reason."""
+    row_count: Integer
+    """Rows refused for it."""
+
+
+class ImportedOffers(TypedDict):
+    """What became of the rows of a price list."""
+
+    created: list[ResourceId]
+    """Ids of offers that are new."""
+    changed: list[ResourceId]
+    """Ids of offers that got a new version."""
+    unchanged: list[ResourceId]
+    """Ids of offers that were stored like this already."""
+    refused: list[RefusedRow]
+    """The first thousand rows that are no offers, with the reason."""
+    refused_reasons: list[RefusedReason]
+    """All that were refused, by reason."""
+    row_count: Integer
+    """Rows, or prices of a document, that were read."""

@@ -50,7 +50,7 @@ def _currencies(document: Document) -> Iterator[tuple[str, str]]:
 
 def prices(document: Document) -> Document:
     """The members that follow from an offer; refuses one that contradicts itself."""
-    _check_dates(document)
+    check_days(document)
     if "commitment" in document and document["purchase_option"] in _WITHOUT_TERM:
         raise PlanningError("TERM_NOT_EXPECTED", "/commitment", "on demand and spot commit to nothing")
     code = currency_of(document)
@@ -62,7 +62,8 @@ def prices(document: Document) -> Document:
     }
 
 
-def _check_dates(document: Document) -> None:
+def check_days(document: Document) -> None:
+    """Refuse dates that no calendar has, and a validity that ends before it begins."""
     for member in ("as_of", "valid_from", "valid_until"):
         if member in document:
             try:

@@ -17,7 +17,18 @@ from service.catalog.face import (
 )
 from service.catalog.nouns import TARIFFS
 from service.catalog.shapes import RowCopy
-from service.catalog.tariffs.schemas import Tariff, TariffInput, TariffPage, TariffPatch, TariffQuery
+from service.catalog.tariffs.schemas import (
+    ExportedTariff,
+    ExportQuery,
+    ImportedTariff,
+    Tariff,
+    TariffImport,
+    TariffInput,
+    TariffPage,
+    TariffPatch,
+    TariffQuery,
+)
+from service.catalog.tariffs.service import exported, read_rate
 from service.kit.web import api_router
 
 router = api_router("/v1/tariffs", tag="tariffs")
@@ -55,6 +66,25 @@ def update_tariff(
 def delete_tariff(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = "") -> Response:
     """Delete a tariff that no row refers to, if it is still at the version of the ETag."""
     return face.delete(TARIFFS, call, id, if_match)
+
+
+@router.post(":import", status_code=201, response_model=ImportedTariff, responses=CREATED)
+def import_tariff(face: Face, call: WriteCall, body: TariffImport) -> Response:
+    """Create a tariff from a rate of OpenEI's utility rate database."""
+    rate = read_rate(body)
+    return face.create_document(TARIFFS, call, rate.document, rate.answer)
+
+
+@router.get("/{id:name}:export", response_model=ExportedTariff, responses=READ)
+def export_tariff(
+    face: Face,
+    caller: Caller,
+    id: RowId,
+    query: Annotated[ExportQuery, Query()],
+    if_none_match: IfNoneMatch = "",
+) -> Response:
+    """A tariff as a rate of OpenEI's utility rate database, with what such a rate cannot say."""
+    return face.get(TARIFFS, caller.tenant_id, id, if_none_match, lambda row: exported(row, query.on))
 
 
 @router.post("/{id:name}:copy", status_code=201, response_model=Tariff, responses=CREATED)

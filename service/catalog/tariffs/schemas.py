@@ -2,14 +2,16 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import MISSING, Field
+from pydantic import MISSING, BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypedDict
 
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import ListQuery, Words, patch_of
 from service.kit.pages import NextPageToken
-from service.questions.base import CurrencyCode, Text
-from service.questions.tariffs import TariffTerms, TimeZone
+from service.questions.base import AnswerWarning, CurrencyCode, Text
+from service.questions.tariffs import Day, TariffTerms, TimeZone
+
+_ANY_MEMBERS = {"additionalProperties": True}
 
 
 class TariffInput(TariffTerms, RowInput):
@@ -27,6 +29,57 @@ if TYPE_CHECKING:
     TariffPatch = TariffInput
 else:
     TariffPatch = patch_of(TariffInput, "TariffPatch")
+
+
+class TariffImport(RowInput):
+    """A tariff by its rate in OpenEI's utility rate database (URDB)."""
+
+    urdb: Annotated[dict[str, JsonValue], Field(min_length=1, max_length=500, json_schema_extra=_ANY_MEMBERS)]
+    """The parsed rate of version 8 or older, or the answer of the database with that rate in `items`."""
+    time_zone: TimeZone
+    """IANA name of the local clock; a rate does not say it."""
+    holidays: Annotated[list[Day], Field(max_length=2000)] = []
+    """Local days that windows treat as holidays; a rate has none."""
+    effective_from: Day | MISSING = MISSING
+    """First local day of the charges. Left out it is that of the rate, or the first day there is."""
+    excluded_keys: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=100)
+    ] = []
+    """Keys of the rate to leave out of the tariff, such as those that were refused."""
+
+
+class ImportedTariff(TypedDict):
+    """The tariff that was stored, and what became of the rate's keys."""
+
+    tariff: Tariff
+    """The tariff as stored."""
+    refused: list[AnswerWarning]
+    """Keys that were left out as asked, and why they could not be taken over, where that is so."""
+    approximated: list[AnswerWarning]
+    """Keys that were taken over under an assumption."""
+    warnings: list[AnswerWarning]
+    """Keys without effect on a bill that a reader should know of."""
+
+
+class ExportedTariff(TypedDict):
+    """A tariff as a rate of OpenEI's utility rate database, version 8."""
+
+    urdb: Annotated[dict[str, JsonValue], Field(json_schema_extra=_ANY_MEMBERS)]
+    """The rate. Every charge in it is said exactly."""
+    left_out: list[AnswerWarning]
+    """What it cannot say; pointers lead into the tariff."""
+
+
+class ExportQuery(BaseModel):
+    """Which revision is exported."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    on: Annotated[
+        str,
+        Field(pattern=r"^([0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))?$", max_length=10),
+    ] = ""
+    """Local day whose revision is wanted, such as 2026-11-22; the last where it is left out."""
 
 
 class TariffPage(TypedDict):

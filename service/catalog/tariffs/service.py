@@ -1,10 +1,159 @@
-"""What a tariff must obey."""
+"""What a tariff must obey, and tariffs from and to rates of OpenEI's utility rate database."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from pydantic import MISSING, ValidationError
 
 from service.catalog.rows import Document
-from service.questions.tariffs import terms_of, to_planning
+from service.catalog.tariffs.schemas import ExportedTariff, ImportedTariff, TariffImport, TariffInput
+from service.kit.problems import ERROR_LIMIT, FieldError, Unprocessable, pointer
+from service.planning.errors import PlanningError
+from service.planning.formats.urdb import Finding, UrdbImport, tariff_from_urdb, urdb_from_tariff
+from service.planning.tariff.charges import Tariff
+from service.questions.base import AnswerWarning
+from service.questions.tariffs import day, from_planning, terms_of, to_planning
+
+_URDB = "/urdb"
+_NOTE_LENGTH = 2000
+_UTILITY_LENGTH = 500
 
 
 def checked_terms(document: Document) -> Document:
     """Nothing to add; :class:`PlanningError` for terms that contradict themselves."""
     to_planning(terms_of(document))
     return {}
+
+
+class ReadRate(NamedTuple):
+    """A rate as a catalog row, with what became of its keys."""
+
+    document: Document
+    refused: list[AnswerWarning]
+    approximated: list[AnswerWarning]
+    warnings: list[AnswerWarning]
+
+    def answer(self, stored: Document) -> ImportedTariff:
+        """The stored row beside the lists."""
+        return {
+            "tariff": stored,  # type: ignore[typeddict-item]
+            "refused": self.refused,
+            "approximated": self.approximated,
+            "warnings": self.warnings,
+        }
+
+
+def read_rate(body: TariffImport) -> ReadRate:
+    """The row that a rate describes; what no tariff can say is refused by name, unless it is excluded."""
+    try:
+        whole = tariff_from_urdb(body.urdb, time_zone=body.time_zone)
+        _check_excluded(body)
+        kept = tariff_from_urdb(body.urdb, time_zone=body.time_zone, excluded_keys=body.excluded_keys)
+    except PlanningError as error:
+        field = FieldError(f"{_URDB}{error.pointer}", error.code, error.detail)
+        raise Unprocessable("The rate cannot be imported", field) from error
+    if kept.refused:
+        raise Unprocessable(
+            "The rate says what no tariff can; keys named in excluded_keys are left out",
+            *(_field(finding) for finding in kept.refused[:ERROR_LIMIT]),
+        )
+    return ReadRate(
+        _row(body, kept),
+        _left_out(body.excluded_keys, whole),
+        [_warning("URDB_APPROXIMATED", finding) for finding in kept.approximated],
+        [*(_warning("URDB_NOTE", finding) for finding in kept.warnings), *_of_bills(kept)],
+    )
+
+
+def _field(finding: Finding) -> FieldError:
+    return FieldError(f"{_URDB}{finding.pointer}", "URDB_KEY_REFUSED", finding.detail)
+
+
+def _warning(code: str, finding: Finding) -> AnswerWarning:
+    return {"code": code, "pointer": f"{_URDB}{finding.pointer}", "detail": finding.detail}
+
+
+def _check_excluded(body: TariffImport) -> None:
+    items = body.urdb.get("items")
+    rate = items[0] if isinstance(items, list) and items and isinstance(items[0], dict) else body.urdb
+    for place, key in enumerate(body.excluded_keys):
+        if key not in rate:
+            field = FieldError(f"/excluded_keys/{place}", "URDB_KEY_ABSENT", "the rate has no such key")
+            raise Unprocessable("A key to leave out is not there", field)
+
+
+def _left_out(excluded: Iterable[str], whole: UrdbImport) -> list[AnswerWarning]:
+    """Every excluded key, with the reasons why it would have been refused."""
+    listed: list[AnswerWarning] = []
+    for key in dict.fromkeys(excluded):
+        reasons = [finding for finding in whole.refused if key in finding.pointer.split("/")]
+        listed += [_warning("URDB_KEY_EXCLUDED", finding) for finding in reasons]
+        if not reasons:
+            at = f"{_URDB}{pointer([key])}"
+            listed.append({"code": "URDB_KEY_EXCLUDED", "pointer": at, "detail": "left out as asked"})
+    return listed
+
+
+def _of_bills(imported: UrdbImport) -> Iterable[AnswerWarning]:
+    """What a rate says of bills and no tariff holds."""
+    if imported.wraps_year:
+        detail = (
+            "the rate looks back past the turn of the year: bill with wraps_year where no peaks are known"
+        )
+        yield {"code": "WRAPS_YEAR", "pointer": f"{_URDB}/lookbackrange", "detail": detail}
+    if imported.year_zero_peaks_kw is not None:
+        detail = "peaks of the year before the load are of a customer: give them with a bill as monthly_peaks"
+        yield {"code": "PEAKS_NOT_STORED", "pointer": f"{_URDB}/x_billing_demand", "detail": detail}
+
+
+def _row(body: TariffImport, imported: UrdbImport) -> Document:
+    apart = {"urdb", "time_zone", "holidays", "effective_from", "excluded_keys"}
+    document = body.model_dump(mode="json", exclude=apart)
+    if imported.utility is not None:
+        document["utility"] = _folded(imported.utility, _UTILITY_LENGTH)
+    terms = from_planning(_dated(body, imported.tariff))
+    terms["notes"] = [_folded(note, _NOTE_LENGTH) for note in terms.get("notes", [])]
+    terms["holidays"] = body.holidays
+    try:
+        return TariffInput.model_validate({**document, **terms}).model_dump(mode="json")
+    except ValidationError as error:
+        place = pointer(error.errors(include_url=False, include_input=False)[0]["loc"])
+        detail = f"the tariff would be out of bounds at {place}"
+        raise Unprocessable(
+            "The rate cannot be imported", FieldError(_URDB, "OUT_OF_BOUNDS", detail)
+        ) from error
+
+
+def _dated(body: TariffImport, tariff: Tariff) -> Tariff:
+    if body.effective_from is MISSING:
+        return tariff
+    try:
+        start = day(body.effective_from, "/effective_from")
+    except PlanningError as error:
+        field = FieldError(error.pointer, error.code, error.detail)
+        raise Unprocessable("The calendar has no such day", field) from error
+    (revision,) = tariff.revisions
+    return replace(tariff, revisions=(replace(revision, effective_from=start),))
+
+
+def _folded(text: str, length: int) -> str:
+    """On one line, and cut where it is too long."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return line if len(line) <= length else f"{line[: length - 3]}..."
+
+
+def exported(document: Document, on: str) -> ExportedTariff:
+    """A stored tariff as a rate of version 8, with what such a rate cannot say."""
+    tariff = to_planning(terms_of(document))
+    try:
+        wanted = day(on, "/query/on") if on else None
+    except PlanningError as error:
+        field = FieldError(error.pointer, error.code, error.detail)
+        raise Unprocessable("The calendar has no such day", field) from error
+    rate = urdb_from_tariff(tariff, name=document["name"], utility=document.get("utility", ""), on=wanted)
+    left_out: list[AnswerWarning] = [
+        {"code": "NOT_IN_URDB", "pointer": finding.pointer, "detail": finding.detail}
+        for finding in rate.left_out
+    ]
+    return {"urdb": rate.document, "left_out": left_out}  # type: ignore[typeddict-item]

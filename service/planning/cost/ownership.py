@@ -5,12 +5,15 @@ are Julian (8766 hours). Source of the annuity: equal payments at the end of eac
 with that of the residual, is the purchase.
 """
 
+import math
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 YEAR_HOURS: Final = 8766.0
 """365.25 days."""
 MONTH_HOURS: Final = YEAR_HOURS / 12.0
+_LEAST_RATE: Final = 1e-12
+"""Below it interest is lost in the digits of a float."""
 
 
 class Terms(NamedTuple):
@@ -34,13 +37,13 @@ class YearlyCost(NamedTuple):
 def annuity(purchase: Decimal, residual: Decimal, rate: float, years: float) -> Decimal:
     """Equal yearly payment that pays ``purchase`` off but for ``residual``, with interest.
 
-    (C - S v) i / (1 - v) with v = (1 + i)^-n; (C - S) / n without interest.
+    (C - S v) i / (1 - v) with v = (1 + i)^-n, which is (C - S) i / (1 - v) + S i; (C - S) / n without
+    interest.
     """
-    if not rate:
-        return (purchase - residual) / Decimal(years)
-    interest = Decimal(str(rate))
-    discount = (1 + interest) ** -Decimal(str(years))
-    return (purchase - residual * discount) * interest / (1 - discount)
+    if rate < _LEAST_RATE:
+        return (purchase - residual) / Decimal(str(years))
+    paid_off = rate / -math.expm1(-years * math.log1p(rate))
+    return (purchase - residual) * Decimal(paid_off) + residual * Decimal(str(rate))
 
 
 def yearly_cost(purchase: Decimal, terms: Terms) -> YearlyCost:
@@ -48,7 +51,7 @@ def yearly_cost(purchase: Decimal, terms: Terms) -> YearlyCost:
     residual = purchase * Decimal(str(terms.residual_share))
     depreciation = (purchase - residual) / Decimal(str(terms.years))
     payment = annuity(purchase, residual, terms.interest_rate, terms.years)
-    financing = payment - depreciation if terms.interest_rate else Decimal(0)
+    financing = max(payment - depreciation, Decimal(0))
     return YearlyCost(depreciation, financing, purchase * Decimal(str(terms.maintenance_share)))
 
 

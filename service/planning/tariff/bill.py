@@ -37,7 +37,7 @@ class BillingPeriod(NamedTuple):
 
 
 class BillLine(NamedTuple):
-    """One charge of one billing period: ``amount`` is quantity times price, not rounded."""
+    """One charge of one billing period: ``amount`` is quantity times price, not rounded to money."""
 
     charge: str
     kind: str

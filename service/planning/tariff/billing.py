@@ -58,8 +58,9 @@ def annual_bill_of(
 
     ``SERIES_REQUIRED`` for charges that ask when energy was used or for the peaks of months.
     """
-    meter = AnnualMeter(tariff, year, energy_kwh, peak_kw, power_factor=power_factor, secondary=secondary)
-    return bill_by_meter(whole_year(tariff), meter)
+    terms = whole_year(tariff)
+    meter = AnnualMeter(terms, year, energy_kwh, peak_kw, power_factor=power_factor, secondary=secondary)
+    return bill_by_meter(terms, meter)
 
 
 def bill_by_meter(

@@ -111,6 +111,7 @@ class Days(NamedTuple):
 
     first: int
     month_keys: Integers
+    months: Integers
     weekdays: Integers
     holidays: Flags
 
@@ -119,18 +120,13 @@ class Days(NamedTuple):
         """How many, without the one in front."""
         return len(self.weekdays) - 1
 
-    @property
-    def months(self) -> Integers:
-        """Calendar months, 1 to 12, with the day before in front."""
-        return self.month_keys % _MONTHS_PER_YEAR + 1
-
 
 def days_between(first: int, last: int, holidays: Collection[date]) -> Days:
     """The local days from ``first`` to ``last``, both included."""
     numbers = np.arange(first - 1, last + 1)
     keys = numbers.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) + month_key(1970, 1)
     free = np.isin(numbers, [day_number(day) for day in holidays])
-    return Days(first, keys, (numbers + 3) % 7 + 1, free)
+    return Days(first, keys, keys % _MONTHS_PER_YEAR + 1, (numbers + 3) % 7 + 1, free)
 
 
 def boundary_minutes(periods: Iterable[PricePeriod]) -> list[int]:

@@ -167,7 +167,8 @@ class Ratchet:
     multiplied.
     ``within_billing_month`` adds the peak of the billing month itself to those looked back on.
     ``period`` names the price period whose peaks count, such as on-peak only; without it all hours do.
-    ``raises`` names the price periods whose demand it raises, all where empty.
+    ``raises`` names the price periods whose demand it raises, all where empty. Under ``wraps_year`` months
+    before the load, where nothing else tells their peaks, are those of the load's own year.
     """
 
     share_by_billing_month: tuple[float, ...] = (1.0,) * 12
@@ -177,6 +178,7 @@ class Ratchet:
     within_billing_month: bool = False
     period: str | None = None
     raises: tuple[str, ...] = ()
+    wraps_year: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,10 +150,11 @@ def _check_ratchet(ratchet: Ratchet, names: Collection[str], here: str) -> None:
         fits = len(shares) == len(MONTHS) and all(isfinite(share) and share >= 0.0 for share in shares)
         _require(fits, "RATCHET", f"{here}/{name}", "twelve shares of at least 0")
     if ratchet.preceding_months is not None:
-        _number(ratchet.preceding_months, f"{here}/preceding_months", least=1)
+        _number(ratchet.preceding_months, f"{here}/preceding_months")
     if ratchet.peak_months is not None:
         _months(ratchet.peak_months, f"{here}/peak_months")
-    looks = (ratchet.preceding_months, ratchet.peak_months) != (None, None) or ratchet.within_billing_month
+    earlier = ratchet.preceding_months or (ratchet.preceding_months is None and ratchet.peak_months)
+    looks = earlier or ratchet.within_billing_month
     _require(looks, "RATCHET", here, "a ratchet names the months that it looks back on")
     named = [*ratchet.raises, *([] if ratchet.period is None else [ratchet.period])]
     _require(set(named) <= set(names), "RATCHET", here, "no price period of the charge has this name")
@@ -233,7 +234,7 @@ def _refuse_overlap(periods: Sequence[PricePeriod], here: str, *, holidays: bool
         )
     ]
     pairs = np.array(kinds).reshape(-1, 3)
-    days = Days(0, pairs[:, 0], pairs[:, 1], pairs[:, 2].astype(np.bool_))
+    days = Days(0, pairs[:, 0], pairs[:, 0] % 12 + 1, pairs[:, 1], pairs[:, 2].astype(np.bool_))
     slots = boundary_minutes(periods)
     covered = np.zeros((days.number, len(slots)), np.bool_)[::2]
     for place, period in enumerate(periods):

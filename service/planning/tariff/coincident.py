@@ -7,12 +7,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from service.planning.tariff.amounts import priced
 from service.planning.tariff.bill import BillLine
 from service.planning.tariff.calendar import local, utc_minute
 from service.planning.tariff.cells import Cells
 from service.planning.tariff.charges import CoincidentPeakCharge, PeakSet, PeakStatistic
 from service.planning.tariff.demands import Floats, Peak
-from service.planning.tariff.energy import priced
 
 
 def peak_demands(
@@ -57,29 +57,18 @@ def statistic(charge: CoincidentPeakCharge, demands: Sequence[Peak]) -> Peak | N
 
 
 def coincident_lines(
-    charge: CoincidentPeakCharge, demands: Sequence[Sequence[Peak]], zone: ZoneInfo
+    charge: CoincidentPeakCharge, demands: Sequence[Sequence[Peak]], share: float, zone: ZoneInfo
 ) -> list[BillLine]:
-    """Price x demand of each set that has a price, once a year."""
+    """Price x demand x ``share`` of each set that has a price, once a year."""
     found = []
     for place, (one, row) in enumerate(zip(charge.sets, demands, strict=True), 1):
         billed = statistic(charge, row)
         if one.price is None or billed is None:
             continue
         at = None if billed.at is None else local(billed.at, zone)
-        amount = priced(billed.kw, one.price)
+        kw = billed.kw * share
         note = f"{charge.statistic.value} of {len(row)} peak intervals"
-        found.append(
-            BillLine(
-                charge.name,
-                "coincident_peak",
-                billed.kw,
-                "kW",
-                one.price,
-                amount,
-                f"set {place}",
-                None,
-                at,
-                note,
-            )
-        )
+        amount = priced(kw, one.price)
+        line = BillLine(charge.name, "coincident_peak", kw, "kW", one.price, amount, f"set {place}")
+        found.append(line._replace(peak_at=at, note=note))
     return found

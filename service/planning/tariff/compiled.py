@@ -8,6 +8,7 @@ import numpy as np
 
 from service.planning.tariff.bill import BillingPeriod
 from service.planning.tariff.calendar import (
+    Flags,
     Integers,
     boundary_minutes,
     calendar_months,
@@ -31,8 +32,10 @@ from service.planning.tariff.charges import (
 from service.planning.tariff.demands import Groups, grouped
 from service.planning.tariff.spans import checked, month_billed, parts_of
 
-_CACHED: Final = 16
-"""Compiled loads that are kept: some 3 MB for a year of quarter hours under one tariff."""
+_KEPT: Final = 8
+"""Calendars that are kept: some 3 MB for a year of quarter hours under one tariff."""
+_LARGEST_KEPT: Final = 40_000
+"""Intervals of the longest load whose calendar is kept: a year of quarter hours."""
 
 
 class Compiled:
@@ -83,6 +86,7 @@ class Compiled:
         self.charges_energy = any(isinstance(one, EnergyCharge | RealTimeCharge) for one in charges)
         annual = [one for one in charges if isinstance(one, DemandCharge) and one.span is Span.CALENDAR_YEAR]
         self.annual_window_minutes = annual[0].window_minutes if annual else None
+        self._tables: dict[int, Integers] = {}
         self._energy: dict[int, Integers] = {}
         self._demand: dict[tuple[object, ...], Groups] = {}
 
@@ -102,23 +106,34 @@ class Compiled:
 
     def _energy_table(self, charge: EnergyCharge) -> Integers:
         """Place of the price period by day and slot, -1 where the charge does not apply."""
-        table = price_period_table(charge.periods, self.days, self.slots)
-        table[~np.isin(self.days.months[1:], list(charge.months))] = -1
-        return table
+        if id(charge) not in self._tables:
+            table = price_period_table(charge.periods, self.days, self.slots)
+            table[~np.isin(self.days.months[1:], list(charge.months))] = -1
+            self._tables[id(charge)] = table
+        return self._tables[id(charge)]
 
     @cached_property
-    def unpriced(self) -> Integers:
-        """Cells that are billed and that no energy charge of their revision has a price for."""
+    def unpriced(self) -> dict[str, Integers]:
+        """Cells that are billed and have no price: of a charge by time of use by its name, else of none."""
         missing = np.zeros((self.days.number, len(self.slots)), np.bool_)
-        for number, part in enumerate(self.parts):
-            mine = self.part_of_day == number
-            missing[mine] = True
-            for charge in self.tariff.revisions[part.revision].charges:
-                if isinstance(charge, EnergyCharge):
-                    missing[mine] &= self._energy_table(charge)[mine] < 0
-                elif isinstance(charge, RealTimeCharge):
-                    missing[mine] = False
-        return np.flatnonzero(missing.ravel()[self.place])
+        by_charge: dict[str, Flags] = {}
+        revision_of = np.array([*(part.revision for part in self.parts), -1])[self.part_of_day]
+        for place, revision in enumerate(self.tariff.revisions):
+            mine = (revision_of == place)[:, None]
+            missing |= mine
+            for charge in revision.charges:
+                if isinstance(charge, RealTimeCharge):
+                    missing &= ~mine
+                elif isinstance(charge, EnergyCharge):
+                    free = self._energy_table(charge) < 0
+                    missing &= free | ~mine
+                    applies = np.isin(self.days.months[1:], list(charge.months))[:, None]
+                    if len(charge.periods) > 1 and (free & mine & applies).any():
+                        by_charge[charge.name] = by_charge.get(charge.name, False) | (free & mine & applies)
+        for known in by_charge.values():
+            missing &= ~known
+        found = by_charge | ({"": missing} if missing.any() and self.charges_energy else {})
+        return {name: np.flatnonzero(table.ravel()[self.place]) for name, table in found.items()}
 
     def energy_keys(self, charge: EnergyCharge) -> Integers:
         """For each cell 1 + part x price periods + price period, 0 where the charge does not apply."""
@@ -178,7 +193,7 @@ class _Same:
         return isinstance(other, _Same) and other.value is self.value
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=_KEPT)
 def _compiled(
     tariff: _Same, first: int, interval_minutes: int, count: int, periods: tuple[BillingPeriod, ...] | None
 ) -> Compiled:
@@ -193,4 +208,6 @@ def compiled_for(
     periods: tuple[BillingPeriod, ...] | None,
 ) -> Compiled:
     """The compiled calendar of ``count`` intervals from UTC minute ``first``, kept for the next load."""
+    if count > _LARGEST_KEPT:
+        return Compiled(tariff, first, interval_minutes, count, periods)
     return _compiled(_Same(tariff), first, interval_minutes, count, periods)

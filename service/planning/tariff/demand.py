@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from service.planning.tariff.amounts import exact, priced
 from service.planning.tariff.bill import BillLine
 from service.planning.tariff.calendar import local, month_key, month_of
 from service.planning.tariff.charges import (
@@ -13,18 +14,17 @@ from service.planning.tariff.charges import (
     PricePeriod,
     Ratchet,
 )
-from service.planning.tariff.demands import Peak
-from service.planning.tariff.energy import priced
+from service.planning.tariff.demands import Peak, highest
 from service.planning.tariff.ladders import demand_parts
 from service.planning.tariff.meter import PeaksByPeriod
 from service.planning.tariff.spans import Part, months_charged
 
 
 class Earlier(NamedTuple):
-    """Peaks of months before the load."""
+    """Peaks that the load does not tell."""
 
     history: Mapping[int, float]
-    """kW by month key; one below 0 never counts."""
+    """kW by month key; one below 0 never counts. In a month of the load the higher of both does."""
     wraps_year: bool
     first_month: int
     """Month key of the first month of the load."""
@@ -38,11 +38,13 @@ class Metering(NamedTuple):
 
 
 class Billed(NamedTuple):
-    """A demand that is billed, in kW, and what made it so."""
+    """A demand in kW after floors and ratchets, what made it so, and the factor that it is billed with."""
 
     kw: float
     at: int | None = None
     note: str | None = None
+    factor: float = 1.0
+    """Of the power factor."""
 
 
 def looked_back_on(ratchet: Ratchet, month: int) -> list[int]:
@@ -80,14 +82,16 @@ class LookBack:
         row = self._peaks.by_month.get(key)
         return row[self._places[period]] if row is not None and period in self._places else None
 
-    def peak(self, key: int, period: str | None) -> Peak | None:
+    def peak(self, key: int, ratchet: Ratchet) -> Peak | None:
         """Peak of a month, from the load, the history or the end of the same year."""
+        given = Peak(self._earlier.history[key]) if key in self._earlier.history else None
         if key >= self._earlier.first_month:
-            return self._measured(key, period)
-        if key in self._earlier.history:
-            return Peak(self._earlier.history[key])
-        if self._earlier.wraps_year:
-            return self._measured(key + 12 * -((key - self._earlier.first_month) // 12), period)
+            return highest([self._measured(key, ratchet.period), given])
+        if given is not None:
+            return given
+        if self._earlier.wraps_year or ratchet.wraps_year:
+            years = -((key - self._earlier.first_month) // 12)
+            return self._measured(key + 12 * years, ratchet.period)
         self.unknown.add(key)
         return None
 
@@ -96,8 +100,8 @@ class LookBack:
         billing_share = ratchet.share_by_billing_month[month_of(month)[1] - 1]
         found = Billed(0.0)
         for key in looked_back_on(ratchet, month):
-            peak = self.peak(key, ratchet.period)
             share = billing_share * ratchet.share_by_peak_month[month_of(key)[1] - 1]
+            peak = self.peak(key, ratchet) if share else None
             if peak is not None and peak.kw * share > found.kw:
                 year, number = month_of(key)
                 note = f"{share:.4g} of the {peak.kw:.10g} kW of {year}-{number:02d}"
@@ -120,7 +124,7 @@ def billing_demand(back: LookBack, own: Peak | None, period: str, month: int) ->
     if threshold is not None and back.power_factor < threshold:
         factor = 1.0 + threshold - back.power_factor
         note = "; ".join(filter(None, [best.note, f"times {factor:.4g} for the power factor"]))
-        return Billed(best.kw * factor, best.at, note)
+        return Billed(best.kw, best.at, note, factor)
     return best
 
 
@@ -136,7 +140,12 @@ class DemandOfPeriod(NamedTuple):
 
     @property
     def kw(self) -> float:
-        """The highest."""
+        """The highest, as billed."""
+        return max((one.kw * one.factor for one in self.billed if one is not None), default=0.0)
+
+    @property
+    def raised_kw(self) -> float:
+        """The highest after floors and ratchets, whatever the power factor: what scales hours of use."""
         return max((one.kw for one in self.billed if one is not None), default=0.0)
 
 
@@ -166,7 +175,7 @@ def demand_lines(
             found += _period_lines(charge, period, billed, months, metering)
     due = Decimal(months_charged(part, charge.proration, charge.months))
     if charge.minimum is not None:
-        missing = charge.minimum * due - sum((line.amount for line in found), Decimal(0))
+        missing = exact(charge.minimum * due) - sum((line.amount for line in found), Decimal(0))
         if missing > 0:
             found.append(BillLine(charge.name, "demand", 1.0, "minimum", missing, missing))
     return found
@@ -175,7 +184,7 @@ def demand_lines(
 def _period_lines(
     charge: DemandCharge, period: PricePeriod, billed: Billed, months: float, metering: Metering
 ) -> list[BillLine]:
-    quantity = billed.kw / metering.power_factor if charge.apparent else billed.kw
+    quantity = billed.kw * billed.factor / (metering.power_factor if charge.apparent else 1.0)
     unit = "kVA" if charge.apparent else "kW"
     if charge.pricing is DemandPricing.BRACKET_AMOUNT:
         unit = "step"

@@ -33,13 +33,13 @@ from service.planning.tariff.charges import (
 )
 from service.planning.tariff.demands import Peak, highest
 from service.planning.tariff.market import MarketEnergy
-from service.planning.tariff.meter import AnnualUse, PeaksByPeriod
+from service.planning.tariff.meter import AnnualUse, PeaksByPeriod, pointer_of
 from service.planning.tariff.spans import parts_of
 
 
-def _series_required(charge: Charge) -> PlanningError:
+def _series_required(tariff: Tariff, charge: Charge) -> PlanningError:
     return PlanningError(
-        "SERIES_REQUIRED", "/revisions", f"the charge {charge.name} needs the load as a series of intervals"
+        "SERIES_REQUIRED", pointer_of(tariff, charge), "this charge needs the load as a series of intervals"
     )
 
 
@@ -151,12 +151,12 @@ class DeterminantsMeter:
     ) -> Sequence[Sequence[float]]:
         """Not known without a series."""
         del number, billing_kw
-        raise _series_required(charge)
+        raise _series_required(self.tariff, charge)
 
     def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
         """Demand in kW."""
         if charge.peaks > 1:
-            raise _series_required(charge)
+            raise _series_required(self.tariff, charge)
         rows = [self._row(charge, month) for month in sorted(MONTHS)]
         if charge.span is Span.CALENDAR_YEAR:
             rows = [[highest(column) for column in zip(*rows, strict=True)]] * len(rows)
@@ -178,7 +178,7 @@ class DeterminantsMeter:
 
     def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
         """Not known without a series."""
-        raise _series_required(charge)
+        raise _series_required(self.tariff, charge)
 
     def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
         """The demands given for the grid's peak intervals, in the order of the sets."""
@@ -202,7 +202,13 @@ class DeterminantsMeter:
 
 
 def whole_year(tariff: Tariff) -> Tariff:
-    """``tariff`` with prices by month and year due for each month of a billing period of a year."""
+    """``tariff`` with prices by month and year due for each month of a billing period of a year.
+
+    A minimum holds for each billing period, which a year does not tell: ``SERIES_REQUIRED``.
+    """
+    for charge in (charge for revision in tariff.revisions for charge in revision.charges):
+        if isinstance(charge, MinimumCharge):
+            raise _series_required(tariff, charge)
     return replace(
         tariff,
         revisions=tuple(
@@ -210,7 +216,7 @@ def whole_year(tariff: Tariff) -> Tariff:
                 revision,
                 charges=tuple(
                     replace(charge, proration=Proration.DAYS_OF_MONTH)
-                    if isinstance(charge, FixedCharge | MinimumCharge)
+                    if isinstance(charge, FixedCharge)
                     else charge
                     for charge in revision.charges
                 ),
@@ -233,7 +239,7 @@ class AnnualMeter:
         power_factor: float,
         secondary: bool,
     ) -> None:
-        factor = 1.0 + tariff.secondary_loss_factor * secondary
+        self.tariff, factor = tariff, 1.0 + tariff.secondary_loss_factor * secondary
         self.year, self.energy_kwh, self.peak = year, energy_kwh * factor, Peak(peak_kw * factor)
         self.zone, self.power_factor = zone_of(tariff.time_zone), power_factor
         self.periods = (BillingPeriod(date(year, 1, 1), date(year + 1, 1, 1)),)
@@ -261,36 +267,36 @@ class AnnualMeter:
         """Energy in kWh, where the whole year has one price."""
         self._refuse_seasons(charge, charge.periods)
         if len(charge.periods[0].tiers) > 1 or charge.accumulation is not Accumulation.PER_PERIOD:
-            raise _series_required(charge)
+            raise _series_required(self.tariff, charge)
         return [[kwh] for kwh in self.part_kwh]
 
     def _refuse_seasons(self, charge: Charge, periods: Sequence[PricePeriod]) -> None:
         days = days_between(day_number(date(self.year, 1, 1)), day_number(date(self.year, 12, 31)), ())
         table = price_period_table(periods, days, boundary_minutes(periods))
         if len(periods) > 1 or charge.months != MONTHS or (table < 0).any():
-            raise _series_required(charge)
+            raise _series_required(self.tariff, charge)
 
     def energy_in_time_order(
         self, charge: EnergyCharge, number: int, billing_kw: float
     ) -> Sequence[Sequence[float]]:
         """Not known without a series."""
         del number, billing_kw
-        raise _series_required(charge)
+        raise _series_required(self.tariff, charge)
 
     def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
         """The peak of the year, for charges of a year."""
         self._refuse_seasons(charge, charge.periods)
         if charge.span is not Span.CALENDAR_YEAR or charge.peaks > 1 or charge.billing_demand.ratchets:
-            raise _series_required(charge)
+            raise _series_required(self.tariff, charge)
         return PeaksByPeriod([[self.peak]], {}, {})
 
     def market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
         """Not known without a series."""
-        raise _series_required(charge)
+        raise _series_required(self.tariff, charge)
 
     def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
         """Not known without a series."""
-        raise _series_required(charge)
+        raise _series_required(self.tariff, charge)
 
     def annual_use(self, year: int) -> AnnualUse:
         """Energy and peak of the year."""

@@ -3,15 +3,11 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
+from service.planning.tariff.amounts import priced
 from service.planning.tariff.bill import BillLine
 from service.planning.tariff.charges import EnergyCharge
 from service.planning.tariff.ladders import energy_reaches
 from service.planning.tariff.spans import Part
-
-
-def priced(quantity: float, price: Decimal) -> Decimal:
-    """Quantity times price, not rounded."""
-    return Decimal(quantity) * price
 
 
 def energy_lines(charge: EnergyCharge, kwh: Sequence[float], part: Part, billing_kw: float) -> list[BillLine]:

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from service.planning.errors import PlanningError
+from service.planning.tariff.amounts import exact, priced
 from service.planning.tariff.bill import BillLine
 from service.planning.tariff.calendar import Integers, utc_minute
 from service.planning.tariff.cells import Cells
 from service.planning.tariff.charges import Prices, RealTimeCharge
 from service.planning.tariff.demands import Floats
-from service.planning.tariff.energy import priced
 
 
 class MarketEnergy(NamedTuple):
@@ -55,7 +55,7 @@ def market_lines(charge: RealTimeCharge, used: MarketEnergy) -> list[BillLine]:
     """The price of the market, at its mean weighted by use, and the adder."""
     if not used.kwh:
         return []
-    amount = Decimal(used.amount) * charge.factor
+    amount = exact(Decimal(used.amount) * charge.factor)
     mean = amount / Decimal(used.kwh)
     note = "mean of the prices of its intervals, weighted by use"
     found = [BillLine(charge.name, "energy", used.kwh, "kWh", mean, amount, "market", note=note)]

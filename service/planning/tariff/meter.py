@@ -13,6 +13,7 @@ from service.planning.tariff.bill import BillingPeriod, Finding, Load
 from service.planning.tariff.calendar import utc_minute
 from service.planning.tariff.charges import (
     DAY_MINUTES,
+    Charge,
     CoincidentPeakCharge,
     DemandCharge,
     EnergyCharge,
@@ -36,7 +37,7 @@ from service.planning.tariff.demands import (
 )
 from service.planning.tariff.ladders import energy_reaches
 from service.planning.tariff.market import MarketEnergy, market_energy
-from service.planning.tariff.spans import Part
+from service.planning.tariff.spans import FIRST_YEAR, LAST_YEAR, Part
 
 
 class PeaksByPeriod(NamedTuple):
@@ -60,6 +61,16 @@ class AnnualUse(NamedTuple):
     def hours(self) -> float:
         """Hours of use: energy over peak, 0 without either."""
         return self.energy_kwh / self.peak_kw if self.peak_kw else 0.0
+
+
+def pointer_of(tariff: Tariff, charge: Charge) -> str:
+    """Where a charge stands in its tariff."""
+    return next(
+        f"/revisions/{number}/charges/{place}"
+        for number, revision in enumerate(tariff.revisions)
+        for place, each in enumerate(revision.charges)
+        if each is charge
+    )
 
 
 class Meter(Protocol):
@@ -139,6 +150,7 @@ class SeriesMeter:
         self.zone, self.power_factor = self.compiled.zone, load.power_factor
         self.first_month = self.compiled.first_month
         self._demands: dict[tuple[int | None, bool], Demand] = {}
+        self._energy: dict[int, list[list[float]]] = {}
 
     @cached_property
     def kwh(self) -> Floats:
@@ -150,9 +162,11 @@ class SeriesMeter:
 
     def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
         """Energy in kWh by part and price period."""
-        keys, width = self.compiled.energy_keys(charge), len(charge.periods)
-        sums = np.bincount(keys, self.kwh, 1 + len(self.parts) * width)[1:]
-        return [row.tolist() for row in sums.reshape(len(self.parts), width)]
+        if id(charge) not in self._energy:
+            keys, width = self.compiled.energy_keys(charge), len(charge.periods)
+            sums = np.bincount(keys, self.kwh, 1 + len(self.parts) * width)[1:]
+            self._energy[id(charge)] = [row.tolist() for row in sums.reshape(len(self.parts), width)]
+        return self._energy[id(charge)]
 
     def energy_in_time_order(
         self, charge: EnergyCharge, number: int, billing_kw: float
@@ -189,10 +203,11 @@ class SeriesMeter:
             detail = f"demand over {compiled.finest_window_minutes} minutes may be higher than the mean of "
             detail += f"the {step} minutes in which the load is given"
             found.append(Finding("DEMAND_WINDOW", "", detail))
-        unpriced = float(self.kwh[compiled.unpriced].sum())
-        if unpriced and compiled.charges_energy:
-            detail = f"{unpriced:.10g} kWh fall into hours for which no charge has a price"
-            found.append(Finding("ENERGY_UNPRICED", "", detail))
+        for name, cells in compiled.unpriced.items():
+            unpriced = float(self.kwh[cells].sum())
+            if unpriced:
+                detail = f"{name or 'no charge'} has {'no' if name else 'a'} price for {unpriced:.10g} kWh"
+                found.append(Finding("ENERGY_UNPRICED", "", detail))
         return found
 
     def demand(self, window_minutes: int | None, *, rolling: bool = False) -> Demand:
@@ -250,14 +265,21 @@ class SeriesMeter:
         """Highest interval of each billing period."""
         return self._peaks_by_period(None)
 
+    @cached_property
+    def _window_peaks(self) -> dict[int, Sequence[Peak | None]]:
+        return {}
+
     def _peaks_by_period(self, window_minutes: int | None) -> Sequence[Peak | None]:
         groups = self.compiled.demand_groups(None, Span.BILLING_PERIOD)
         return peaks_of(self.demand(window_minutes), groups)[: len(self.periods)]
 
     def peak_at_window(self, period: int, window_minutes: int | None) -> Peak:
         """Highest demand of a billing period over windows of that length."""
-        known = self.period_peaks if window_minutes is None else self._peaks_by_period(window_minutes)
-        return known[period] or Peak(0.0)
+        if window_minutes is None:
+            return self.period_peaks[period] or Peak(0.0)
+        if window_minutes not in self._window_peaks:
+            self._window_peaks[window_minutes] = self._peaks_by_period(window_minutes)
+        return self._window_peaks[window_minutes][period] or Peak(0.0)
 
     @cached_property
     def part_kwh(self) -> Sequence[float]:
@@ -274,8 +296,18 @@ class SeriesMeter:
         return market_energy(charge.prices, self.compiled.cells, self.kwh, keys, len(self.parts))
 
     def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
-        """Demands in the grid's peak intervals by year and peak set."""
-        return peak_demands(charge.sets, self.compiled.cells, self.kwh, self.zone, self.compiled.years)
+        """Demands in the grid's peak intervals by year and peak set; 0 outside the load, with a finding."""
+        cells, years = self.compiled.cells, self.compiled.years
+        found = peak_demands(charge.sets, cells, self.kwh, self.zone, years)
+        begins = [peak.at for rows in found.values() for row in rows for peak in row if peak.at is not None]
+        end = cells.starts[-1] + cells.minutes[-1]
+        outside = sum(not cells.first <= at < end for at in begins)
+        if outside:
+            detail = (
+                f"{charge.name}: {outside} of {len(begins)} peak intervals lie outside the load and count 0"
+            )
+            self.findings.append(Finding("COINCIDENT_PEAK_OUTSIDE", "", detail))
+        return found
 
     def annual_use(self, year: int) -> AnnualUse:
         """Energy and peak of a local calendar year."""
@@ -297,6 +329,9 @@ def _checked_kw(load: Load) -> Floats:
         raise PlanningError("LOAD_KW", "/kw", "a load is finite and not below 0 kW in every interval")
     if load.interval_minutes < 1:
         raise PlanningError("LOAD_INTERVAL", "/interval_minutes", "an interval lasts at least a minute")
+    days = len(kw) * load.interval_minutes / DAY_MINUTES
+    if load.start.year < FIRST_YEAR or load.start.year + days / 365.0 >= LAST_YEAR - 1:
+        raise PlanningError("LOAD_RANGE", "/start", f"a load lies within {FIRST_YEAR} to {LAST_YEAR}")
     if not 0.0 < load.power_factor <= 1.0:
         raise PlanningError("POWER_FACTOR", "/power_factor", "a power factor is above 0 and at most 1")
     return kw

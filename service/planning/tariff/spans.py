@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import date
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import BillingPeriod
 from service.planning.tariff.calendar import days_of_month, month_key, month_of
 from service.planning.tariff.charges import MONTHS, Proration, Revision
+
+FIRST_YEAR: Final = 1900
+LAST_YEAR: Final = 2200
+"""Years in which loads and billing periods lie: zones and calendars are known there."""
 
 
 class Part(NamedTuple):
@@ -38,9 +42,12 @@ def checked(periods: Sequence[BillingPeriod]) -> tuple[BillingPeriod, ...]:
     ordered = tuple(BillingPeriod(*period) for period in periods)
     for place, period in enumerate(ordered):
         before = ordered[place - 1].end if place else period.start
-        if period.start >= period.end or period.start < before:
+        known = period.start.year >= FIRST_YEAR and period.end.year <= LAST_YEAR
+        if period.start >= period.end or period.start < before or not known:
             raise PlanningError(
-                "BILLING_PERIODS", f"/periods/{place}", "billing periods are in order and do not overlap"
+                "BILLING_PERIODS",
+                f"/periods/{place}",
+                f"billing periods of {FIRST_YEAR} to {LAST_YEAR} are in order and do not overlap",
             )
     if not ordered:
         raise PlanningError("BILLING_PERIODS", "/periods", "there is no billing period")

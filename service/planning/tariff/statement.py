@@ -33,10 +33,10 @@ from service.planning.tariff.demand import (
 )
 from service.planning.tariff.demands import Peak, highest
 from service.planning.tariff.energy import energy_lines, tiered_lines
-from service.planning.tariff.fixed import fixed_line, minimum_lines, percentage_line
+from service.planning.tariff.fixed import fixed_lines, minimum_lines, percentage_line
 from service.planning.tariff.ladders import OF_DEMAND
 from service.planning.tariff.market import MarketEnergy, market_lines
-from service.planning.tariff.meter import AnnualUse, Meter
+from service.planning.tariff.meter import AnnualUse, Meter, pointer_of
 from service.planning.tariff.spans import Part
 from service.planning.tariff.surplus import overrun_lines, reactive_lines
 
@@ -46,9 +46,10 @@ class Statement:
 
     def __init__(self, tariff: Tariff, meter: Meter, earlier: Earlier) -> None:
         self.tariff, self.meter, self.earlier = tariff, meter, earlier
-        self.findings: list[Finding] = list(meter.findings)
+        self.findings: list[Finding] = []
         self._demands: dict[int, Sequence[DemandOfPeriod]] = {}
         self._markets: dict[int, Sequence[MarketEnergy]] = {}
+        self._uses: dict[int, AnnualUse] = {}
 
     def bill(self) -> Bill:
         """All lines, not rounded."""
@@ -57,7 +58,8 @@ class Statement:
         for number, part in enumerate(self.meter.parts):
             parts[part.period].append((number, part))
         found = tuple(self._period(place, inside) for place, inside in enumerate(parts))
-        return Bill(self.tariff.currency_code, found, tuple(dict.fromkeys(self.findings)))
+        findings = dict.fromkeys([*self.meter.findings, *self.findings])
+        return Bill(self.tariff.currency_code, found, tuple(findings))
 
     def _period(self, place: int, parts: Sequence[tuple[int, Part]]) -> PeriodBill:
         lines: list[BillLine] = []
@@ -86,7 +88,7 @@ class Statement:
             case CoincidentPeakCharge():
                 found = self._coincident_lines(charge, part)
             case FixedCharge():
-                found = [fixed_line(charge, part)]
+                found = fixed_lines(charge, part)
             case MinimumCharge():
                 found = minimum_lines(charge, part, before)
             case PercentageCharge():
@@ -97,7 +99,8 @@ class Statement:
             case ReactiveCharge():
                 found = self._reactive(charge, number, part)
             case _:
-                raise PlanningError("CHARGE_KIND", "/revisions", "this kind of charge has no formula")
+                pointer = pointer_of(self.tariff, charge)
+                raise PlanningError("CHARGE_KIND", pointer, "this kind of charge has no formula")
         return found
 
     def _applies(self, charge: Charge, period: int) -> bool:
@@ -111,7 +114,9 @@ class Statement:
         return month in charge.months or _counts_days(charge)
 
     def _annual_use(self, year: int) -> AnnualUse:
-        use = self.meter.annual_use(year)
+        if year in self._uses:
+            return self._uses[year]
+        use = self._uses[year] = self.meter.annual_use(year)
         if use.covered < 1.0:
             detail = f"the load covers {use.covered:.2%} of {year}; without more use the year has "
             detail += f"{use.hours:.6g} hours of use"
@@ -121,7 +126,8 @@ class Statement:
     def _refuse_short_use(self) -> None:
         least = self.tariff.hours_of_use_minimum
         for year in sorted({month_of(month)[0] for month in self.meter.months}) if least else ():
-            if self._annual_use(year).hours < least:
+            use = self._annual_use(year)
+            if use.covered > 0.0 and use.hours < least:
                 raise PlanningError(
                     "HOURS_OF_USE", "/hours_of_use_minimum", "the load has fewer annual hours of use"
                 )
@@ -140,8 +146,9 @@ class Statement:
             return self.meter.peak_at_window(part.period, None).kw
         for other in self.tariff.revisions[part.revision].charges:
             if isinstance(other, DemandCharge) and other.name == charge.billing_demand_of:
-                return self._demand(other)[part.period].kw
-        raise PlanningError("CHARGE_UNKNOWN", "/revisions", "an energy charge names an unknown demand charge")
+                return self._demand(other)[part.period].raised_kw
+        pointer = f"{pointer_of(self.tariff, charge)}/billing_demand_of"
+        raise PlanningError("CHARGE_UNKNOWN", pointer, "no demand charge has this name")
 
     def _market(self, charge: RealTimeCharge) -> Sequence[MarketEnergy]:
         if id(charge) not in self._markets:
@@ -179,10 +186,11 @@ class Statement:
         return demand_lines(charge, demand, part, Metering(self.meter.power_factor, self.meter.zone))
 
     def _billed_kw(self, charge: Charge, period: int) -> dict[str, float]:
-        """Demand billed under the name of a charge; that of coincident peaks stands with their year's end."""
-        if isinstance(charge, DemandCharge):
+        """Demand under the name of a charge; that of a year or of its coincident peaks stands at its end."""
+        ends = self._ends_year(period)
+        if isinstance(charge, DemandCharge) and (ends or charge.span is not Span.CALENDAR_YEAR):
             return {charge.name: self._demand(charge)[period].kw}
-        if isinstance(charge, CoincidentPeakCharge) and self._ends_year(period):
+        if isinstance(charge, CoincidentPeakCharge) and ends:
             year = month_of(self.meter.months[period])[0]
             rows = [statistic(charge, row) for row in self.meter.coincident(charge).get(year, ())]
             known = [peak.kw for peak in rows if peak is not None]
@@ -200,7 +208,7 @@ class Statement:
             )
             self.findings.append(Finding("COINCIDENT_PEAK_HISTORY", "", detail))
             return []
-        return coincident_lines(charge, demands, self.meter.zone)
+        return coincident_lines(charge, demands, part.share, self.meter.zone)
 
     def _reactive(self, charge: ReactiveCharge, number: int, part: Part) -> list[BillLine]:
         kwh = self.meter.part_kwh[number]

@@ -3,12 +3,12 @@
 from math import sqrt
 from zoneinfo import ZoneInfo
 
+from service.planning.tariff.amounts import priced
 from service.planning.tariff.bill import BillLine
 from service.planning.tariff.calendar import local
 from service.planning.tariff.charges import OverrunCharge, ReactiveCharge
 from service.planning.tariff.demand import Metering
 from service.planning.tariff.demands import Peak
-from service.planning.tariff.energy import priced
 
 
 def overrun_lines(charge: OverrunCharge, peak: Peak, share: float, zone: ZoneInfo) -> list[BillLine]:

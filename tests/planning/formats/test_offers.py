@@ -10,17 +10,9 @@ from hypothesis import strategies as st
 
 from service.catalog.shipped import shipped_documents
 from service.planning.errors import PlanningError
-from service.planning.formats.offers import (
-    named,
-    offers_from_ec2instances,
-    offers_from_gpuhunt,
-    offers_from_gpuhunt_tpu,
-    offers_from_opencost_csv,
-    offers_from_opencost_json,
-    offers_from_skypilot,
-)
+from service.planning.formats.offers import READERS
 from service.planning.formats.offers.listed import slug
-from service.planning.formats.offers.names import Meant, hosts, meant, rules
+from service.planning.formats.offers.names import Asked, Meant, hosts, meant, named, rules
 
 DATA = Path(__file__).parents[2] / "data/offers"
 ROWS = {
@@ -36,22 +28,26 @@ GOOGLE = (
 )
 
 
+def read(kind, content, provider="own", accelerator=None):
+    return READERS[kind](content, Asked(provider, KNOWN, accelerator))
+
+
 def text(name):
     return (DATA / name).read_text()
 
 
 def skypilot(content, provider="aws"):
-    return offers_from_skypilot(content, provider=provider, accelerators=KNOWN)
+    return read("skypilot", content, provider)
 
 
 def gpuhunt(
     *rows, header="instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size"
 ):
-    return offers_from_gpuhunt("\n".join((header, *rows)), provider="cloud", accelerators=KNOWN)
+    return read("gpuhunt", "\n".join((header, *rows)), "cloud")
 
 
 def ec2(*instances):
-    return offers_from_ec2instances(json.dumps(instances), provider="aws", accelerators=KNOWN)
+    return read("ec2instances", json.dumps(instances), "aws")
 
 
 def by_id(imported):
@@ -239,14 +235,14 @@ class TestSkyPilot:
 
 class TestGpuHunt:
     def test_chip_prices(self):
-        imported = offers_from_gpuhunt_tpu(text("tpu_pricing.json"), accelerators=KNOWN)
+        imported = read("gpuhunt_tpu", text("tpu_pricing.json"), "gcp")
         v6e = by_id(imported)["gcp-tpu-v6e-us-east1-on-demand"]
         assert (v6e.price, v6e.accelerator_count, v6e.accelerator_id) == (Decimal("2.7"), 1, "tpu-v6e")
         assert by_id(imported)["gcp-tpu-v6e-us-east1-spot"].price == Decimal("1.89")
 
     def test_spot_above_on_demand_is_refused(self):
         """The six pairs that cost-and-energy.md and gpu-prices.csv name as errors of the source."""
-        imported = offers_from_gpuhunt_tpu(text("tpu_pricing.json"), accelerators=KNOWN)
+        imported = read("gpuhunt_tpu", text("tpu_pricing.json"), "gcp")
         assert imported.refused_by_code == {"SPOT_ABOVE_ON_DEMAND": 6}
         assert refused(imported).keys() == {
             "/TPU v4 pod/us-central2/Spot (USD)",
@@ -289,22 +285,19 @@ class TestGpuHunt:
 
 class TestOpenCost:
     def test_a_gpu_without_a_name_needs_one(self):
-        def read(accelerator, name="default.json"):
-            content = text(name)
-            return offers_from_opencost_json(
-                content, provider="own", accelerators=KNOWN, accelerator=accelerator
-            )
+        def prices(accelerator, name="default.json"):
+            return read("opencost_json", text(name), accelerator=accelerator)
 
-        (gpu,) = read("t4").offers
+        (gpu,) = prices("t4").offers
         assert (gpu.price, gpu.accelerator_id, gpu.includes) == (Decimal("0.95"), "t4", ())
-        assert refused(read(None))["/GPU"] == "ACCELERATOR_NOT_NAMED"
-        assert refused(read("K80"))["/GPU"] == "UNKNOWN_ACCELERATOR"
-        assert refused(read("t4"))["/CPU"] == "NOT_A_DEVICE"
-        assert refused(read("t4", "gcp.json"))["/GPU"] == "PRICE_MISSING"
+        assert refused(prices(None))["/GPU"] == "ACCELERATOR_NOT_NAMED"
+        assert refused(prices("K80"))["/GPU"] == "UNKNOWN_ACCELERATOR"
+        assert refused(prices("t4"))["/CPU"] == "NOT_A_DEVICE"
+        assert refused(prices("t4", "gcp.json"))["/GPU"] == "PRICE_MISSING"
 
     def test_prices_of_gpus_by_label(self):
         content = text("pricing_schema_mixed_gpu_ondemand.csv")
-        imported = offers_from_opencost_csv(content, provider="own", accelerators=KNOWN)
+        imported = read("opencost_csv", content)
         assert {(o.purchase_option, o.price) for o in imported.offers} == {
             ("on_demand", Decimal("0.5")),
             ("reserved", Decimal(1)),
@@ -313,7 +306,7 @@ class TestOpenCost:
         assert refused(imported) == {"/2": "NO_ACCELERATOR", "/3": "NO_ACCELERATOR"}
 
     def test_an_unknown_label_is_named(self):
-        imported = offers_from_opencost_csv(text("pricing_schema.csv"), provider="own", accelerators=KNOWN)
+        imported = read("opencost_csv", text("pricing_schema.csv"))
         details = {one.pointer: one.detail for one in imported.refused}
         assert "Quadro_RTX_4000" in details["/3"]
         assert imported.offers == ()
@@ -326,7 +319,7 @@ class TestOpenCost:
             ",NVIDIA-A40,,gpu,nvidia.com/gpu_type,,1.1,",
             ",x,,pv,metadata.name,,0.1,",
         )
-        imported = offers_from_opencost_csv("\n".join(rows), provider="own", accelerators=KNOWN)
+        imported = read("opencost_csv", "\n".join(rows))
         assert [o.accelerator_id for o in imported.offers] == ["a40"]
         assert refused(imported) == {"/4": "NOT_A_DEVICE"}
 
@@ -339,9 +332,7 @@ class TestEc2Instances:
         return found | {"instance_type": "p5.48xlarge", "GPU": 8, "GPU_model": "NVIDIA H100"}
 
     def test_an_instance_without_accelerators(self):
-        imported = offers_from_ec2instances(
-            text("ec2-single-instance.json"), provider="aws", accelerators=KNOWN
-        )
+        imported = read("ec2instances", text("ec2-single-instance.json"), "aws")
         assert refused(imported) == {"/": "NO_ACCELERATOR"}
 
     def test_prices_of_linux(self, instance):
@@ -380,7 +371,7 @@ class TestEc2Instances:
 
     def test_a_rendered_table_is_no_instance(self):
         with pytest.raises(PlanningError):
-            offers_from_ec2instances(text("ec2-golden-table.json"), provider="aws", accelerators=KNOWN)
+            read("ec2instances", text("ec2-golden-table.json"), "aws")
 
 
 CELLS = st.one_of(
@@ -419,7 +410,7 @@ def test_any_table_gives_sound_offers_or_reasons(rows):
 @given(TABLES)
 def test_every_catalog_row_is_an_offer_or_refused(rows):
     header = ["instance_name", "location", "price", "gpu_count", "gpu_name", "spot"]
-    imported = offers_from_gpuhunt(csv_of(header, rows), provider="cloud", accelerators=KNOWN)
+    imported = read("gpuhunt", csv_of(header, rows), "cloud")
     sound(imported)
     assert len({o.pointer for o in imported.offers} | {r.pointer for r in imported.refused}) <= imported.rows
 
@@ -440,20 +431,11 @@ JSONS = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
-    "read",
-    [
-        lambda content: offers_from_gpuhunt_tpu(content, accelerators=KNOWN),
-        lambda content: offers_from_ec2instances(content, provider="aws", accelerators=KNOWN),
-        lambda content: offers_from_opencost_json(
-            content, provider="own", accelerators=KNOWN, accelerator="t4"
-        ),
-    ],
-)
+@pytest.mark.parametrize("kind", ["gpuhunt_tpu", "ec2instances", "opencost_json"])
 @given(document=JSONS)
-def test_any_document_gives_sound_offers_or_an_error_of_ours(read, document):
+def test_any_document_gives_sound_offers_or_an_error_of_ours(kind, document):
     try:
-        imported = read(json.dumps(document))
+        imported = read(kind, json.dumps(document), accelerator="t4")
     except PlanningError:
         return
     sound(imported)

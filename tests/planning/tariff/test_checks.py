@@ -60,6 +60,7 @@ def window(**fields):
 
 
 KWH, KW = TierUnit.KWH, TierUnit.KW
+WINTER = frozenset({12, 1, 2})
 FAULTS = [
     ((FixedCharge(name="", price=Decimal(1)),), "CHARGE_NAME", "/0/name"),
     ((energy(), energy()), "CHARGE_NAME", "/1/name"),
@@ -109,7 +110,8 @@ FAULTS = [
         "/0/billing_demand/own_peak_months",
     ),
     ((ratcheted(),), "RATCHET", "/0/billing_demand/ratchets/0"),
-    ((ratcheted(preceding_months=0),), "TARIFF_VALUE", "/0/billing_demand/ratchets/0/preceding_months"),
+    ((ratcheted(preceding_months=-1),), "TARIFF_VALUE", "/0/billing_demand/ratchets/0/preceding_months"),
+    ((ratcheted(preceding_months=0, peak_months=WINTER),), "RATCHET", "/0/billing_demand/ratchets/0"),
     (
         (ratcheted(preceding_months=1, share_by_peak_month=(1.0,)),),
         "RATCHET",
@@ -195,3 +197,7 @@ def test_holidays_count_where_a_tariff_has_any():
 def test_a_nested_ladder_of_hours_use_is_sound():
     tiers = [(200.0, HOURS), (3000.0, KWH), (10000.0, KWH), (None, KWH), (400.0, HOURS), (None, HOURS)]
     check(tariff(energy(ladder(*tiers))))
+
+
+def test_a_ratchet_may_look_at_the_billing_month_alone():
+    check(tariff(ratcheted(preceding_months=0, within_billing_month=True)))

@@ -211,6 +211,9 @@ def test_months_before_the_load_come_from_the_history_or_count_nothing_and_are_n
     assert not known.findings
     assert known.periods[0].billing_demand_kw == {"demand": 30.0}
     assert known.periods[0].lines[0].note == "0.5 of the 60 kW of 2024-01"
+    april = load(datetime(2024, 3, 20, tzinfo=UTC), [10.0] * 24 * 20)
+    part = bill(terms, april, history={(2024, 1): 0.0, (2024, 2): 0.0, (2024, 3): 40.0})
+    assert [period.billing_demand_kw["demand"] for period in part.periods] == [10.0, 20.0]
 
 
 def test_a_period_after_the_load_carries_its_ratchet():
@@ -285,3 +288,21 @@ def test_days_on_which_the_clock_changes_keep_their_energy(day, hours):
     period = [BillingPeriod(day, date.fromordinal(day.toordinal() + 1))]
     lines = bill(terms, load(start, [1.0] * 30), periods=period).periods[0].lines
     assert {line.period: line.quantity for line in lines} == {"night": hours - 18, "day": 18}
+
+
+@pytest.mark.parametrize("others", [(), (FixedCharge(name="meter", price=Decimal(1)),)])
+def test_energy_in_hours_without_a_price_is_named(others):
+    """A day at 1 kW of which 04:00 to 06:00 has no price; a rider on top does not hide it."""
+    timed_charge = EnergyCharge(name="use", periods=(timed("a", "1", 0, 4), timed("b", "1", 6, 24)))
+    rider = EnergyCharge(name="rider", periods=(flat("0.1"),))
+    evening = EnergyCharge(name="evening", periods=(timed("evening", "1", 18, 24),))
+    day = load(datetime(2024, 1, 1, tzinfo=UTC), [1.0] * 24)
+
+    def named(*charges):
+        return [(one.code, one.detail) for one in bill(tariff(*charges, *others), day).findings]
+
+    assert named(timed_charge) == [("ENERGY_UNPRICED", "use has no price for 2 kWh")]
+    assert named(timed_charge, rider) == [("ENERGY_UNPRICED", "use has no price for 2 kWh")]
+    assert named(evening) == [("ENERGY_UNPRICED", "no charge has a price for 18 kWh")]
+    assert not named(rider, evening)
+    assert not named()

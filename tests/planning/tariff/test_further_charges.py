@@ -1,5 +1,6 @@
 """Real-time prices, coincident peaks, reactive power, overruns, brackets, annual demand, hours of use."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -17,6 +18,7 @@ from service.planning.tariff.charges import (
     DemandPricing,
     EnergyCharge,
     FixedCharge,
+    MinimumCharge,
     OverrunCharge,
     PeakSet,
     PeakStatistic,
@@ -25,8 +27,10 @@ from service.planning.tariff.charges import (
     Ratchet,
     ReactiveCharge,
     RealTimeCharge,
+    Revision,
     Span,
     Tier,
+    TierUnit,
     Window,
 )
 from tests.planning.tariff.loads import START, amounts, flat, load, tariff, timed, year
@@ -101,6 +105,29 @@ def test_four_coincident_peaks_are_billed_in_the_following_year():
     assert [finding.code for finding in found.findings] == ["COINCIDENT_PEAK_HISTORY"]
 
 
+def test_peaks_of_the_grid_outside_the_load_count_nothing_and_are_named():
+    sets = (PeakSet(price=Decimal(1), starts=(START, START.replace(month=7))),)
+    charge = CoincidentPeakCharge(name="grid", sets=sets, statistic=PeakStatistic.MEAN)
+    found = bill(tariff(charge), load(START, [50.0]))
+    assert found.total == 25
+    assert [finding.code for finding in found.findings] == ["COINCIDENT_PEAK_OUTSIDE"]
+
+
+def test_amounts_of_a_year_count_by_days_where_a_revision_cuts_its_last_period():
+    """December 2023, 100 kW and a peak of the grid at 100: 10 days at 1 a kW each, 21 at 2: 2 x 5200 / 31."""
+    start = START.replace(year=2023, month=12)
+
+    def revision(day, price):
+        annual = DemandCharge(name="annual", periods=(flat(price),), span=Span.CALENDAR_YEAR)
+        sets = (PeakSet(price=Decimal(price), starts=(start,)),)
+        return Revision(
+            effective_from=date(2023, 12, day), charges=(annual, CoincidentPeakCharge(name="grid", sets=sets))
+        )
+
+    terms = replace(tariff(), revisions=(revision(1, 1), revision(11, 2)))
+    assert bill(terms, load(start, [100.0] * 24)).total == approx(2 * 5200 / 31)
+
+
 def test_reactive_power_above_the_free_share():
     """100 kW at 0.8: 75 kvar; above half of the active power 25 kvar, or 25 kvarh an hour."""
     series = load(START, [100.0, 50.0])._replace(power_factor=0.8)
@@ -124,6 +151,21 @@ def test_apparent_power_and_power_factor():
     assert quantity(apparent=True) == pytest.approx(125.0)
     assert quantity(billing_demand=BillingDemand(apparent_power_share=0.9)) == pytest.approx(112.5)
     assert quantity(billing_demand=BillingDemand(apparent_power_share=0.7)) == 100.0
+
+
+def test_the_power_factor_does_not_lengthen_hours_of_use():
+    """A floor of 40 kW at 0.8 is billed as 44, and an hour of use is 40 kWh: 40 x 1 + 10 x 2 of 50 kWh."""
+    rule = BillingDemand(minimum_kw=40.0, power_factor_threshold=0.9)
+    unit = TierUnit.KWH_PER_KW
+    tiers = (Tier(price=Decimal(1), limit=1.0, unit=unit), Tier(price=Decimal(2), unit=unit))
+    periods = (PricePeriod(name="all", tiers=tiers),)
+    charges = (
+        DemandCharge(name="demand", periods=(flat("1"),), billing_demand=rule),
+        EnergyCharge(name="energy", periods=periods, billing_demand_of="demand"),
+    )
+    found = bill(tariff(*charges), load(START, [25.0, 25.0])._replace(power_factor=0.8))
+    assert found.periods[0].billing_demand_kw == {"demand": pytest.approx(44.0)}
+    assert amounts(found, "energy") == approx(60)
 
 
 def test_contract_capacity_and_overrun():
@@ -174,10 +216,13 @@ def test_an_annual_demand_is_charged_once_with_the_last_period_of_its_year():
     charge = DemandCharge(
         name="annual", periods=(flat("147.35"),), span=Span.CALENDAR_YEAR, window_minutes=15
     )
-    series = load(START.replace(year=2023, month=12), np.arange(62 * 96.0), 15)
+    series = load(START.replace(year=2023, month=12), np.arange(91 * 96.0), 15)
     found = bill(tariff(charge), series)
     assert [[line.quantity for line in period.lines] for period in found.periods] == [
-        [31 * 96 - 1.0], [62 * 96 - 1.0],
+        [31 * 96 - 1.0], [], [91 * 96 - 1.0],
+    ]  # fmt: skip
+    assert [period.billing_demand_kw for period in found.periods] == [
+        {"annual": 31 * 96 - 1.0}, {}, {"annual": 91 * 96 - 1.0},
     ]  # fmt: skip
     known = bill(tariff(charge), load(START.replace(month=3), [10.0]), history={(2024, 1): 50.0})
     assert known.total == approx("7367.50")
@@ -255,7 +300,7 @@ def test_quantities_that_do_not_tell_enough_are_refused():
         with pytest.raises(PlanningError) as problem:
             bill_of(tariff(*charges), known)
         assert problem.value.code == code
-    for charge in (demand, seasonal):
+    for charge in (demand, seasonal, MinimumCharge(name="minimum", amount=Decimal(1))):
         with pytest.raises(PlanningError) as problem:
             annual_bill_of(tariff(charge), year=2024, energy_kwh=1.0, peak_kw=1.0)
         assert problem.value.code == "SERIES_REQUIRED"

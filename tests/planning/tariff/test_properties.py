@@ -149,7 +149,7 @@ def test_more_load_lowers_a_bill_only_where_the_tariff_says_so():
             [0.0, 10.0],
             [1000.0, 10.0],
         ),
-        (EnergyCharge(name="x", periods=(flat("1"),), hours_of_use_below=1.5), [5.0, 10.0], [6.0, 10.0]),
+        (EnergyCharge(name="x", periods=(flat("1"),), hours_of_use_below=1.6), [5.0, 10.0], [9.0, 10.0]),
     )
     for charge, less, more in cases:
         low, high = (bill(tariff(charge), Load(START, 60, np.array(kw))) for kw in (less, more))

@@ -4,23 +4,24 @@ Every format is read as its publisher describes it. A row that cannot be an offe
 list contradicts, is refused with its place and the reason; a price is never guessed and never 0.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from service.planning.formats.offers.gpuhunt import offers_from_gpuhunt, offers_from_gpuhunt_tpu
-from service.planning.formats.offers.listed import ListedOffer, OfferImport, Refused
-from service.planning.formats.offers.names import Accelerators, named
+from service.planning.formats.offers.listed import OfferImport
+from service.planning.formats.offers.names import Asked
 from service.planning.formats.offers.opencost import offers_from_opencost_csv, offers_from_opencost_json
 from service.planning.formats.offers.skypilot import offers_from_skypilot
 from service.planning.formats.offers.vantage import offers_from_ec2instances
 
-__all__ = [
-    "Accelerators",
-    "ListedOffer",
-    "OfferImport",
-    "Refused",
-    "named",
-    "offers_from_ec2instances",
-    "offers_from_gpuhunt",
-    "offers_from_gpuhunt_tpu",
-    "offers_from_opencost_csv",
-    "offers_from_opencost_json",
-    "offers_from_skypilot",
-]
+READERS: Final[Mapping[str, Callable[[str, Asked], OfferImport]]] = {
+    "skypilot": offers_from_skypilot,
+    "gpuhunt": offers_from_gpuhunt,
+    "gpuhunt_tpu": offers_from_gpuhunt_tpu,
+    "ec2instances": offers_from_ec2instances,
+    "opencost_csv": offers_from_opencost_csv,
+    "opencost_json": offers_from_opencost_json,
+}
+"""The reader of each format: content as text and what the format does not say."""
+PROVIDERS: Final[Mapping[str, str]] = {"gpuhunt_tpu": "gcp", "ec2instances": "aws"}
+"""Whose prices a format has where the caller does not say."""

@@ -21,28 +21,30 @@ from service.planning.formats.offers.listed import (
     read_table,
     text_of,
 )
-from service.planning.formats.offers.names import Accelerators, Meant, meant
+from service.planning.formats.offers.names import Asked, Meant, meant
 
 _COLUMNS = ("instance_name", "location", "price", "gpu_count", "gpu_name", "spot")
 _TPU_PRICES = {"On Demand (USD)": "on_demand", "Spot (USD)": "spot"}
 
 
-def offers_from_gpuhunt(content: str, *, provider: str, accelerators: Accelerators) -> OfferImport:
-    """The offers of a gpuhunt catalog of ``provider``; raises PlanningError if the content is none."""
+def offers_from_gpuhunt(content: str, asked: Asked) -> OfferImport:
+    """The offers of a gpuhunt catalog of one provider; raises PlanningError if the content is none."""
 
     def read(pointer: str, cells: Mapping[str, str]) -> ListedOffer:
-        return _row(pointer, cells, provider, accelerators)
+        return _row(pointer, cells, asked)
 
     offers, refused, total = read_table(content, _COLUMNS, read)
     return gathered(offers, refused, total)
 
 
-def _row(pointer: str, cells: Mapping[str, str], provider: str, accelerators: Accelerators) -> ListedOffer:
+def _row(pointer: str, cells: Mapping[str, str], asked: Asked) -> ListedOffer:
     name, count = text_of(cells["gpu_name"]), count_of(cells["gpu_count"])
     if name is None or not count:
         raise RowError("NO_ACCELERATOR", "the instance has no accelerator")
     instance = text_of(cells["instance_name"])
-    unit = meant(accelerators, name, instance=instance or "", memory_gb=_memory(cells.get("gpu_memory", "")))
+    unit = meant(
+        asked.accelerators, name, instance=instance or "", memory_gb=_memory(cells.get("gpu_memory", ""))
+    )
     if not isinstance(unit, Meant):
         raise RowError(unit.code, unit.detail)
     spot = cells["spot"].strip().lower()
@@ -50,7 +52,7 @@ def _row(pointer: str, cells: Mapping[str, str], provider: str, accelerators: Ac
         raise RowError("PURCHASE_OPTION_UNKNOWN", "spot is neither True nor False")
     return ListedOffer(
         pointer=pointer,
-        provider=provider,
+        provider=asked.provider,
         accelerator_id=unit.accelerator_id,
         accelerator_count=count * unit.devices,
         purchase_option="spot" if spot == "true" else "on_demand",
@@ -72,7 +74,7 @@ def _memory(text: str) -> float | None:
     return memory if 0 < memory < float("inf") else None
 
 
-def offers_from_gpuhunt_tpu(content: str, *, accelerators: Accelerators) -> OfferImport:
+def offers_from_gpuhunt_tpu(content: str, asked: Asked) -> OfferImport:
     """Chip prices of ``tpu_pricing.json``; raises PlanningError if the content is none."""
     listed = document(content)
     if not isinstance(listed, Mapping) or not all(isinstance(value, Mapping) for value in listed.values()):
@@ -82,7 +84,7 @@ def offers_from_gpuhunt_tpu(content: str, *, accelerators: Accelerators) -> Offe
         total += 1
         pointer = "".join(f"/{_escaped(part)}" for part in place)
         try:
-            offers.append(_chip(place, price, accelerators)._replace(pointer=pointer))
+            offers.append(_chip(place, price, asked)._replace(pointer=pointer))
         except RowError as error:
             refused.append(Refused(pointer, error.code, error.detail))
     return gathered(offers, refused, total)
@@ -99,16 +101,16 @@ def _chips(listed: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[tuple[s
                     yield (name, region, option), prices[option]
 
 
-def _chip(place: tuple[str, str, str], price: object, accelerators: Accelerators) -> ListedOffer:
+def _chip(place: tuple[str, str, str], price: object, asked: Asked) -> ListedOffer:
     name, region, option = place
     if not isinstance(price, Decimal | int | str) or isinstance(price, bool):
         raise RowError("PRICE_MISSING", "there is no price")
-    unit = meant(accelerators, name)
+    unit = meant(asked.accelerators, name)
     if not isinstance(unit, Meant):
         raise RowError(unit.code, unit.detail)
     return ListedOffer(
         pointer="",
-        provider="gcp",
+        provider=asked.provider,
         accelerator_id=unit.accelerator_id,
         accelerator_count=unit.devices,
         purchase_option=_TPU_PRICES[option],

@@ -34,6 +34,14 @@ class Accelerators(NamedTuple):
     labels_gb: Mapping[str, float | None]
 
 
+class Asked(NamedTuple):
+    """What a list does not say: whose it is, what accelerators there are, and which one it prices."""
+
+    provider: str
+    accelerators: Accelerators
+    accelerator: str | None = None
+
+
 class Meant(NamedTuple):
     """An accelerator of the catalog, how many one unit of the list holds, and what was guessed."""
 

@@ -22,7 +22,7 @@ from service.planning.formats.offers.listed import (
     read_table,
     text_of,
 )
-from service.planning.formats.offers.names import Accelerators, Meant, Unknown, meant
+from service.planning.formats.offers.names import Asked, Meant, Unknown, meant
 
 _COLUMNS = ("InstanceID", "Region", "AssetClass", "MarketPriceHourly")
 _OPTIONS: Final = re.compile(r"[-_ ]*(on[-_ ]?demand|reserved|spot|preemptible)$", re.IGNORECASE)
@@ -47,11 +47,11 @@ _OTHER_PRICES: Final = frozenset(
 _NO_HOST = "The price of accelerators alone: their host is priced apart."
 
 
-def offers_from_opencost_csv(content: str, *, provider: str, accelerators: Accelerators) -> OfferImport:
+def offers_from_opencost_csv(content: str, asked: Asked) -> OfferImport:
     """GPU prices of an OpenCost price table; raises PlanningError if the content is none."""
 
     def read(pointer: str, cells: Mapping[str, str]) -> ListedOffer:
-        return _asset(pointer, cells, provider, accelerators)
+        return _asset(pointer, cells, asked)
 
     offers, refused, total = read_table(_uncommented(content), _COLUMNS, read)
     return gathered(offers, refused, total)
@@ -62,7 +62,7 @@ def _uncommented(content: str) -> str:
     return re.sub(r"(?m)^#.*$", "", content)
 
 
-def _asset(pointer: str, cells: Mapping[str, str], provider: str, accelerators: Accelerators) -> ListedOffer:
+def _asset(pointer: str, cells: Mapping[str, str], asked: Asked) -> ListedOffer:
     kind = cells["AssetClass"].strip().lower()
     if kind == "node":
         raise RowError("NO_ACCELERATOR", "the price of a node does not say which accelerators it has")
@@ -72,12 +72,12 @@ def _asset(pointer: str, cells: Mapping[str, str], provider: str, accelerators: 
     if label is None:
         raise RowError("UNKNOWN_ACCELERATOR", "the row does not name its GPU")
     said = _OPTIONS.search(label)
-    unit = meant(accelerators, label[: said.start()] if said else label)
+    unit = meant(asked.accelerators, label[: said.start()] if said else label)
     if not isinstance(unit, Meant):
         raise RowError(unit.code, unit.detail)
     return ListedOffer(
         pointer=pointer,
-        provider=provider,
+        provider=asked.provider,
         accelerator_id=unit.accelerator_id,
         accelerator_count=unit.devices,
         purchase_option=_option(said[1]) if said else "on_demand",
@@ -96,9 +96,7 @@ def _option(said: str) -> str:
     return {"ondemand": "on_demand", "reserved": "reserved"}.get(word, "spot")
 
 
-def offers_from_opencost_json(
-    content: str, *, provider: str, accelerators: Accelerators, accelerator: str | None
-) -> OfferImport:
+def offers_from_opencost_json(content: str, asked: Asked) -> OfferImport:
     """The GPU price of an OpenCost price document, for the accelerator that it names or the caller does.
 
     A document without a GPU price has none: OpenCost then takes that of its ``default.json``, which is a
@@ -111,7 +109,7 @@ def offers_from_opencost_json(
     given = [name for name in _GPU_PRICES if prices.get(name) not in (None, "")]
     for name in given:
         try:
-            offers.append(_gpu(name, prices, provider, accelerators, accelerator))
+            offers.append(_gpu(name, prices, asked))
         except RowError as error:
             refused.append(Refused(f"/{name}", error.code, error.detail))
     if not given:
@@ -122,19 +120,17 @@ def offers_from_opencost_json(
     return gathered(offers, refused, len(given) + len(others))
 
 
-def _gpu(
-    name: str, prices: Mapping[str, object], provider: str, accelerators: Accelerators, asked: str | None
-) -> ListedOffer:
+def _gpu(name: str, prices: Mapping[str, object], asked: Asked) -> ListedOffer:
     label = text_of(prices.get("gpuLabelValue"))
-    unit = meant(accelerators, asked or label or "")
+    unit = meant(asked.accelerators, asked.accelerator or label or "")
     if isinstance(unit, Unknown):
-        if asked or label:
+        if asked.accelerator or label:
             raise RowError(unit.code, unit.detail)
         raise RowError("ACCELERATOR_NOT_NAMED", "the document does not say which GPU costs this")
     code = text_of(prices.get("currencyCode")) or "USD"
     return ListedOffer(
         pointer=f"/{name}",
-        provider=provider,
+        provider=asked.provider,
         accelerator_id=unit.accelerator_id,
         accelerator_count=unit.devices,
         purchase_option=_GPU_PRICES[name],

@@ -24,7 +24,7 @@ from service.planning.formats.offers.listed import (
     read_table,
     text_of,
 )
-from service.planning.formats.offers.names import Accelerators, Meant, hosts, meant, shown
+from service.planning.formats.offers.names import Asked, Meant, hosts, meant, shown
 
 _COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
 _NO_ACCELERATOR = RowError("NO_ACCELERATOR", "the instance has no accelerator")
@@ -44,14 +44,14 @@ class _Row(NamedTuple):
     faults: tuple[RowError, ...]
 
 
-def offers_from_skypilot(content: str, *, provider: str, accelerators: Accelerators) -> OfferImport:
-    """The offers of a SkyPilot catalog of ``provider``, in USD; raises PlanningError if it is none."""
+def offers_from_skypilot(content: str, asked: Asked) -> OfferImport:
+    """The offers of a SkyPilot catalog of one provider, in USD; raises PlanningError if it is none."""
     rows, refused, total = read_table(content, _COLUMNS, _row)
     parts = _Parts(rows)
     offers = []
     for row in rows:
         try:
-            found = list(_offers(row, parts, provider, accelerators))
+            found = list(_offers(row, parts, asked))
         except RowError as error:
             refused.append(Refused(row.pointer, error.code, error.detail))
         else:
@@ -121,7 +121,7 @@ def _is_slice(name: str) -> bool:
     return name.lower().startswith("tpu")
 
 
-def _offers(row: _Row, parts: _Parts, provider: str, accelerators: Accelerators) -> Iterator[ListedOffer]:
+def _offers(row: _Row, parts: _Parts, asked: Asked) -> Iterator[ListedOffer]:
     if row.instance_type is None and row.accelerator is None:
         raise RowError("NO_ACCELERATOR", "the row names neither an instance nor an accelerator")
     if row.instance_type is None and not _is_slice(row.accelerator or ""):
@@ -130,19 +130,19 @@ def _offers(row: _Row, parts: _Parts, provider: str, accelerators: Accelerators)
     name, count, zone_bound = row.accelerator, row.devices, False
     if name is None or not count:
         host = hosts().get(row.instance_type or "")
-        if host is None or provider != "gcp":
+        if host is None or asked.provider != "gcp":
             raise _NO_ACCELERATOR
         name, count = host
         part = parts.of(row, name, count)
         price, spot, zone_bound = _added(price, part.price), _added(spot, part.spot), True
-    unit = meant(accelerators, name, instance=row.instance_type or "")
+    unit = meant(asked.accelerators, name, instance=row.instance_type or "")
     if not isinstance(unit, Meant):
         raise RowError(unit.code, unit.detail)
     if price is None and spot is None and not row.faults:
         raise RowError("PRICE_MISSING", "the row has no price")
     base = ListedOffer(
         pointer=row.pointer,
-        provider=provider,
+        provider=asked.provider,
         accelerator_id=unit.accelerator_id,
         accelerator_count=count * unit.devices,
         purchase_option="on_demand",

@@ -23,7 +23,7 @@ from service.planning.formats.offers.listed import (
     price_of,
     text_of,
 )
-from service.planning.formats.offers.names import Accelerators, Meant, meant
+from service.planning.formats.offers.names import Asked, Meant, meant
 from service.planning.prices import Term
 
 _SYSTEM: Final = "linux"
@@ -39,7 +39,7 @@ _KINDS: Final = {
 }
 
 
-def offers_from_ec2instances(content: str, *, provider: str, accelerators: Accelerators) -> OfferImport:
+def offers_from_ec2instances(content: str, asked: Asked) -> OfferImport:
     """The offers of ``instances.json``, or of one object of it; raises PlanningError if it is neither."""
     listed = document(content)
     instances = listed if isinstance(listed, list) else [listed]
@@ -50,7 +50,7 @@ def offers_from_ec2instances(content: str, *, provider: str, accelerators: Accel
     for index, instance in enumerate(instances):
         pointer = f"/{index}" if isinstance(listed, list) else ""
         try:
-            base, prices = _instance(pointer, instance, provider, accelerators)
+            base, prices = _instance(pointer, instance, asked)
         except RowError as error:
             refused.append(Refused(pointer or "/", error.code, error.detail))
             continue
@@ -59,9 +59,7 @@ def offers_from_ec2instances(content: str, *, provider: str, accelerators: Accel
     return gathered(offers, refused, len(instances))
 
 
-def _instance(
-    pointer: str, instance: object, provider: str, accelerators: Accelerators
-) -> tuple[ListedOffer, Mapping[str, object]]:
+def _instance(pointer: str, instance: object, asked: Asked) -> tuple[ListedOffer, Mapping[str, object]]:
     """The offer of an instance before it has a price, and its prices by region."""
     if not isinstance(instance, Mapping) or "instance_type" not in instance:
         raise RowError("NOT_AN_INSTANCE", "the object is not an instance")
@@ -71,7 +69,7 @@ def _instance(
         raise RowError("NO_ACCELERATOR", "the instance has no accelerator")
     if model is None:
         raise RowError("UNKNOWN_ACCELERATOR", "the instance does not name its accelerator")
-    unit = meant(accelerators, model, instance=name or "")
+    unit = meant(asked.accelerators, model, instance=name or "")
     if not isinstance(unit, Meant):
         raise RowError(unit.code, unit.detail)
     prices = instance.get("pricing")
@@ -79,7 +77,7 @@ def _instance(
         raise RowError("PRICE_MISSING", "the instance has no price")
     base = ListedOffer(
         pointer=pointer,
-        provider=provider,
+        provider=asked.provider,
         accelerator_id=unit.accelerator_id,
         accelerator_count=count * unit.devices,
         purchase_option="on_demand",

@@ -7,6 +7,7 @@ from decimal import Decimal
 from service.planning.formats.urdb.hours import HOURS_OF_DAY, MONTHS_OF_YEAR, windows_of
 from service.planning.formats.urdb.ladders import HOURS_USE, LadderRules, structure
 from service.planning.formats.urdb.rate import (
+    ALL_HOURS,
     ENERGY,
     ENERGY_PRICE,
     ENERGY_TAX,
@@ -52,7 +53,7 @@ def energy_charges(rate: Rate) -> None:
 
 
 def _flat(name: str, price: Decimal) -> EnergyCharge:
-    return EnergyCharge(name=name, periods=(PricePeriod(name=period_name(0), tiers=(Tier(price=price),)),))
+    return EnergyCharge(name=name, periods=(PricePeriod(name=ALL_HOURS, tiers=(Tier(price=price),)),))
 
 
 def _accumulation(rate: Rate) -> Accumulation | None:

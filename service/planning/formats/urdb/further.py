@@ -1,12 +1,12 @@
 """Annual demand, reactive power, coincident peaks, losses and conditions."""
 
 from service.planning.formats.urdb.rate import (
+    ALL_HOURS,
     ANNUAL_DEMAND,
     COINCIDENT_PEAK,
     EXCESS_REACTIVE_DEMAND,
     REACTIVE_DEMAND,
     Rate,
-    period_name,
 )
 from service.planning.formats.urdb.values import Place
 from service.planning.tariff.charges import (
@@ -48,7 +48,7 @@ def annual_demand_charge(rate: Rate) -> None:
         rate.charges.append(
             DemandCharge(
                 name=ANNUAL_DEMAND,
-                periods=(PricePeriod(name=period_name(0), tiers=(tier,)),),
+                periods=(PricePeriod(name=ALL_HOURS, tiers=(tier,)),),
                 window_minutes=window,
                 span=Span.CALENDAR_YEAR,
             )

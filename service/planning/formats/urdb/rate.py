@@ -28,6 +28,11 @@ EXCESS_REACTIVE_DEMAND = "excess_reactive_demand"
 MINIMUM = "minimum"
 YEARLY_MINIMUM = "yearly_minimum"
 
+ALL_HOURS = "all_hours"
+"""The only period of a charge beside the structures."""
+WINDOW = "window"
+"""The only period of a charge row."""
+
 
 def period_name(place: int) -> str:
     """The name of the period at a place of a structure."""

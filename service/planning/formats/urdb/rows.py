@@ -4,7 +4,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import NamedTuple
 
-from service.planning.formats.urdb.rate import Rate, period_name
+from service.planning.formats.urdb.rate import WINDOW, Rate
 from service.planning.formats.urdb.values import Place, decimal_of
 from service.planning.tariff.charges import (
     DAY_MINUTES,
@@ -41,7 +41,7 @@ def charge_rows(rate: Rate) -> None:
         if row.kind == "demand":
             peaks.setdefault((row.name, row.price), []).append(row.window)
         elif row.kind == "energy":
-            period = PricePeriod(name=period_name(0), tiers=(Tier(price=row.price),), windows=(row.window,))
+            period = PricePeriod(name=WINDOW, tiers=(Tier(price=row.price),), windows=(row.window,))
             rate.charges.append(EnergyCharge(name=_unused(row, taken), periods=(period,)))
         elif row.kind == "customer":
             rate.charges.append(
@@ -49,7 +49,7 @@ def charge_rows(rate: Rate) -> None:
             )
     for (name, price), windows in peaks.items():
         period = PricePeriod(
-            name=period_name(0), tiers=(Tier(price=price, unit=TierUnit.KW),), windows=tuple(windows)
+            name=WINDOW, tiers=(Tier(price=price, unit=TierUnit.KW),), windows=tuple(windows)
         )
         row = _Row("demand", name, price, windows[0])
         rate.charges.append(DemandCharge(name=_unused(row, taken), periods=(period,)))

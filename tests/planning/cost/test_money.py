@@ -1,3 +1,5 @@
+"""Amounts of money: rounded once, half to even."""
+
 from decimal import Decimal
 
 import pytest

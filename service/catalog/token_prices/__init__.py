@@ -1,0 +1,1 @@
+"""List prices of tokens."""

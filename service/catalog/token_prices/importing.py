@@ -1,0 +1,88 @@
+"""Token price lists of others as rows of the catalog."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from pydantic import MISSING
+
+from service.catalog import repository
+from service.catalog.nouns import MODELS, TOKEN_PRICES
+from service.catalog.offers.importing import check_as_of, is_older, shown_refusals
+from service.catalog.rows import Document
+from service.catalog.service import Imported, import_rows
+from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImport, TokenPriceInput
+from service.kit.database import Reader, Writer
+from service.kit.problems import FieldError, Unprocessable
+from service.planning.errors import PlanningError
+from service.planning.formats.offers.listed import Refused
+from service.planning.formats.token_prices import ListedTokenPrice, token_prices_from_litellm
+from service.planning.formats.token_prices import TokenPriceImport as ReadList
+from service.planning.prices import written
+
+
+def known_models(session: Reader, tenant_id: str) -> dict[str, str]:
+    """Ids of the models that a tenant sees, by every name in lower case."""
+    rows = repository.visible_rows(session, MODELS, tenant_id)
+    return {name.lower(): row["id"] for row in rows for name in (*row["aliases"], row["id"])}
+
+
+def read_list(body: TokenPriceImport, models: dict[str, str]) -> ReadList:
+    """The prices of a list; 422 where the content is no such list."""
+    check_as_of(body.as_of)
+    provider = None if body.provider is MISSING else body.provider
+    try:
+        return token_prices_from_litellm(body.content, provider=provider, models=models)
+    except PlanningError as error:
+        field = FieldError(error.pointer, error.code, error.detail)
+        raise Unprocessable("The price list cannot be imported", field) from error
+
+
+def store_list(session: Writer, tenant_id: str, body: TokenPriceImport, listed: ReadList) -> Imported:
+    """Create or version the prices of a list; one that the catalog has from a later day stays."""
+    documents = [_document(price, body) for price in listed.prices]
+    return import_rows(session, TOKEN_PRICES, tenant_id, documents, is_older=is_older)
+
+
+def _document(price: ListedTokenPrice, body: TokenPriceImport) -> Document:
+    source = body.source.model_dump(mode="json")
+    row = {
+        "id": price.id,
+        "name": f"{price.provider} {price.model_name}"[:500],
+        "provider": price.provider,
+        "model_name": price.model_name,
+        "model_id": price.model_id,
+        "input_price_per_million_tokens": _usd(price.input_per_million),
+        "output_price_per_million_tokens": _usd(price.output_per_million),
+        "cached_input_price_per_million_tokens": _usd(price.cached_input_per_million),
+        "as_of": body.as_of,
+        "note": price.note,
+        "sources": [{**source, "pointers": [""], "as_of": body.as_of}],
+    }
+    given = {name: value for name, value in row.items() if value is not None}
+    return TokenPriceInput.model_validate(given).model_dump(mode="json")
+
+
+def _usd(amount: Decimal | None) -> Document | None:
+    return None if amount is None else {"amount": written(amount), "currency_code": "USD"}
+
+
+def answer(listed: ReadList, imported: Imported) -> ImportedTokenPrices:
+    """What became of every model of a list."""
+    shown, reasons = shown_refusals([*listed.refused, *_not_stored(listed, imported)])
+    return {
+        "created": imported.created,
+        "changed": imported.changed,
+        "unchanged": imported.unchanged,
+        "refused": shown,
+        "refused_reasons": reasons,
+        "row_count": listed.rows,
+    }
+
+
+def _not_stored(listed: ReadList, imported: Imported) -> Iterator[Refused]:
+    older, clashing = set(imported.older), set(imported.clashing)
+    for price in listed.prices:
+        if price.id in older:
+            yield Refused(price.pointer, "OLDER_THAN_CATALOG", "the catalog has a newer price of this model")
+        elif price.id in clashing:
+            yield Refused(price.pointer, "ID_TAKEN", "the id of this price is an alias of another")

@@ -1,0 +1,93 @@
+"""Shapes of token prices."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import MISSING, Field
+from typing_extensions import TypeAliasType, TypedDict
+
+from service.catalog.offers.schemas import LONGEST_CONTENT, ListSource, RefusedReason, RefusedRow
+from service.catalog.rows import DateText, RowInput, Versioned
+from service.catalog.shapes import Identifiers, ListQuery, Words, patch_of
+from service.kit.pages import NextPageToken
+from service.questions.base import Input, Integer, MoneyInput, ResourceId, Text
+
+
+class TokenPriceInput(RowInput):
+    """What a provider charges for tokens of a model: a list price, for comparison."""
+
+    provider: Text
+    """Who serves the model."""
+    model_name: Text
+    """The provider's name of the model."""
+    model_id: ResourceId | MISSING = MISSING
+    """Model of the catalog with the same architecture."""
+    input_price_per_million_tokens: MoneyInput
+    """Price of a million tokens that are sent."""
+    output_price_per_million_tokens: MoneyInput
+    """Price of a million tokens that are generated."""
+    cached_input_price_per_million_tokens: MoneyInput | MISSING = MISSING
+    """Price of a million tokens that are sent and were cached."""
+    as_of: DateText
+    """When the price held."""
+    doubt: Text | MISSING = MISSING
+    """Why the figure may be wrong."""
+
+
+class TokenPrice(TokenPriceInput, Versioned):
+    """A token price of the catalog."""
+
+
+if TYPE_CHECKING:
+    TokenPricePatch = TokenPriceInput
+else:
+    TokenPricePatch = patch_of(TokenPriceInput, "TokenPricePatch")
+
+
+class TokenPricePage(TypedDict):
+    """A page of token prices."""
+
+    items: list[TokenPrice]
+    next_page_token: NextPageToken
+
+
+class TokenPriceQuery(ListQuery):
+    """Filters of token prices."""
+
+    provider: Words = []
+    """Providers to list."""
+    model_id: Identifiers = []
+    """Models of the catalog to list prices of."""
+
+
+TokenPriceFormat = TypeAliasType("TokenPriceFormat", Literal["litellm"])
+
+
+class TokenPriceImport(Input):
+    """A list of token prices in the format of its publisher."""
+
+    format: TokenPriceFormat
+    """Format of the content: model_prices_and_context_window.json of litellm."""
+    content: Annotated[str, Field(min_length=1, max_length=LONGEST_CONTENT)]
+    """The file as text."""
+    provider: Text | MISSING = MISSING
+    """Only prices of this provider, as the list calls it; by default all."""
+    as_of: DateText
+    """When the prices held."""
+    source: ListSource
+
+
+class ImportedTokenPrices(TypedDict):
+    """What became of the models of a price list."""
+
+    created: list[ResourceId]
+    """Ids of token prices that are new."""
+    changed: list[ResourceId]
+    """Ids of token prices that got a new version."""
+    unchanged: list[ResourceId]
+    """Ids of token prices that were stored like this already."""
+    refused: list[RefusedRow]
+    """The first thousand models without a price of tokens, with the reason."""
+    refused_reasons: list[RefusedReason]
+    """All that were refused, by reason."""
+    row_count: Integer
+    """Models that were read."""

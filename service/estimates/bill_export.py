@@ -1,0 +1,56 @@
+"""The electricity of a run as FOCUS rows."""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+
+from pydantic import MISSING
+
+from service.estimates.focus import ESTIMATE, Origin, Period, charges_of, period_of
+from service.estimates.utility_bill import estimate_utility_bill
+from service.planning import METHOD_VERSION
+from service.planning.cost.focus import Account, Charge, Service, focus_csv
+from service.planning.errors import PlanningError
+from service.planning.quantity import Quantity
+from service.questions.bill_answers import ElectricityLine, UtilityBillAnswer
+from service.questions.catalog import Catalog
+from service.questions.estimates import UtilityBillExport
+
+_ELECTRICITY = Service("Other", "Other (Other)", "Electricity")
+
+
+def export_utility_bill(question: UtilityBillExport, catalog: Catalog, tenant_id: str) -> str:
+    """The lines of the electricity bill as FOCUS rows; refuses one whose total is not known."""
+    answer = estimate_utility_bill(question, catalog)
+    if "total" not in answer["electricity"]:
+        gap = next(gap for gap in answer["gaps"] if gap["pointer"] == "/electricity/total")
+        raise PlanningError(gap["code"], "/site", f"the total is not known: {gap['detail']}")
+    return focus_csv(_charges(question, answer), _account(question, answer, tenant_id))
+
+
+def _charges(question: UtilityBillExport, answer: UtilityBillAnswer) -> Iterator[Charge]:
+    duration = Quantity(**answer["duration_seconds"]) if "duration_seconds" in answer else None
+    for line in answer["electricity"]["lines"]:
+        period = _billed(line) or period_of(question.starts_at, duration)
+        for charge in charges_of([line], period, Origin(ESTIMATE)):
+            yield charge._replace(service=_ELECTRICITY)
+
+
+def _billed(line: ElectricityLine) -> Period | None:
+    """The billing period of a line: its local days, written as days of UTC so that a month stays one row."""
+    if "billing_period" not in line:
+        return None
+    days = line["billing_period"]
+    return Period(
+        *(
+            datetime.combine(date.fromisoformat(day), time(), UTC)
+            for day in (days["start_date"], days["end_date"])
+        )
+    )
+
+
+def _account(question: UtilityBillExport, answer: UtilityBillAnswer, tenant_id: str) -> Account:
+    account_id = tenant_id if question.billing_account_id is MISSING else question.billing_account_id
+    name = account_id if question.billing_account_name is MISSING else question.billing_account_name
+    digest = answer["evidence"]["input_digest"]
+    tags = {"estimate": "true", "input_digest": digest, "method_version": METHOD_VERSION}
+    return Account(account_id, name, tags)

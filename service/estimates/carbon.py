@@ -1,0 +1,291 @@
+"""Carbon and water of a run: of its electricity, as it was bought, at the margin, and of its machines."""
+
+from pydantic import MISSING
+
+from service.estimates.energy import Energy, GridFigure, Site
+from service.estimates.run import Run
+from service.planning.carbon import (
+    HOUSEHOLD_MONTH_KWH,
+    Intervals,
+    Supply,
+    embodied_kg_co2e,
+    emitted,
+    household_months,
+    location_based_kg_co2e,
+    market_based_kg_co2e,
+    software_carbon_intensity,
+)
+from service.planning.curves import ReferenceCurves
+from service.planning.errors import PlanningError
+from service.planning.load_profile import LoadProfile, series
+from service.planning.quantity import Basis, Quantity, assumed, combine, exact, inverted, scaled, weakest
+from service.planning.units import HOUR_SECONDS, MILLION
+from service.planning.water import offsite_liters, onsite_liters
+from service.questions.answer import quantity
+from service.questions.bill_answers import UtilityBillAnswer
+from service.questions.energy_answers import (
+    CarbonAnswer,
+    CarbonMethod,
+    EmbodiedLine,
+    Equivalent,
+    MarketLine,
+    SoftwareCarbonIntensity,
+)
+from service.questions.estimates import UtilityBillQuestion
+from service.questions.notes import Notes
+
+_QUARTER, _SHORTEST = 15, 5
+_WHOLE = 1.0 - 1e-9
+_SHARES = 1.0 + 1e-9
+
+
+def add_carbon(
+    answer: UtilityBillAnswer,
+    question: UtilityBillQuestion,
+    run: Run,
+    energy: Energy,
+    *,
+    site: Site,
+    curves: ReferenceCurves,
+) -> None:
+    """Emissions of the run, each figure under its own name."""
+    notes, carbon = run.notes, answer["carbon"]
+    location = _location_based(carbon, energy, site, notes)
+    _marginal(carbon, energy, site, notes)
+    _market_based(carbon, energy, site, notes)
+    embodied = _embodied(carbon, question, run, curves)
+    _software_carbon_intensity(carbon, run, location, embodied)
+    if energy.facility_kwh:
+        months = combine(household_months, energy.facility_kwh)
+        equivalent: Equivalent = {
+            "name": "household_months",
+            "value": months.value,
+            "detail": f"an illustration: households that take {HOUSEHOLD_MONTH_KWH:.0f} kWh a month",
+        }
+        answer["equivalents"] = [equivalent]
+
+
+def _hourly(grid: GridFigure, energy: Energy, site: Site, pointer: str, notes: Notes) -> Quantity | None:
+    """Sum over the hours of the run; what the series does not cover at the mean, with a warning."""
+    in_time, profiles, starts_at = grid.in_time, energy.profiles, site.starts_at
+    if in_time is None or profiles is None or starts_at is None or energy.facility_kwh is None:
+        return None
+    minutes = (
+        _SHORTEST if isinstance(in_time, Intervals) and in_time.interval_minutes == _SHORTEST else _QUARTER
+    )
+
+    def kilograms(profile: LoadProfile) -> tuple[float, float]:
+        load = series(profile, starts_at, minutes)
+        found = emitted(in_time, load)
+        left = float(load.kw.sum()) * minutes * 60.0 / HOUR_SECONDS * (1.0 - found.covered_share)
+        mean = grid.mean.value if grid.mean else 0.0
+        return found.kg_co2e + left * mean, found.covered_share
+
+    (value, share), (low, _), (high, _) = (kilograms(profile) for profile in profiles)
+    if share < _WHOLE:
+        detail = f"the series covers {share:.1%} of the run's energy; the rest is taken at the mean"
+        if grid.mean is None:
+            notes.gap(pointer, "SERIES_TOO_SHORT", "the series ends before the run and no mean is known")
+            return None
+        notes.warn("SERIES_TOO_SHORT", "/site", detail)
+    basis = weakest(energy.facility_kwh, grid.mean or assumed(0.0))
+    return Quantity(value, min(low, value), max(high, value), basis)
+
+
+def _emissions(grid: GridFigure, energy: Energy, site: Site, pointer: str, notes: Notes) -> Quantity | None:
+    """By the hour where series and start are known, else at the mean; a gap where neither can be."""
+    if grid.mean is None and grid.in_time is None:
+        return None
+    if energy.facility_kwh is None:
+        notes.gap(pointer, "ENERGY_UNKNOWN", "the energy at the meter is not known")
+        return None
+    if grid.in_time is not None and site.starts_at is not None:
+        return _hourly(grid, energy, site, pointer, notes)
+    if grid.mean is None:
+        return None
+    if grid.in_time is not None:
+        detail = "the grid's intensity varies in time: without starts_at its mean is taken"
+        notes.warn("STARTS_AT_UNKNOWN", "/starts_at", detail)
+    return combine(location_based_kg_co2e, energy.facility_kwh, grid.mean)
+
+
+def _method(grid: GridFigure, site: Site) -> CarbonMethod:
+    in_time = grid.in_time is not None and site.starts_at is not None
+    return {**grid.method, "in_time": in_time}
+
+
+def _location_based(carbon: CarbonAnswer, energy: Energy, site: Site, notes: Notes) -> Quantity | None:
+    pointer, grid = "/carbon/location_based_kg_co2e", site.grid
+    if grid.emission_rate == "marginal":
+        detail = "the grid's figure is of one kWh more, not of the average one: name a grid with averages"
+        notes.gap(pointer, "AVERAGE_REQUIRED", detail)
+        return None
+    if grid.mean is None and grid.in_time is None:
+        notes.gap(pointer, "GRID_REQUIRED", "neither a grid nor a carbon intensity is given")
+        return None
+    found = _emissions(grid, energy, site, pointer, notes)
+    if found:
+        carbon["location_based_kg_co2e"] = quantity(found)
+        carbon["location_based_method"] = _method(grid, site)
+    return found
+
+
+def _marginal(carbon: CarbonAnswer, energy: Energy, site: Site, notes: Notes) -> None:
+    grid = site.marginal or (site.grid if site.grid.emission_rate == "marginal" else None)
+    if grid is None:
+        return
+    found = _emissions(grid, energy, site, "/carbon/marginal_kg_co2e", notes)
+    if found:
+        carbon["marginal_kg_co2e"] = quantity(found)
+        carbon["marginal_method"] = _method(grid, site)
+
+
+def _market_based(carbon: CarbonAnswer, energy: Energy, site: Site, notes: Notes) -> None:
+    pointer, given = "/carbon/market_based_kg_co2e", site.given
+    contracts = given.contracts if given else []
+    residual = None if given is None or given.residual_mix is MISSING else given.residual_mix
+    if not contracts and residual is None:
+        notes.gap(pointer, "CONTRACT_UNKNOWN", "no contract or certificate of the electricity is known")
+        return
+    bought = sum(contract.share for contract in contracts)
+    if bought > _SHARES:
+        raise PlanningError(
+            "CONTRACT_SHARES", "/site/contracts", "the shares are more than all of the energy"
+        )
+    counted = {contract.accounting for contract in contracts} | ({residual.accounting} if residual else set())
+    if len(counted) > 1:
+        detail = "emissions of generation and of the life cycle do not add up: state all of them alike"
+        raise PlanningError("ACCOUNTING_MIXED", "/site/contracts", detail)
+    if residual is None and bought < _WHOLE:
+        detail = f"{1.0 - bought:.0%} of the energy has no contract: give the residual mix"
+        notes.gap(pointer, "RESIDUAL_MIX_REQUIRED", detail)
+        return
+    if energy.facility_kwh is None:
+        notes.gap(pointer, "ENERGY_UNKNOWN", "the energy at the meter is not known")
+        return
+    supplies = [Supply(each.share, each.carbon_intensity_kg_co2e_per_kwh) for each in contracts]
+    rest = residual.carbon_intensity_kg_co2e_per_kwh if residual else 0.0
+    found = combine(lambda kwh: market_based_kg_co2e(kwh, supplies, rest), energy.facility_kwh)
+    carbon["market_based_kg_co2e"] = quantity(found)
+    accounting = counted.pop()
+    carbon["market_based_method"] = {"emission_rate": "average", "accounting": accounting, "in_time": False}
+    lines: list[MarketLine] = [
+        _market_line(
+            each.kind, each.share, each.carbon_intensity_kg_co2e_per_kwh, each.source, energy.facility_kwh
+        )
+        for each in contracts
+    ]
+    if residual and bought < _WHOLE:
+        lines.append(_market_line("residual_mix", 1.0 - bought, rest, residual.source, energy.facility_kwh))
+    carbon["market_based_lines"] = lines
+
+
+def _market_line(name: str, share: float, rate: float, source: str, energy: Quantity) -> MarketLine:
+    return {
+        "name": name,  # type: ignore[typeddict-item]
+        "share": share,
+        "kwh": share * energy.value,
+        "kg_co2e": share * energy.value * rate,
+        "source": source,
+    }
+
+
+def _device_hours(run: Run, question: UtilityBillQuestion) -> Quantity | None:
+    if question.measured is not MISSING:
+        return assumed(question.measured.device_count * question.measured.duration_seconds / HOUR_SECONDS)
+    duration = run.duration_seconds
+    return duration and scaled(duration, run.cluster.accelerator_count / HOUR_SECONDS)
+
+
+def _embodied(
+    carbon: CarbonAnswer, question: UtilityBillQuestion, run: Run, curves: ReferenceCurves
+) -> Quantity | None:
+    pointer, given, facility = "/carbon/embodied_kg_co2e", question.embodied, curves.facility
+    accelerator, cluster, hours = run.cluster.accelerator, run.cluster, _device_hours(run, question)
+    device = accelerator.embodied_kg_co2e
+    if given.kg_co2e_per_device is not MISSING:
+        device = assumed(given.kg_co2e_per_device)
+    if device is None or hours is None:
+        code = "ASSESSMENT_UNKNOWN" if hours else "RATE_UNKNOWN"
+        detail = (
+            "no life-cycle assessment of the accelerator is known" if hours else "the duration is not known"
+        )
+        run.notes.gap(pointer, code, detail)
+        return None
+
+    def known(member: float | object, share_name: str) -> Quantity:
+        if member is not MISSING:
+            return assumed(member)  # type: ignore[arg-type]
+        return getattr(facility, share_name).quantity(Basis.REFERENCE)  # type: ignore[no-any-return]
+
+    server = known(given.kg_co2e_per_server, "server_embodied_kg_co2e")
+    years = known(given.lifetime_years, "lifetime_years")
+    used = known(given.utilization, "lifetime_utilization")
+    each = scaled(server, cluster.node_count / cluster.accelerator_count)
+    parts = {}
+    for name, made in (("accelerators", device), ("servers", each)):
+        parts[name] = combine(
+            embodied_kg_co2e,
+            hours,
+            made,
+            inverted(years),
+            inverted(used),
+        )
+    sources = {
+        "accelerators": "given with the question"
+        if given.kg_co2e_per_device is not MISSING
+        else "the catalog",
+        "servers": "given with the question"
+        if given.kg_co2e_per_server is not MISSING
+        else facility.server_embodied_kg_co2e.source,
+    }
+    lines: list[EmbodiedLine] = [
+        {"name": name, "kg_co2e": quantity(part), "source": sources[name]}  # type: ignore[typeddict-item]
+        for name, part in parts.items()
+    ]
+    both = combine(lambda a, b: a + b, *parts.values())
+    carbon["embodied_kg_co2e"] = quantity(both)
+    carbon["embodied_lines"] = lines
+    return both
+
+
+def _software_carbon_intensity(
+    carbon: CarbonAnswer, run: Run, operational: Quantity | None, embodied: Quantity | None
+) -> None:
+    if operational is None or embodied is None:
+        detail = "needs the location-based and the embodied emissions"
+        run.notes.gap("/carbon/software_carbon_intensity", "CARBON_UNKNOWN", detail)
+        return
+    units = {"run": exact(1.0)}
+    if run.tokens is not None:
+        units["million_tokens"] = scaled(run.tokens, 1.0 / MILLION)
+    if run.requests is not None:
+        units["request"] = run.requests
+    rates: list[SoftwareCarbonIntensity] = []
+    for name, count in units.items():
+        rate = combine(software_carbon_intensity, operational, embodied, inverted(count))
+        rates.append({"per": name, "kg_co2e": quantity(rate)})  # type: ignore[typeddict-item]
+    carbon["software_carbon_intensity"] = rates
+
+
+def add_water(answer: UtilityBillAnswer, energy: Energy, site: Site, notes: Notes) -> None:
+    """Litres on the site and off it, and together where both are known."""
+    onsite, offsite = site.onsite_water_liters_per_kwh, site.offsite_water_liters_per_kwh
+    found: list[Quantity] = []
+    answer["water"] = {}
+    if onsite and energy.it_kwh:
+        found.append(combine(onsite_liters, energy.it_kwh, onsite))
+        answer["water"]["onsite_liters"] = quantity(found[-1])
+    else:
+        detail = "needs the energy and the site's water usage effectiveness"
+        notes.gap("/water/onsite_liters", "WATER_UNKNOWN", detail)
+    if offsite and energy.facility_kwh:
+        found.append(combine(offsite_liters, energy.facility_kwh, offsite))
+        answer["water"]["offsite_liters"] = quantity(found[-1])
+    else:
+        notes.gap("/water/offsite_liters", "WATER_UNKNOWN", "needs the energy and the grid's water")
+    if len(found) == 1 or not found:
+        detail = "needs the energy, the site's water usage effectiveness and the grid's water"
+        notes.gap("/water_liters", "WATER_UNKNOWN", detail)
+    else:
+        answer["water_liters"] = quantity(combine(lambda on, off: on + off, *found))

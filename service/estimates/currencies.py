@@ -1,0 +1,50 @@
+"""Prices in the currency that a question asks for, by the catalog's exchange rates."""
+
+from datetime import date
+from typing import NamedTuple
+
+from pydantic import MISSING
+
+from service.estimates.charges import Price
+from service.kit.clock import now
+from service.planning.exchange import ExchangeRates
+from service.planning.prices import STALE_DAYS
+from service.questions.catalog import Catalog
+from service.questions.estimates import CostQuestion
+from service.questions.notes import Notes
+
+
+class Currencies(NamedTuple):
+    """The currency of the totals; None leaves each price in its own."""
+
+    code: str | None
+    rates: ExchangeRates
+    on: date
+    notes: Notes
+
+    def price(self, price: Price, gap_at: str) -> Price | None:
+        """``price`` in the currency asked for; without a rate None, and ``gap_at`` is a gap."""
+        if self.code is None or price.currency_code == self.code:
+            return price
+        pair = f"{price.currency_code} to {self.code}"
+        found = self.rates.convert(price.amount, price.currency_code, self.code, self.on)
+        if found is None:
+            detail = f"no exchange rate from {pair} is known on {self.on}"
+            self.notes.gap(gap_at, "CURRENCY_MISMATCH", detail)
+            return None
+        stale = ("EXCHANGE_RATE_STALE", "/currency_code")
+        if found.age_days > STALE_DAYS and stale not in [
+            (note["code"], note["pointer"]) for note in self.notes.warnings
+        ]:
+            detail = f"the rate from {pair} is of {found.oldest_on}, {found.age_days} days old"
+            self.notes.warn(*stale, detail)
+        amount, low, high = (end * found.rate for end in price.ends)
+        source = f"{price.source}, at {found.rate:.6g} {self.code}/{price.currency_code} of {found.oldest_on}"
+        return Price(amount, self.code, source, price.basis, low, high)
+
+
+def currencies_of(question: CostQuestion, catalog: Catalog, notes: Notes) -> Currencies:
+    """The exchange of a question, at the rates of its start or of today."""
+    code = None if question.currency_code is MISSING else question.currency_code
+    start = now() if question.starts_at is MISSING else question.starts_at
+    return Currencies(code, catalog.exchange_rates, start.date(), notes)

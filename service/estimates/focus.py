@@ -1,0 +1,219 @@
+"""The charges of an estimate as FOCUS rows."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from pydantic import MISSING
+
+from service.estimates.charges import Charges
+from service.estimates.cost import Costed, costed
+from service.estimates.rent import Rented
+from service.planning import METHOD_VERSION
+from service.planning.cost import rounded
+from service.planning.cost.focus import (
+    COMMITTED_UNIT,
+    Account,
+    Charge,
+    ChargeCategory,
+    Commitment,
+    Frequency,
+    Pricing,
+    Service,
+    focus_csv,
+    pricing_quantity,
+)
+from service.planning.errors import PlanningError
+from service.planning.quantity import Quantity
+from service.planning.units import DAY_SECONDS
+from service.questions.base import Line
+from service.questions.catalog import Catalog
+from service.questions.estimates import CostExport
+
+_LONGEST_SECONDS: Final = 3660.0 * DAY_SECONDS
+"""Ten years of rows, one a month."""
+ESTIMATE: Final = "Ironlaw"
+"""Who states a price that no provider does."""
+
+_DEVICES = Service("Compute", "Virtual Machines", "Accelerators")
+_OWNED = Service("Compute", "Other (Compute)", "Accelerators")
+_SERVICES = {
+    "storage_dataset": Service("Storage", "Object Storage", "Storage"),
+    "storage_checkpoints": Service("Storage", "Object Storage", "Storage"),
+    "egress": Service("Networking", "Data Transfer", "Egress"),
+    "storage": Service("Storage", "Other (Storage)", "Storage"),
+    "network": Service("Networking", "Other (Networking)", "Network"),
+    "devices": _OWNED,
+    "hosts": _OWNED,
+    "depreciation": _OWNED,
+    "financing": _OWNED,
+    "maintenance": _OWNED,
+    "staff": Service("Other", "Other (Other)", "Staff"),
+    "space": Service("Other", "Other (Other)", "Space"),
+}
+_UNITS = {
+    "device_hour": COMMITTED_UNIT,
+    "device_term": "Devices",
+    "device": "Devices",
+    "host": "Hosts",
+    "system": "Units",
+    "hour": "Hours",
+    "year": "Years",
+    "month": "Months",
+    "day": "Days",
+    "gigabyte_month": "GB-Months",
+    "gigabyte": "GB",
+}
+"""FOCUS has capital words in the plural; others stay as they are."""
+
+
+class Period(NamedTuple):
+    """When what is charged for takes place."""
+
+    start: datetime
+    end: datetime
+
+
+class Origin(NamedTuple):
+    """Whose price it is and of what."""
+
+    provider: str = ESTIMATE
+    sku: str | None = None
+    region: str | None = None
+    zone: str | None = None
+
+
+def period_of(starts_at: datetime | MISSING, duration: Quantity | None) -> Period:
+    """From the start to the end of a run; refuses one that has no start, no end or lasts ten years."""
+    if starts_at is MISSING:
+        raise PlanningError(
+            "STARTS_AT_REQUIRED", "/starts_at", "rows need the time in which they are charged"
+        )
+    if duration is None:
+        raise PlanningError("RATE_UNKNOWN", "/workload", "how long the run lasts is not known")
+    if duration.value > _LONGEST_SECONDS:
+        raise PlanningError("TOO_LONG", "/workload", "rows are written for runs of at most ten years")
+    return Period(starts_at, starts_at + timedelta(seconds=max(1, math.ceil(duration.value))))
+
+
+def charges_of(lines: Iterable[Line], period: Period, origin: Origin) -> Iterator[Charge]:
+    """One charge for each line of an answer; a line without an amount is none."""
+    for line in lines:
+        amount = line.get("amount")
+        if amount is not None:
+            yield _charge(line, Decimal(amount["amount"]), amount["currency_code"], period, origin)
+
+
+def _charge(line: Line, amount: Decimal, currency: str, period: Period, origin: Origin) -> Charge:
+    category = ChargeCategory(line.get("category", "usage").capitalize())
+    name, stated = line["name"], line.get("unit_price")
+    quantity = unit = unit_price = sku = None
+    if category in (ChargeCategory.USAGE, ChargeCategory.PURCHASE):
+        quantity, unit = pricing_quantity(line["quantity"]), _UNITS.get(line["unit"], line["unit"])
+        unit_price, sku = Decimal(stated["amount"]) if stated else None, origin.sku or name
+        if unit_price is not None and unit_price < 0:
+            # A list price is not below zero: what is paid back has a negative quantity.
+            quantity, unit_price = -quantity, -unit_price
+    return Charge(
+        name=name,
+        description=f"{name.replace('_', ' ')} (estimate; price: {line['source']})",
+        category=category,
+        service=_SERVICES.get(name, _DEVICES),
+        provider=origin.provider,
+        currency_code=currency,
+        billed=amount,
+        effective=amount,
+        start=period.start,
+        end=period.end,
+        source=line["source"],
+        quantity=quantity,
+        unit=unit,
+        unit_price=unit_price,
+        frequency=Frequency.ONCE if category is ChargeCategory.PURCHASE else Frequency.BY_USE,
+        sku=sku,
+        region=origin.region,
+        zone=origin.zone,
+    )
+
+
+def rented_charges(rental: Rented, period: Period) -> list[Charge]:
+    """Charges of a rental: what is paid before the devices start is a purchase, which their hours use up."""
+    terms, found = rental.terms, rental.charges
+    origin = Origin(terms.provider or ESTIMATE, terms.offer_id, terms.region, terms.zone)
+    charges = list(charges_of(found.lines, period, origin))
+    if terms.option == "spot":
+        charges = [charge._replace(pricing=Pricing.DYNAMIC) for charge in charges]
+    if terms.block_hours is not None:
+        return [_block(charges, found), *(charge._replace(billed=Decimal(0)) for charge in charges)]
+    if terms.term_hours is not None:
+        return list(_committed(charges, terms.offer_id or "commitment"))
+    return charges
+
+
+def _block(charges: Sequence[Charge], found: Charges) -> Charge:
+    """The payment for whole blocks; the hours in them cost nothing more."""
+    first = charges[0]
+    quantity = sum((charge.quantity or Decimal(0) for charge in charges), Decimal(0))
+    return first._replace(
+        name="capacity_block",
+        description="capacity block, paid up front",
+        category=ChargeCategory.PURCHASE,
+        frequency=Frequency.ONCE,
+        billed=found.amount,
+        effective=Decimal(0),
+        quantity=quantity,
+    )
+
+
+def _committed(charges: Sequence[Charge], commitment_id: str) -> Iterator[Charge]:
+    """What is paid upfront is spread over the committed hours, used or not."""
+    upfront = sum(
+        (charge.billed for charge in charges if charge.category is ChargeCategory.PURCHASE), Decimal(0)
+    )
+    hourly = [charge for charge in charges if charge.unit == COMMITTED_UNIT]
+    hours = sum((charge.quantity or Decimal(0) for charge in hourly), Decimal(0))
+    left = upfront
+    for charge in charges:
+        if charge.category is ChargeCategory.PURCHASE:
+            bought = Commitment(commitment_id, None, hours)
+            yield charge._replace(effective=Decimal(0), commitment=bought)
+            continue
+        if charge.unit != COMMITTED_UNIT or not hours:
+            yield charge._replace(pricing=Pricing.OTHER)
+            continue
+        share = rounded(upfront * (charge.quantity or Decimal(0)) / hours, charge.currency_code)
+        share = left if charge is hourly[-1] else share
+        left -= share
+        used = Commitment(commitment_id, charge.name != "idle_commitment")
+        yield charge._replace(effective=charge.billed + share, pricing=Pricing.COMMITTED, commitment=used)
+
+
+def export_cost(question: CostExport, catalog: Catalog, tenant_id: str) -> str:
+    """The lines of an estimate of cost as FOCUS rows; refuses one whose total is not known."""
+    found = costed(question, catalog)
+    period = period_of(question.starts_at, found.run.duration_seconds)
+    if found.charged is None:
+        gap = next(gap for gap in found.answer["gaps"] if gap["pointer"] == "/total")
+        raise PlanningError(gap["code"], "", f"the total is not known: {gap['detail']}")
+    return focus_csv(_charges(found, period), account_of(question, found, tenant_id))
+
+
+def _charges(found: Costed, period: Period) -> Iterator[Charge]:
+    assert found.charged is not None  # noqa: S101
+    lines = found.charged.lines
+    if found.rental is not None:
+        yield from rented_charges(found.rental, period)
+        lines = lines[len(found.rental.charges.lines) :]
+    yield from charges_of(lines, period, Origin())
+
+
+def account_of(question: CostExport, found: Costed, tenant_id: str) -> Account:
+    """The account that is charged, and where its rows come from."""
+    account_id = tenant_id if question.billing_account_id is MISSING else question.billing_account_id
+    name = account_id if question.billing_account_name is MISSING else question.billing_account_name
+    digest = found.answer["evidence"]["input_digest"]
+    return Account(
+        account_id, name, {"estimate": "true", "input_digest": digest, "method_version": METHOD_VERSION}
+    )

@@ -1,0 +1,124 @@
+"""What if devices were held below their power limit: time against energy and money."""
+
+from service.estimates.power import Draw, device_draw, trained_works
+from service.estimates.rates import plan_run
+from service.estimates.run import Run
+from service.estimates.utility_bill import bill_of_run
+from service.planning.errors import PlanningError
+from service.planning.power_cap import capped
+from service.planning.quantity import Basis, Quantity, combine
+from service.planning.workload import TrainingWorkload
+from service.questions.answer import quantity
+from service.questions.bill_answers import UtilityBillAnswer
+from service.questions.catalog import Catalog
+from service.questions.what_if import CapFigures, PowerCapAnswer, PowerCapQuestion
+
+_MEASURED_ERROR = ((2 / 3, 0.04), (0.0, 0.14))
+"""Largest error of the time, by the share of the power that is left (docs/methods/utility-bill.md)."""
+
+
+def estimate_power_cap(question: PowerCapQuestion, catalog: Catalog) -> PowerCapAnswer:
+    """Time, energy and money of a training run whose devices are held below their limit."""
+    run = plan_run(question, catalog)
+    draw, workload, limit = device_draw(run, catalog), run.resolved.workload, _limit(run)
+    works = trained_works(run, workload, catalog) if isinstance(workload, TrainingWorkload) else None
+    if works is None or draw is None or run.duration_seconds is None:
+        detail = "a cap is answered for a training run whose operators are known and whose length is given"
+        raise PlanningError("WORK_NOT_MODELLED", "/workload", detail)
+    rates = catalog.curves.calibration.power.rates(run.cluster.accelerator.generation)
+    uncapped = capped(works, limit, limit, rates)
+    caps = []
+    for place, cap in enumerate(question.power_caps_watts):
+        pointer = f"/power_caps_watts/{place}"
+        if cap > limit:
+            raise PlanningError("POWER_CAP_TOO_HIGH", pointer, f"the device is limited to {limit:.0f} W")
+        try:
+            held = capped(works, cap, limit, rates)
+        except PlanningError as error:
+            raise PlanningError(error.code, pointer, error.detail) from error
+        slowdown = _measured_slowdown(held.slowdown, held.watts / uncapped.watts)
+        drawn = _held_draw(draw, held.watts / uncapped.watts, cap)
+        slower = _slower(run, slowdown)
+        answer = bill_of_run(question, slower, drawn, catalog)
+        caps.append(_cap_figures(answer, slowdown, drawn, held.clock, cap))
+    first = run._replace(notes=run.notes.copy())
+    whole = bill_of_run(question, first, draw, catalog)
+    one = Quantity(1.0, 1.0, 1.0, draw.watts.basis)
+    result: PowerCapAnswer = {
+        "uncapped": _cap_figures(whole, one, draw, uncapped.clock, None),
+        "caps": caps,
+        "evidence": whole["evidence"],
+        "warnings": whole["warnings"],
+        "gaps": whole["gaps"],
+    }
+    _add_least_energy(result)
+    return result
+
+
+def _limit(run: Run) -> float:
+    limit = run.cluster.accelerator.power_limit_watts
+    if limit is None:
+        detail = "the power limit of the accelerator is not known"
+        raise PlanningError("POWER_UNKNOWN", "/cluster/accelerator", detail)
+    return limit
+
+
+def _measured_slowdown(slowdown: float, left: float) -> Quantity:
+    """With the largest error that was measured at such a cap; nothing gets faster."""
+    error = next(error for share, error in _MEASURED_ERROR if left >= share) if slowdown > 1.0 else 0.0
+    return Quantity(slowdown, max(1.0, slowdown * (1 - error)), slowdown * (1 + error), Basis.REFERENCE)
+
+
+def _held_draw(draw: Draw, share: float, cap: float) -> Draw:
+    """The draw under a cap: the same share of each end, and never above it."""
+    value, low, high, basis = draw.watts
+    ends = [min(cap, end * share) for end in (value, low, high)]
+    return draw._replace(watts=Quantity(ends[0], min(ends[:2]), max(ends[0], ends[2]), basis))
+
+
+def _slower(run: Run, slowdown: Quantity) -> Run:
+    """The run when its work takes so many times as long."""
+    found, duration = run.interruptions, run.duration_seconds
+    assert duration is not None  # noqa: S101
+    if found.productive is not None:
+        found = found._replace(productive=combine(lambda t, s: t * s, found.productive, slowdown))
+        duration = found.duration
+    else:
+        duration = combine(lambda t, s: t * s, duration, slowdown)
+    return run._replace(interruptions=found, duration_seconds=duration, notes=run.notes.copy())
+
+
+def _cap_figures(
+    answer: UtilityBillAnswer, slowdown: Quantity, draw: Draw, clock: float, cap: float | None
+) -> CapFigures:
+    figures: CapFigures = {
+        "clock_share": clock,
+        "slowdown": quantity(slowdown),
+        "power_per_device_watts": quantity(draw.watts),
+        "duration_seconds": answer["duration_seconds"],
+    }
+    if cap is not None:
+        figures["power_cap_watts"] = cap
+    energy = answer["energy"]
+    if "it_kwh" in energy:
+        figures["it_kwh"] = energy["it_kwh"]
+    if "facility_kwh" in energy:
+        figures["facility_kwh"] = energy["facility_kwh"]
+    if "peak_kw" in energy:
+        figures["peak_kw"] = energy["peak_kw"]
+    if "total" in answer["electricity"]:
+        figures["electricity"] = answer["electricity"]["total"]
+    if "total" in answer["rent"]:
+        figures["rent"] = answer["rent"]["total"]
+    if "location_based_kg_co2e" in answer["carbon"]:
+        figures["location_based_kg_co2e"] = answer["carbon"]["location_based_kg_co2e"]
+    return figures
+
+
+def _add_least_energy(result: PowerCapAnswer) -> None:
+    known = [cap for cap in result["caps"] if "it_kwh" in cap]
+    if not known or "it_kwh" not in result["uncapped"]:
+        return
+    best = min(known, key=lambda cap: cap["it_kwh"]["value"])
+    if best["it_kwh"]["value"] < result["uncapped"]["it_kwh"]["value"]:
+        result["least_energy_watts"] = best["power_cap_watts"]

@@ -1,0 +1,172 @@
+"""What if a run began at another time: cost and emissions of every start of a window."""
+
+from datetime import UTC
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import MISSING
+
+from service.estimates.electricity import Contract, known_site, load_of, located, resolve_contract, start_of
+from service.estimates.energy import Energy, Site, resolve_site, run_energy
+from service.estimates.power import device_draw
+from service.estimates.rates import plan_run
+from service.planning.carbon import IntensitySeries, intensities
+from service.planning.cost import rounded
+from service.planning.errors import PlanningError
+from service.planning.shift import Starts, costs_of_starts, sliding_sums, starts_within
+from service.planning.tariff.bill import Load
+from service.questions.answer import evidence, quantity
+from service.questions.base import MoneyAmount
+from service.questions.catalog import Catalog
+from service.questions.notes import Notes
+from service.questions.what_if import ShiftAnswer, ShiftQuestion, StartAnswer
+
+
+class _Moves(NamedTuple):
+    """A run that may begin at several moments: its load at the first, and where it is billed."""
+
+    starts: Starts
+    load: Load
+    contract: Contract | None
+
+
+def estimate_shift(question: ShiftQuestion, catalog: Catalog) -> ShiftAnswer:
+    """The bill and the emissions of every start of a window."""
+    run = plan_run(question, catalog)
+    question = question.model_copy(update={"starts_at": question.window.earliest_start_at})
+    notes, site = run.notes, resolve_site(question, catalog, run.notes)
+    energy = run_energy(run, site, catalog.curves, device_draw(run, catalog))
+    if energy.facility_kwh is None or energy.profiles is None or run.duration_seconds is None:
+        detail = "to move a run, its time and its energy at the meter must be known"
+        raise PlanningError("ENERGY_UNKNOWN", "/site", detail)
+    moves = _moves(question, energy, site, catalog, notes)
+    costs = _costs(question, moves, notes)
+    emissions = _emissions(moves, site, notes)
+    order = _best(costs, emissions)
+    answer: ShiftAnswer = {
+        "starts_compared": moves.starts.number,
+        "duration_seconds": quantity(run.duration_seconds),
+        "facility_kwh": quantity(energy.facility_kwh),
+        "first": _start(0, moves, costs, emissions),
+        "best": [_start(place, moves, costs, emissions) for place in order],
+        "evidence": evidence(question, notes, catalog.revision),
+        "warnings": notes.warnings,
+        "gaps": notes.gaps,
+    }
+    if costs is not None:
+        answer["cheapest"] = _start(_least(costs.ranked, emissions), moves, costs, emissions)
+        answer["highest_electricity"] = costs.at(int(np.argmax(costs.ranked)))
+    if emissions is not None:
+        answer["cleanest"] = _start(
+            _least(emissions, costs.ranked if costs else None), moves, costs, emissions
+        )
+        answer["highest_location_based_kg_co2e"] = float(emissions.max())
+    return answer
+
+
+def _moves(question: ShiftQuestion, energy: Energy, site: Site, catalog: Catalog, notes: Notes) -> _Moves:
+    """The run's load at the first start, on the clock of the site; refuses one whose shape depends on it."""
+    assert energy.profiles is not None  # noqa: S101
+    if energy.profiles.value.is_seasonal or question.load_profile.daily_shape is not MISSING:
+        detail = "the load depends on the hour or the month: its shape is not the same at every start"
+        raise PlanningError("SHAPE_OF_THE_CLOCK", "/load_profile", detail)
+    given = site.given
+    assert given is not None  # noqa: S101
+    known, contract = known_site(given, catalog), None
+    electricity = given.electricity
+    has_tariff = electricity is not MISSING and electricity.price_per_kwh is MISSING
+    if has_tariff or (electricity is MISSING and known is not None and known.tariff_id is not None):
+        contract = resolve_contract(question, known, catalog, notes)
+    window, minutes = question.window, question.load_profile.interval_minutes
+    starts = starts_within(window.earliest_start_at, window.latest_start_at, window.step_minutes, minutes)
+    local = start_of(question, contract, notes)[0] if contract else site.starts_at
+    assert local is not None  # noqa: S101
+    return _Moves(starts, load_of(energy.profiles.value, local, minutes), contract)
+
+
+class _Costs(NamedTuple):
+    """What each start costs, rounded to the currency."""
+
+    amounts: list[Decimal]
+    currency_code: str
+
+    @property
+    def ranked(self) -> NDArray[np.float64]:
+        """As numbers."""
+        return np.array([float(amount) for amount in self.amounts])
+
+    def at(self, place: int) -> MoneyAmount:
+        """Of one start."""
+        return {"amount": f"{self.amounts[place]:f}", "currency_code": self.currency_code}
+
+
+def _costs(question: ShiftQuestion, moves: _Moves, notes: Notes) -> _Costs | None:
+    if moves.contract is None:
+        code, detail = "PRICE_REQUIRED", "no tariff is given"
+        if question.site is not MISSING and question.site.electricity is not MISSING:
+            code, detail = "PRICE_NOT_IN_TIME", "at a flat price every start costs the same"
+        notes.gap("/cheapest", code, detail)
+        return None
+    point = moves.contract.point
+    with located(moves.contract.pointer):
+        costs = costs_of_starts(point, moves.load, moves.starts)
+    currency = point.tariff.currency_code
+    return _Costs([rounded(cost, currency) for cost in costs], currency)
+
+
+def _emissions(moves: _Moves, site: Site, notes: Notes) -> NDArray[np.float64] | None:
+    """Emissions in kg CO2e by start, at the mean intensity of the grid in time."""
+    if site.grid.in_time is None:
+        code = "GRID_REQUIRED" if site.grid.mean is None else "GRID_NOT_IN_TIME"
+        notes.gap("/cleanest", code, "the emissions of the grid are not known in time")
+        return None
+    found = _emitted(site.grid.in_time, moves)
+    if found is None:
+        detail = "the series of the grid does not cover every start of the window"
+        notes.gap("/cleanest", "GRID_SERIES_SHORT", detail)
+    return found
+
+
+def _emitted(in_time: IntensitySeries, moves: _Moves) -> NDArray[np.float64] | None:
+    starts, load = moves.starts, moves.load
+    step = starts.step_minutes // load.interval_minutes
+    whole = load._replace(kw=np.ones(load.kw.size + step * (starts.number - 1)))
+    rates = intensities(in_time, whole)
+    if np.isnan(rates).any():
+        return None
+    return sliding_sums(rates * (load.interval_minutes / 60.0), load.kw, 0, step, starts.number)
+
+
+def _least(first: NDArray[np.float64], second: NDArray[np.float64] | None) -> int:
+    """The start with the least of the first figures; of equals that with the least of the second."""
+    places = np.arange(first.size)
+    return int(np.lexsort((places, places if second is None else second, first))[0])
+
+
+def _best(costs: _Costs | None, emissions: NDArray[np.float64] | None) -> list[int]:
+    """Starts that no other betters in both, from the cheapest to the cleanest."""
+    if costs is None or emissions is None:
+        figures = costs.ranked if costs else emissions
+        return [] if figures is None else [int(np.argmin(figures))]
+    ranked = costs.ranked
+    best: list[int] = []
+    lowest = np.inf
+    for place in np.lexsort((np.arange(ranked.size), emissions, ranked)):
+        if emissions[place] < lowest:
+            best.append(int(place))
+            lowest = emissions[place]
+    return best
+
+
+def _start(
+    place: int, moves: _Moves, costs: _Costs | None, emissions: NDArray[np.float64] | None
+) -> StartAnswer:
+    moment = moves.starts.at(place).astimezone(UTC)
+    answer: StartAnswer = {"starts_at": f"{moment:%Y-%m-%dT%H:%M:%SZ}"}
+    if costs is not None:
+        answer["electricity"] = costs.at(place)
+    if emissions is not None:
+        answer["location_based_kg_co2e"] = float(emissions[place])
+    return answer

@@ -1,0 +1,252 @@
+"""Cost rows for accountants: the columns of the FinOps Open Cost and Usage Specification, FOCUS 1.2.
+
+A charge is one row for each month (UTC) of its period, in proportion to time, and one where it is paid
+once. Billed costs are rounded amounts, the last row taking what rounding leaves, so that rows add up to
+their charge; list and contracted cost are unit price times pricing quantity, exactly. Absent values are
+empty fields. Times are UTC, numbers plain decimals.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal, localcontext
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from service.planning.cost.money import rounded
+
+VERSION: Final = "1.2"
+COLUMNS: Final = (
+    "AvailabilityZone", "BilledCost", "BillingAccountId", "BillingAccountName", "BillingAccountType",
+    "BillingCurrency", "BillingPeriodEnd", "BillingPeriodStart", "CapacityReservationId",
+    "CapacityReservationStatus", "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargeFrequency",
+    "ChargePeriodEnd", "ChargePeriodStart", "CommitmentDiscountCategory", "CommitmentDiscountId",
+    "CommitmentDiscountName", "CommitmentDiscountQuantity", "CommitmentDiscountStatus",
+    "CommitmentDiscountType", "CommitmentDiscountUnit", "ConsumedQuantity", "ConsumedUnit",
+    "ContractedCost", "ContractedUnitPrice", "EffectiveCost", "InvoiceId", "InvoiceIssuerName", "ListCost",
+    "ListUnitPrice", "PricingCategory", "PricingCurrency", "PricingCurrencyContractedUnitPrice",
+    "PricingCurrencyEffectiveCost", "PricingCurrencyListUnitPrice", "PricingQuantity", "PricingUnit",
+    "ProviderName", "PublisherName", "RegionId", "RegionName", "ResourceId", "ResourceName", "ResourceType",
+    "ServiceCategory", "ServiceName", "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceDetails",
+    "SkuPriceId", "SubAccountId", "SubAccountName", "SubAccountType", "Tags", "x_LineName", "x_PriceSource",
+)  # fmt: skip
+"""All columns of version 1.2 in order of the alphabet, and two of our own."""
+
+COMMITTED_UNIT: Final = "Device-Hours"
+_QUANTITY_DIGITS: Final = Decimal("0.000000001")
+_PRECISION: Final = 80
+"""Digits of a product: more than any quantity and price have together."""
+
+
+class ChargeCategory(StrEnum):
+    """The highest-level classification of a charge."""
+
+    USAGE = "Usage"
+    PURCHASE = "Purchase"
+    TAX = "Tax"
+    CREDIT = "Credit"
+
+
+class Pricing(StrEnum):
+    """By what kind of price a charge is made."""
+
+    STANDARD = "Standard"
+    DYNAMIC = "Dynamic"
+    COMMITTED = "Committed"
+    OTHER = "Other"
+
+
+class Frequency(StrEnum):
+    """How often a charge is made."""
+
+    ONCE = "One-Time"
+    RECURRING = "Recurring"
+    BY_USE = "Usage-Based"
+
+
+class Service(NamedTuple):
+    """What kind of service a charge is for: category, subcategory and name."""
+
+    category: str
+    subcategory: str
+    name: str
+
+
+class Commitment(NamedTuple):
+    """A commitment that a charge belongs to.
+
+    ``used`` is None for its purchase, which has the ``hours`` that it buys; others have their own quantity.
+    """
+
+    commitment_id: str
+    used: bool | None
+    hours: Decimal | None = None
+
+
+class Charge(NamedTuple):
+    """One charge over a period; a tax has no quantity, unit or price.
+
+    ``effective`` differs from ``billed`` where one charge pays for what others use: 0 for the payment, and
+    its share for those.
+    """
+
+    name: str
+    description: str
+    category: ChargeCategory
+    service: Service
+    provider: str
+    currency_code: str
+    billed: Decimal
+    effective: Decimal
+    start: datetime
+    end: datetime
+    source: str
+    quantity: Decimal | None = None
+    unit: str | None = None
+    unit_price: Decimal | None = None
+    pricing: Pricing = Pricing.STANDARD
+    frequency: Frequency = Frequency.BY_USE
+    sku: str | None = None
+    region: str | None = None
+    zone: str | None = None
+    commitment: Commitment | None = None
+
+
+class Account(NamedTuple):
+    """Who is charged, and tags that every row bears."""
+
+    account_id: str
+    name: str
+    tags: Mapping[str, str]
+
+
+def pricing_quantity(quantity: float) -> Decimal:
+    """A quantity with nine decimals, so that what is multiplied with it is written whole."""
+    return Decimal(repr(quantity)).quantize(_QUANTITY_DIGITS)
+
+
+def focus_csv(charges: Iterable[Charge], account: Account) -> str:
+    """The rows of ``charges`` as CSV (RFC 4180), under one line of column names.
+
+    Source: FOCUS 1.2, https://focus.finops.org/focus-specification/v1-2/. Range: no corrections, one billing
+    currency a charge, list price and contracted price alike.
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="")
+    writer.writeheader()
+    with localcontext(prec=_PRECISION):
+        for charge in charges:
+            writer.writerows(_rows(charge, account))
+    return text.getvalue()
+
+
+def _rows(charge: Charge, account: Account) -> Iterator[dict[str, str]]:
+    """One row for each month of the period of a charge; one where it is paid once."""
+    periods = list(_months(charge))
+    seconds = (charge.end - charge.start).total_seconds()
+    left = charge
+    for start, end in periods[:-1]:
+        share = Decimal((end - start).total_seconds() / seconds)
+        part = charge._replace(
+            start=start,
+            end=end,
+            billed=rounded(charge.billed * share, charge.currency_code),
+            effective=rounded(charge.effective * share, charge.currency_code),
+            quantity=charge.quantity and (charge.quantity * share).quantize(_QUANTITY_DIGITS),
+        )
+        left = left._replace(
+            billed=left.billed - part.billed,
+            effective=left.effective - part.effective,
+            quantity=left.quantity and left.quantity - (part.quantity or 0),
+        )
+        yield _row(part, account)
+    yield _row(left._replace(start=periods[-1][0]), account)
+
+
+def _months(charge: Charge) -> Iterator[tuple[datetime, datetime]]:
+    start, end = charge.start.astimezone(UTC), charge.end.astimezone(UTC)
+    while charge.frequency is not Frequency.ONCE and _next_month(start) < end:
+        yield start, _next_month(start)
+        start = _next_month(start)
+    yield start, end
+
+
+def _next_month(time: datetime) -> datetime:
+    year, month = divmod(time.year * 12 + time.month, 12)
+    return datetime(year, month + 1, 1, tzinfo=UTC)
+
+
+def _row(charge: Charge, account: Account) -> dict[str, str]:
+    taxed = charge.category is ChargeCategory.TAX
+    listed = charge.billed
+    if charge.quantity is not None and charge.unit_price is not None:
+        listed = charge.quantity * charge.unit_price
+    row = {
+        "AvailabilityZone": charge.zone,
+        "BilledCost": charge.billed,
+        "BillingAccountId": account.account_id,
+        "BillingAccountName": account.name,
+        "BillingCurrency": charge.currency_code,
+        "BillingPeriodStart": _time(charge.start.replace(day=1, hour=0, minute=0, second=0, microsecond=0)),
+        "BillingPeriodEnd": _time(_next_month(charge.start)),
+        "ChargeCategory": charge.category,
+        "ChargeDescription": charge.description,
+        "ChargeFrequency": charge.frequency,
+        "ChargePeriodStart": _time(charge.start),
+        "ChargePeriodEnd": _time(charge.end),
+        "ContractedCost": listed,
+        "ContractedUnitPrice": charge.unit_price,
+        "EffectiveCost": charge.effective,
+        "InvoiceIssuerName": charge.provider,
+        "ListCost": listed,
+        "ListUnitPrice": charge.unit_price,
+        "PricingCategory": None if taxed else charge.pricing,
+        "PricingQuantity": charge.quantity,
+        "PricingUnit": charge.unit,
+        "ProviderName": charge.provider,
+        "PublisherName": charge.provider,
+        "RegionId": charge.region,
+        "RegionName": charge.region,
+        "ServiceCategory": charge.service.category,
+        "ServiceName": charge.service.name,
+        "ServiceSubcategory": charge.service.subcategory,
+        "SkuId": charge.sku,
+        "SkuPriceId": charge.sku,
+        "Tags": json.dumps(dict(account.tags), sort_keys=True),
+        "x_LineName": charge.name,
+        "x_PriceSource": charge.source,
+        **_committed(charge),
+    }
+    return {name: _text(value) for name, value in row.items() if value is not None}
+
+
+def _committed(charge: Charge) -> dict[str, object]:
+    """Quantities of a commitment; without one, what is used is what is priced."""
+    usage = charge.category is ChargeCategory.USAGE
+    if charge.commitment is None:
+        return {"ConsumedQuantity": charge.quantity, "ConsumedUnit": charge.unit} if usage else {}
+    found, used = charge.commitment, charge.commitment.used
+    row: dict[str, object] = {
+        "CommitmentDiscountCategory": "Usage",
+        "CommitmentDiscountId": found.commitment_id,
+        "CommitmentDiscountName": found.commitment_id,
+        "CommitmentDiscountType": "Reservation",
+    }
+    quantity = charge.quantity if found.hours is None else found.hours
+    row |= {"CommitmentDiscountQuantity": quantity, "CommitmentDiscountUnit": COMMITTED_UNIT}
+    if used is not None:
+        row["CommitmentDiscountStatus"] = "Used" if used else "Unused"
+    if used:
+        row |= {"ConsumedQuantity": charge.quantity, "ConsumedUnit": charge.unit}
+    return row
+
+
+def _text(value: object) -> str:
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def _time(time: datetime) -> str:
+    """RFC 3339 in whole seconds of UTC."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,244 @@
+"""Tariffs and exchange rates over HTTP, on both databases: what is refused and where, rates in and out."""
+
+import copy
+import json
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from service.examples import EXAMPLES
+
+RATES = Path(__file__).parents[1] / "data" / "tariffs"
+TARIFF = EXAMPLES["create_tariff"]
+IMPORT = EXAMPLES["import_tariff"]
+RATE = EXAMPLES["create_exchange_rate"]
+
+
+def faults(response):
+    assert response.status_code == 422, response.text
+    return [(error["pointer"], error["code"]) for error in response.json()["errors"]]
+
+
+def changed(path, value):
+    """The example with another value at a path; None takes the member away."""
+    document = copy.deepcopy(TARIFF)
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    if value is None:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return document
+
+
+CHARGES = ("revisions", 0, "charges")
+ALWAYS = {"name": "always", "tiers": [{"price": "1"}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "pointer", "code"),
+    [
+        (("time_zone",), "Mars/Olympus", "/time_zone", "TIME_ZONE_UNKNOWN"),
+        (("time_zone",), "America", "/time_zone", "TIME_ZONE_UNKNOWN"),
+        (("holidays",), ["2026-12-25", "2026-02-30"], "/holidays/1", "DAY_UNKNOWN"),
+        (("revisions", 0, "effective_from"), "2026-02-30", "/revisions/0/effective_from", "DAY_UNKNOWN"),
+        ((*CHARGES, 1, "name"), "customer", "/revisions/0/charges/1/name", "CHARGE_NAME"),
+        (
+            (*CHARGES, 1, "periods", 1, "windows"),
+            [{"from_time": "20:45"}],
+            "/revisions/0/charges/1/periods/1/windows",
+            "PRICE_PERIODS_OVERLAP",
+        ),
+        (
+            (*CHARGES, 1, "periods", 1, "name"),
+            "peak",
+            "/revisions/0/charges/1/periods/1/name",
+            "PRICE_PERIODS",
+        ),
+        (
+            (*CHARGES, 2, "periods", 0, "tiers"),
+            [{"price": "1", "limit": 100, "unit": "kw"}],
+            "/revisions/0/charges/2/periods/0/tiers/0/limit",
+            "LADDER",
+        ),
+        ((*CHARGES, 3, "of"), ["custom"], "/revisions/0/charges/3/of/0", "CHARGE_UNKNOWN"),
+        ((*CHARGES, 2, "window_minutes"), 7, "/revisions/0/charges/2/window_minutes", "DEMAND_WINDOW"),
+        ((*CHARGES, 0, "price"), "1,200", "/revisions/0/charges/0/price", "STRING_PATTERN_MISMATCH"),
+        ((*CHARGES, 0, "kind"), "flat", "/revisions/0/charges/0", "UNION_TAG_INVALID"),
+        ((*CHARGES, 0, "price"), None, "/revisions/0/charges/0/price", "MISSING"),
+    ],
+)
+def test_what_contradicts_itself_is_named(reader, path, value, pointer, code):
+    assert (pointer, code) in faults(reader.post("/v1/tariffs", changed(path, value)))
+
+
+def test_revisions_are_in_order_of_time(reader):
+    revision = {**TARIFF["revisions"][0], "effective_from": "2025-01-01"}
+    body = {**TARIFF, "revisions": [*TARIFF["revisions"], revision]}
+    answer = reader.post("/v1/tariffs", body)
+    assert faults(answer) == [("/revisions/1/effective_from", "TARIFF_REVISIONS")]
+
+
+def test_a_change_is_checked_as_the_whole_that_it_makes(client):
+    made = client.post("/v1/tariffs", TARIFF)
+    headers = {"If-Match": made.headers["etag"]}
+    refused = client.patch(made.headers["location"], {"time_zone": "Mars/Olympus"}, headers=headers)
+    assert faults(refused) == [("/time_zone", "TIME_ZONE_UNKNOWN")]
+    kept = client.get(made.headers["location"]).json()
+    assert kept["time_zone"] == TARIFF["time_zone"]
+
+
+def test_credits_and_long_prices_come_back_as_sent(client):
+    body = changed((*CHARGES, 0, "price"), "-0.123456789012345678")
+    address = client.post("/v1/tariffs", body).headers["location"]
+    assert client.get(address).json()["revisions"][0]["charges"][0]["price"] == "-0.123456789012345678"
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("utility=Example%20Utility", 1),
+        ("currency_code=EUR", 1),
+        ("time_zone=Europe/Oslo", 1),
+        ("name=none", 0),
+    ],
+)
+def test_lists_are_filtered(client, query, count):
+    client.post("/v1/tariffs", TARIFF)
+    listed = client.get(f"/v1/tariffs?{query}").json()["items"]
+    assert len(listed) == count
+    name, _, value = query.partition("=")
+    assert {row[name] for row in listed} <= {value.replace("%20", " ")}
+
+
+class TestImport:
+    def test_a_key_that_nothing_explains_is_refused_by_name(self, reader):
+        body = {**IMPORT, "excluded_keys": []}
+        assert faults(reader.post("/v1/tariffs:import", body)) == [
+            ("/urdb/x_power_quality_rider", "URDB_KEY_REFUSED")
+        ]
+
+    def test_unless_the_caller_leaves_it_out(self, client):
+        answer = client.post("/v1/tariffs:import", IMPORT)
+        assert answer.status_code == 201
+        told = answer.json()["refused"]
+        assert [(one["pointer"], one["detail"]) for one in told] == [
+            ("/urdb/x_power_quality_rider", "is not known")
+        ]
+        assert client.get(answer.headers["location"]).json() == answer.json()["tariff"]
+
+    def test_a_sound_key_may_be_left_out_too(self, client):
+        body = {**IMPORT, "excluded_keys": ["x_power_quality_rider", "fixedchargefirstmeter"]}
+        answer = client.post("/v1/tariffs:import", body).json()
+        assert {one["detail"] for one in answer["refused"]} == {"is not known", "left out as asked"}
+        names = [charge["name"] for charge in answer["tariff"]["revisions"][0]["charges"]]
+        assert names == ["flat_demand", "energy"]
+
+    def test_a_key_to_leave_out_is_there(self, reader):
+        body = {**IMPORT, "excluded_keys": ["x_power_quality_rider", "x_powder"]}
+        assert faults(reader.post("/v1/tariffs:import", body)) == [("/excluded_keys/1", "URDB_KEY_ABSENT")]
+
+    def test_the_day_and_the_holidays_are_the_callers(self, client):
+        body = {**IMPORT, "effective_from": "2020-05-01", "holidays": ["2026-07-04"]}
+        tariff = client.post("/v1/tariffs:import", body).json()["tariff"]
+        assert tariff["revisions"][0]["effective_from"] == "2020-05-01"
+        assert tariff["holidays"] == ["2026-07-04"]
+
+    @pytest.mark.parametrize(
+        ("member", "value", "fault"),
+        [
+            ("time_zone", "Mars/Olympus", ("/time_zone", "TIME_ZONE_UNKNOWN")),
+            ("effective_from", "2026-02-30", ("/effective_from", "DAY_UNKNOWN")),
+            ("holidays", ["2026-02-30"], ("/holidays/0", "DAY_UNKNOWN")),
+            ("urdb", {"items": []}, ("/urdb/items", "URDB_DOCUMENT_INVALID")),
+        ],
+    )
+    def test_what_is_wrong_beside_the_rate(self, reader, member, value, fault):
+        assert faults(
+            reader.post(
+                "/v1/tariffs:import",
+                {**IMPORT, "excluded_keys": [], "urdb": {"fixedmonthlycharge": 1}, member: value},
+            )
+        ) == [fault]
+
+    @pytest.mark.parametrize("name", sorted(path.stem for path in RATES.glob("*.json")))
+    def test_the_rates_of_worked_bills(self, client, name):
+        rate = json.loads((RATES / f"{name}.json").read_text())
+        body = {**IMPORT, "urdb": rate, "excluded_keys": []}
+        answer = client.post("/v1/tariffs:import", body)
+        assert answer.status_code == 201, answer.text
+        shown = client.get(answer.headers["location"] + ":export").json()
+        assert shown["urdb"]["name"] == IMPORT["name"]
+
+
+class TestExport:
+    def test_an_imported_rate_comes_back(self, client):
+        address = client.post("/v1/tariffs:import", IMPORT).headers["location"]
+        shown = client.get(f"{address}:export").json()
+        again = {**IMPORT, "id": "again", "urdb": shown["urdb"], "excluded_keys": []}
+        second = client.post("/v1/tariffs:import", again).json()["tariff"]
+        first = client.get(address).json()
+        assert second["revisions"] == first["revisions"]
+
+    def test_what_no_rate_says_is_listed(self, client):
+        address = client.post("/v1/tariffs", TARIFF).headers["location"]
+        pointers = {one["pointer"] for one in client.get(f"{address}:export").json()["left_out"]}
+        assert {"/holidays", "/revisions/0/charges/2", "/revisions/0/charges/3"} <= pointers
+
+    def test_the_revision_of_a_day(self, client):
+        later = {
+            "effective_from": "2027-01-01",
+            "charges": [{"kind": "fixed", "name": "customer", "price": "9"}],
+        }
+        body = {**TARIFF, "revisions": [*TARIFF["revisions"], later]}
+        address = client.post("/v1/tariffs", body).headers["location"]
+        prices = {
+            on: client.get(f"{address}:export?on={on}").json()["urdb"]["fixedchargefirstmeter"]
+            for on in ("2026-06-01", "2027-01-01", "")
+        }
+        assert prices == {"2026-06-01": 1200, "2027-01-01": 9, "": 9}
+        assert faults(client.get(f"{address}:export?on=2026-02-30")) == [("/query/on", "DAY_UNKNOWN")]
+
+
+class TestExchangeRates:
+    @pytest.mark.parametrize(
+        ("member", "value", "code"),
+        [
+            ("to_currency_code", "EUR", "SAME_CURRENCY"),
+            ("as_of", "2026-02-30", "DAY_UNKNOWN"),
+            ("rate", "0", "STRING_PATTERN_MISMATCH"),
+            ("rate", "0.000", "STRING_PATTERN_MISMATCH"),
+            ("rate", "-1.2", "STRING_PATTERN_MISMATCH"),
+        ],
+    )
+    def test_what_is_no_rate(self, reader, member, value, code):
+        answer = reader.post("/v1/exchange-rates", {**RATE, member: value})
+        assert faults(answer) == [(f"/{member}", code)]
+
+    def test_lists_are_filtered(self, client):
+        client.post("/v1/exchange-rates", {**RATE, "from_currency_code": "NOK", "to_currency_code": "SEK"})
+        listed = client.get("/v1/exchange-rates?from_currency_code=NOK&to_currency_code=SEK").json()["items"]
+        assert [row["id"] for row in listed] == [RATE["id"]]
+
+    def test_a_tenants_own_rate_of_a_day_goes_before_the_shipped_one(self, client):
+        client.post("/v1/exchange-rates", {**RATE, "rate": "2", "as_of": "2025-12-31"})
+        rates = client.app.state.snapshots.current("default").exchange_rates
+        assert rates.convert(Decimal(1), "EUR", "USD", date(2026, 1, 5)).amount == 2
+
+
+def test_a_site_names_its_tariff_and_clock(client):
+    body = {**EXAMPLES["create_site"], "tariff_id": "pge-e20-secondary-2017", "time_zone": "Mars/Olympus"}
+    assert faults(client.post("/v1/sites", body)) == [("/time_zone", "TIME_ZONE_UNKNOWN")]
+    made = client.post("/v1/sites", {**body, "time_zone": "America/Los_Angeles"}).json()
+    assert (made["tariff_id"], made["time_zone"]) == ("pge-e20-secondary-2017", "America/Los_Angeles")
+    listed = client.get("/v1/sites?tariff_id=pge-e20-secondary-2017").json()["items"]
+    assert [row["id"] for row in listed] == [made["id"]]
+
+
+def test_a_tariff_that_a_site_names_stays(client):
+    address = client.post("/v1/tariffs", TARIFF).headers["location"]
+    client.post("/v1/sites", {**EXAMPLES["create_site"], "tariff_id": TARIFF["id"]})
+    assert client.delete(address, headers={"If-Match": "*"}).json()["code"] == "ROW_IN_USE"

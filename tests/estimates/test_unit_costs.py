@@ -1,0 +1,135 @@
+"""What a request and its tokens cost at a load, and the same work in two ways."""
+
+import pytest
+
+from service.estimates.comparison import compare_costs
+from service.planning.errors import PlanningError
+from service.questions.estimates import CostComparison
+from tests.asking import ask, gaps, question, usd
+
+RENTED = {"price_per_device_hour": usd("3")}
+
+
+def served(rate=None, horizon=None, **members):
+    return {
+        **question("llama-3.1-8b", "h100-sxm"),
+        "workload": {
+            "kind": "inference",
+            "input_tokens": 1024,
+            "output_tokens": 256,
+            "horizon": horizon or {"duration_seconds": 86_400.0},
+            **({"concurrency": 32} if rate is None else {"request_rate_per_second": rate}),
+        },
+        "rental": RENTED,
+        **members,
+    }
+
+
+def amount(answer, name):
+    return float(answer[name]["amount"])
+
+
+class TestShares:
+    def test_input_and_output_bear_the_whole(self, snapshot):
+        """1,024 input tokens and 256 output tokens are what a request is."""
+        answer = ask(snapshot, "cost", served(horizon={"total_requests": 10**9}))
+        inputs = amount(answer, "cost_per_million_input_tokens") * 1024e-6
+        outputs = amount(answer, "cost_per_million_output_tokens") * 256e-6
+        assert inputs + outputs == pytest.approx(amount(answer, "cost_per_request"), rel=0.01)
+        assert amount(answer, "cost_per_request") * 1e9 == pytest.approx(amount(answer, "total"), rel=0.01)
+        assert amount(answer, "cost_per_million_output_tokens") < amount(answer, "cost_per_million_tokens")
+
+    def test_prompts_bear_the_time_that_they_take(self, snapshot):
+        """Ten times the prompt takes a larger share; the share is the model's own of busy time."""
+        short, long = (
+            ask(snapshot, "cost", {**asked, "workload": {**asked["workload"], "input_tokens": tokens}})
+            for asked, tokens in ((served(), 512), (served(), 5120))
+        )
+        shares = [
+            amount(answer, "cost_per_million_input_tokens") * tokens
+            / (amount(answer, "cost_per_million_input_tokens") * tokens
+               + amount(answer, "cost_per_million_output_tokens") * 256)
+            for answer, tokens in ((short, 512), (long, 5120))
+        ]  # fmt: skip
+        assert 0.0 < shares[0] < shares[1] < 1.0
+
+    def test_a_request_costs_more_where_few_arrive(self, snapshot):
+        """Half the requests share the same rent."""
+        one, two = (ask(snapshot, "cost", served(rate=rate)) for rate in (1.0, 2.0))
+        assert amount(one, "cost_per_request") == pytest.approx(72 / 86_400, rel=1e-4)
+        assert amount(two, "cost_per_request") == pytest.approx(36 / 86_400, rel=1e-4)
+
+    def test_at_assumed_shares_too(self, snapshot):
+        asked = served(efficiency={"source": "assumed", "utilization": 0.5, "bandwidth_utilization": 0.8})
+        answer = ask(snapshot, "cost", asked)
+        inputs = amount(answer, "cost_per_million_input_tokens") * 1024e-6
+        outputs = amount(answer, "cost_per_million_output_tokens") * 256e-6
+        assert inputs + outputs == pytest.approx(amount(answer, "cost_per_request"), rel=0.01)
+
+    def test_an_encoder_has_requests_only(self, snapshot):
+        asked = {
+            **question("bert-base", "h100-sxm"),
+            "workload": {"kind": "inference", "input_tokens": 128, "horizon": {"total_requests": 10**6}},
+            "rental": RENTED,
+        }
+        answer = ask(snapshot, "cost", asked)
+        assert amount(answer, "cost_per_request") == pytest.approx(amount(answer, "total") / 1e6, abs=1e-6)
+        assert "cost_per_million_output_tokens" not in answer
+        assert gaps(answer)["/cost_per_million_tokens"] == "NO_TOKENS"
+
+    def test_training_has_no_requests(self, snapshot):
+        asked = {**question("llama-3.1-8b", "h100-sxm", 8, total_tokens=10**10), "rental": RENTED}
+        assert "cost_per_request" not in ask(snapshot, "cost", asked)
+
+
+def trained(devices, utilization=0.5, price="16", tokens=10**10):
+    model = {"source": "parameter_count", "parameter_count": 1_500_000_000}
+    return {
+        **question(model, "v100-sxm2-32gb", devices, total_tokens=tokens),
+        "efficiency": {"source": "assumed", "utilization": utilization},
+        "rental": {"price_per_device_hour": usd(price)},
+    }
+
+
+def compare(snapshot, baseline, *alternatives):
+    asked = {"baseline": baseline, "alternatives": list(alternatives)}
+    return compare_costs(CostComparison.model_validate(asked), snapshot)
+
+
+class TestEqualWork:
+    def test_a_quarter_of_the_devices_is_no_quarter_of_the_cost(self, snapshot):
+        """8 GPUs at 1 / 1.08 of the utilization against 32: 4.32 times as long, 1.08 times the cost."""
+        (found,) = compare(snapshot, trained(32), trained(8, 0.5 / 1.08))["alternatives"]
+        assert found["time_ratio"]["value"] == pytest.approx(4.32)
+        assert found["device_hours_ratio"]["value"] == pytest.approx(1.08)
+        assert found["cost_ratio"]["value"] == pytest.approx(1.08, abs=1e-4)
+
+    def test_other_work_is_refused(self, snapshot):
+        for other, pointer in (
+            (trained(8, tokens=10**9), "/alternatives/0/workload"),
+            ({**trained(8), "model": {"source": "catalog", "id": "gpt2-xl"}}, "/alternatives/0/model"),
+            (served(), "/alternatives/0/model"),
+        ):
+            with pytest.raises(PlanningError) as caught:
+                compare(snapshot, trained(32), other)
+            assert (caught.value.code, caught.value.pointer) == ("UNEQUAL_WORK", pointer)
+
+    def test_serving_as_many_requests_compares(self, snapshot):
+        """A day at one request a second on one device or two."""
+        two = {**served(rate=1.0)["cluster"], "accelerator_count": 2}
+        answer = compare(snapshot, served(rate=1.0), served(rate=1.0, cluster=two))
+        assert answer["alternatives"][0]["cost_ratio"]["value"] == pytest.approx(2.0)
+        with pytest.raises(PlanningError):
+            compare(snapshot, served(rate=1.0), served(rate=2.0))
+
+    def test_a_missing_price_is_a_gap(self, snapshot):
+        unpriced = {name: value for name, value in trained(8).items() if name != "rental"}
+        answer = compare(snapshot, trained(32), unpriced)
+        assert gaps(answer) == {"/alternatives/0/cost_ratio": "TOTAL_UNKNOWN"}
+        assert "cost_ratio" not in answer["alternatives"][0]
+
+    def test_a_refusal_names_the_alternative(self, snapshot):
+        wrong = {**trained(8), "rental": {}}
+        with pytest.raises(PlanningError) as caught:
+            compare(snapshot, trained(32), wrong)
+        assert (caught.value.code, caught.value.pointer) == ("RENTAL_PRICE", "/alternatives/0/rental")
