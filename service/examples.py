@@ -16,7 +16,7 @@ from service.catalog.offers.schemas import ImportedOffers, OfferImport
 from service.catalog.rows import Document, Noun
 from service.catalog.service import Imported
 from service.catalog.shipped import shipped_documents
-from service.catalog.tariffs.schemas import TariffImport
+from service.catalog.tariffs.schemas import RateImport
 from service.catalog.tariffs.service import exported, read_rate
 from service.catalog.token_prices import importing as token_price_importing
 from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImport
@@ -461,11 +461,15 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_throughput_frontier": _SEARCHED,
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST, _PLANNED]},
-    "compare_costs": _COMPARED,
-    "export_cost": {**_PLANNED, "starts_at": "2026-12-01T00:00:00Z", "billing_account_id": "research"},
+    "estimate_cost_comparison": _COMPARED,
+    "estimate_cost_export": {
+        **_PLANNED,
+        "starts_at": "2026-12-01T00:00:00Z",
+        "billing_account_id": "research",
+    },
     "estimate_utility_bill": _BILL,
     "estimate_utility_bill_batch": {"requests": [_BILL, _METERED_BILL]},
-    "export_utility_bill": _METERED_BILL,
+    "estimate_utility_bill_export": _METERED_BILL,
     "estimate_utility_bill_shift": _SHIFTED,
     "estimate_utility_bill_comparison": _SITED,
     "estimate_utility_bill_power_cap": _CAPPED,
@@ -613,6 +617,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "create_tariff": _TARIFF,
     "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
     "import_tariff": {
+        "format": "urdb_json",
         "id": "example-imported-rate",
         "name": "Example, imported",
         "time_zone": "America/Los_Angeles",
@@ -719,7 +724,7 @@ def _estimates() -> dict[str, Any]:
         "estimate_utility_bill_comparison": compare_sites(sited, catalog),
         "estimate_utility_bill_power_cap": estimate_power_cap(held, catalog),
         "estimate_throughput_frontier": estimate_frontier(searched, catalog),
-        "compare_costs": compare_costs(compared, catalog),
+        "estimate_cost_comparison": compare_costs(compared, catalog),
         "bill_tariff": bill_tariff(charged, catalog),
     }
 
@@ -741,7 +746,7 @@ def _rows() -> dict[str, Any]:
         }
     imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
     table = read_table(GridImport.model_validate(EXAMPLES["import_grid"]))
-    rate = read_rate(TariffImport.model_validate(EXAMPLES["import_tariff"]))
+    rate = read_rate(RateImport.model_validate(EXAMPLES["import_tariff"]))
     return answered | {
         "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
         "import_grid": table.answer(_row(GRIDS, table.document, version=1)),
