@@ -127,14 +127,14 @@ def _offers(row: _Row, parts: _Parts, asked: Asked) -> Iterator[ListedOffer]:
     if row.instance_type is None and not _is_slice(row.accelerator or ""):
         return
     price, spot = row.price, row.spot
-    name, count, zone_bound = row.accelerator, row.devices, False
+    name, count, is_sum = row.accelerator, row.devices, False
     if name is None or not count:
         host = hosts().get(row.instance_type or "")
         if host is None or asked.provider != "gcp":
             raise _NO_ACCELERATOR
         name, count = host
         part = parts.of(row, name, count)
-        price, spot, zone_bound = _added(price, part.price), _added(spot, part.spot), True
+        price, spot, is_sum = _added(price, part.price), _added(spot, part.spot), True
     unit = meant(asked.accelerators, name, instance=row.instance_type or "")
     if not isinstance(unit, Meant):
         raise RowError(unit.code, unit.detail)
@@ -153,7 +153,7 @@ def _offers(row: _Row, parts: _Parts, asked: Asked) -> Iterator[ListedOffer]:
         instance_type=row.instance_type or name,
         includes=("host",) if row.instance_type else None,
         doubt=unit.doubt,
-        note="Host and accelerators, which the list prices apart, added up." if zone_bound else None,
+        note="Host and accelerators, which the list prices apart, added up." if is_sum else None,
     )
     if price is not None:
         yield base
