@@ -461,11 +461,15 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_throughput_frontier": _SEARCHED,
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST, _PLANNED]},
-    "compare_costs": _COMPARED,
-    "export_cost": {**_PLANNED, "starts_at": "2026-12-01T00:00:00Z", "billing_account_id": "research"},
+    "estimate_cost_comparison": _COMPARED,
+    "estimate_cost_export": {
+        **_PLANNED,
+        "starts_at": "2026-12-01T00:00:00Z",
+        "billing_account_id": "research",
+    },
     "estimate_utility_bill": _BILL,
     "estimate_utility_bill_batch": {"requests": [_BILL, _METERED_BILL]},
-    "export_utility_bill": _METERED_BILL,
+    "estimate_utility_bill_export": _METERED_BILL,
     "estimate_utility_bill_shift": _SHIFTED,
     "estimate_utility_bill_comparison": _SITED,
     "estimate_utility_bill_power_cap": _CAPPED,
@@ -720,7 +724,7 @@ def _estimates() -> dict[str, Any]:
         "estimate_utility_bill_comparison": compare_sites(sited, catalog),
         "estimate_utility_bill_power_cap": estimate_power_cap(held, catalog),
         "estimate_throughput_frontier": estimate_frontier(searched, catalog),
-        "compare_costs": compare_costs(compared, catalog),
+        "estimate_cost_comparison": compare_costs(compared, catalog),
         "bill_tariff": bill_tariff(charged, catalog),
     }
 
@@ -747,6 +751,7 @@ def _rows() -> dict[str, Any]:
         "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
         "import_grid": table.answer(_row(GRIDS, table.document, version=1)),
         "import_offers": _imported_offers(),
+        "import_token_prices": _imported_token_prices(),
         "import_tariff": rate.answer(_row(TARIFFS, rate.document, version=1)),
         "export_tariff": exported(answered["create_tariff"], ""),
     }

@@ -152,20 +152,25 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 def _imported(path: Path) -> Imported:
     try:
-        found = tariff_from_urdb(
-            _json_object(path.read_text(encoding="utf-8")), time_zone="Etc/UTC", only_listed=True
-        )
-    except (OSError, UnicodeDecodeError, BillError) as error:
+        found = tariff_from_urdb(_rate(path), time_zone="Etc/UTC", only_listed=True)
+    except BillError as error:
         return Imported(path.stem, None, str(error))
     except PlanningError as error:
         return Imported(path.stem, None, f"{error.pointer} {error.detail}")
     return Imported(path.stem, found, _refusals(found))
 
 
+def _rate(path: Path) -> dict[str, object]:
+    try:
+        return _json_object(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        raise BillError("cannot be read as text") from None
+
+
 def _json_object(text: str) -> dict[str, object]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise BillError("is not a JSON object")
@@ -239,8 +244,7 @@ class Biller:
         if Path(name).name != name or not path.is_file():
             raise BillError("its tariff file is not in the folder")
         excluded = tuple(key.strip() for key in row["excluded_keys"].split(";") if key.strip())
-        rate = _json_object(path.read_text(encoding="utf-8"))
-        found = tariff_from_urdb(rate, time_zone=clock, excluded_keys=excluded, only_listed=True)
+        found = tariff_from_urdb(_rate(path), time_zone=clock, excluded_keys=excluded, only_listed=True)
         refusals = _refusals(found)
         if refusals:
             raise BillError(f"the tariff is refused: {refusals}")

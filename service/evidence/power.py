@@ -18,6 +18,7 @@ from service.evidence.folds import FOLDS, fold_of, group_of
 from service.evidence.rows import Row
 from service.evidence.scoring import ask
 from service.evidence.service import power_calibration
+from service.evidence.serving_facts import has_pictures
 from service.evidence.spreads import rounded
 from service.planning.calibration import PowerCalibration
 from service.planning.cluster import Accelerator
@@ -157,9 +158,10 @@ def fit_constants(document: Document, found: Sequence[Drawn]) -> Document:
     """The constants that state a range, at the least sum of weighted relative errors.
 
     Groups weigh by the root of their size. The draw is linear in the constants but for the limit, so that the
-    linear model is solved and its derivatives are taken again where that led.
+    linear model is solved and its derivatives are taken again where that led. Rows whose work is not known
+    teach nothing of power: they are judged and not fitted to.
     """
-    document = copy.deepcopy(document)
+    document, found = copy.deepcopy(document), [one for one in found if not has_pictures(one.row)]
     tables, watts = _tables(found), np.array([one.watts for one in found])
     groups = [one.group for one in found]
     weights = np.array([1.0 / math.sqrt(groups.count(group)) for group in groups])
@@ -218,7 +220,7 @@ def fit_power(document: Document, found: Sequence[Drawn]) -> PowerFit:
     for name, entry in whole["constants"].items():
         if "range" in entry:
             entry["low"], entry["high"] = min(values[name]), max(values[name])
-            entry["runs"] = len(found)
+            entry["runs"] = sum(not has_pictures(one.row) for one in found)
     elsewhere = without([one.accelerator.generation for one in found])
     fitted = ratios(found, power_calibration(whole))
     return PowerFit(whole, tuple(fitted), tuple(held_out), tuple(elsewhere))

@@ -181,6 +181,18 @@ def likely_prompts(row: Row) -> tuple[int, ...]:
     return next((tokens for name, tokens in _PROMPTS.items() if name in notes), ())
 
 
+_PICTURES: Final = ("task image-chat", "task video-chat")
+
+
+def has_pictures(row: Row) -> bool:
+    """Whether requests carry pictures or clips.
+
+    How many of their tokens pass the model is not stated, and the device waits for a host that decodes them.
+    """
+    notes = row.text.get("notes", "")
+    return any(name in notes for name in _PICTURES)
+
+
 _SUMMARIES: Final = "dataset CNN/DailyMail"
 _OUTPUTS: Final = {_SUMMARIES: 69, "dataset OpenOrca+GSM8K+MBXP": 145}
 """Mean tokens that MLPerf's reference runs generate (gen_len over samples: GPT-J 4,016,878 of 13,368 are

@@ -123,6 +123,17 @@ def test_constants_stay_in_their_range_and_others_as_they_are(row, document):
             assert entry == document["constants"][name]
 
 
+def test_rows_of_pictures_are_judged_and_not_fitted_to(row, document):
+    """A row whose work is not known does not move the constants, however far off it is."""
+    found = list(made(row[0], document))
+    of_pictures = dataclasses.replace(row[0], text={**row[0].text, "notes": "task video-chat; of GPUs"})
+    strange = [one._replace(row=of_pictures, watts=3.0 * one.watts) for one in found[:20]]
+    with_them = fit_constants(document, [*found, *strange])
+    assert with_them == fit_constants(document, found)
+    own, strange_ones = (ratios(rows, power_calibration(with_them)) for rows in (found[:20], strange))
+    assert strange_ones == pytest.approx([ratio / 3.0 for ratio in own])
+
+
 def test_a_group_is_judged_by_constants_that_never_saw_it(row, document):
     """Rows of one model that draw twice what others do pull its own fit, not the one that judges it."""
     found = [
