@@ -164,6 +164,28 @@ class TestImport:
             )
         ) == [fault]
 
+    @pytest.mark.parametrize(
+        ("key", "value", "fault"),
+        [
+            ("fixedchargefirstmeter", 1e-25, ("/urdb", "OUT_OF_BOUNDS")),
+            ("energyratestructure", {"rate": 1}, ("/urdb/energyratestructure", "URDB_KEY_REFUSED")),
+        ],
+    )
+    def test_values_that_no_tariff_has(self, reader, key, value, fault):
+        rate = {name: given for name, given in IMPORT["urdb"].items() if not name.startswith("x_")}
+        body = {**IMPORT, "excluded_keys": [], "urdb": {**rate, key: value}}
+        assert fault in faults(reader.post("/v1/tariffs:import", body))
+
+    @pytest.mark.parametrize(
+        ("key", "value"), [("country", {"code": "US"}), ("utility", "\n \t"), ("name", [])]
+    )
+    def test_words_of_another_type_are_not_taken(self, client, key, value):
+        rate = {name: given for name, given in IMPORT["urdb"].items() if not name.startswith("x_")}
+        body = {**IMPORT, "excluded_keys": [], "urdb": {**rate, key: value}}
+        answer = client.post("/v1/tariffs:import", body)
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["tariff"].get(key) == (IMPORT["name"] if key == "name" else None)
+
     @pytest.mark.parametrize("name", sorted(path.stem for path in RATES.glob("*.json")))
     def test_the_rates_of_worked_bills(self, client, name):
         rate = json.loads((RATES / f"{name}.json").read_text())

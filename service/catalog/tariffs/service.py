@@ -83,8 +83,7 @@ def read_market(body: MarketImport) -> ReadTariff:
     document = body.model_dump(mode="json", exclude={"format", "content", "time_zone", "adder", "factor"})
     detail = f"the prices are those of bidding zone {_folded(series.zone, _ZONE_LENGTH)}"
     told: AnswerWarning = {"code": "BIDDING_ZONE", "pointer": "/content", "detail": detail}
-    row = TariffInput.model_validate({**document, **from_planning(tariff)}).model_dump(mode="json")
-    return ReadTariff(row, [], [], [told])
+    return ReadTariff(_sound({**document, **from_planning(tariff)}, "/content"), [], [], [told])
 
 
 def read_rate(body: RateImport) -> ReadTariff:
@@ -130,7 +129,8 @@ def _left_out(excluded: Iterable[str], whole: UrdbImport) -> list[AnswerWarning]
     """Every excluded key, with the reasons why it would have been refused."""
     listed: list[AnswerWarning] = []
     for key in dict.fromkeys(excluded):
-        reasons = [finding for finding in whole.refused if key in finding.pointer.split("/")]
+        name = pointer([key]).removeprefix("/")
+        reasons = [finding for finding in whole.refused if name in finding.pointer.split("/")]
         listed += [_warning("URDB_KEY_EXCLUDED", finding) for finding in reasons]
         if not reasons:
             at = f"{_URDB}{pointer([key])}"
@@ -148,19 +148,30 @@ def _of_bills(imported: UrdbImport) -> Iterable[AnswerWarning]:
 def _row(body: RateImport, imported: UrdbImport) -> Document:
     apart = {"format", "urdb", "time_zone", "holidays", "effective_from", "excluded_keys"}
     document = body.model_dump(mode="json", exclude=apart)
-    if imported.utility is not None:
-        document["utility"] = _folded(imported.utility, _UTILITY_LENGTH)
+    utility = _folded(imported.utility or "", _UTILITY_LENGTH)
+    if utility:
+        document["utility"] = utility
     terms = from_planning(_dated(body, imported.tariff))
-    terms["notes"] = [_folded(note, _NOTE_LENGTH) for note in terms.get("notes", [])]
-    terms["holidays"] = body.holidays
+    notes = (_folded(note, _NOTE_LENGTH) for note in terms.get("notes", []))
+    terms |= {"notes": [note for note in notes if note], "holidays": body.holidays}
+    return _sound({**document, **terms}, _URDB)
+
+
+def _sound(document: Document, at: str) -> Document:
+    """A document that keeps to the shape and the rules of tariffs; what does not is told of the file."""
     try:
-        return TariffInput.model_validate({**document, **terms}).model_dump(mode="json")
+        row = TariffInput.model_validate(document).model_dump(mode="json")
+        checked_terms(row)
     except ValidationError as error:
         place = pointer(error.errors(include_url=False, include_input=False)[0]["loc"])
-        detail = f"the tariff would be out of bounds at {place}"
-        raise Unprocessable(
-            "The rate cannot be imported", FieldError(_URDB, "OUT_OF_BOUNDS", detail)
-        ) from error
+        field = FieldError(at, "OUT_OF_BOUNDS", f"the tariff would be out of bounds at {place}")
+    except PlanningError as error:
+        own = error.pointer.startswith(("/time_zone", "/holidays"))
+        detail = error.detail if own else f"{error.detail}, at {error.pointer} of the tariff"
+        field = FieldError(error.pointer if own else at, error.code, detail)
+    else:
+        return row
+    raise Unprocessable("The file makes no sound tariff", field)
 
 
 def _dated(body: RateImport, tariff: Tariff) -> Tariff:

@@ -32,7 +32,7 @@ from service.planning.formats.urdb.values import Place, decimal_of
 from service.planning.tariff.charges import Revision, Tariff
 
 DOLLAR = "USD"
-_UNITED_STATES = frozenset({"USA", "US"})
+_UNITED_STATES = ("USA", "US")
 _CODE_LETTERS = 3
 
 
