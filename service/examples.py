@@ -16,8 +16,7 @@ from service.catalog.offers.schemas import ImportedOffers, OfferImport
 from service.catalog.rows import Document, Noun
 from service.catalog.service import Imported
 from service.catalog.shipped import shipped_documents
-from service.catalog.tariffs.prices import MarketPrices, read_prices
-from service.catalog.tariffs.schemas import TariffImport
+from service.catalog.tariffs.schemas import RateImport
 from service.catalog.tariffs.service import exported, read_rate
 from service.catalog.token_prices import importing as token_price_importing
 from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImport
@@ -327,13 +326,6 @@ _CAPPED: Final[dict[str, Any]] = {
     "power_caps_watts": [600.0, 500.0, 400.0],
 }
 _WRITTEN_AT: Final = "2026-11-20T12:00:00Z"
-_DAY_AHEAD: Final = """<Publication_MarketDocument><type>A44</type><TimeSeries>
-<in_Domain.mRID>10YES-REE------0</in_Domain.mRID><currency_Unit.name>EUR</currency_Unit.name>
-<price_Measure_Unit.name>MWH</price_Measure_Unit.name><curveType>A03</curveType><Period><timeInterval>
-<start>2025-09-28T22:00Z</start><end>2025-09-29T01:00Z</end></timeInterval><resolution>PT60M</resolution>
-<Point><position>1</position><price.amount>51.6</price.amount></Point>
-<Point><position>3</position><price.amount>45</price.amount></Point></Period></TimeSeries>
-</Publication_MarketDocument>"""
 _SOURCES: Final = [{"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}]
 
 _TARIFF: Final[dict[str, Any]] = {
@@ -469,11 +461,15 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "estimate_throughput_frontier": _SEARCHED,
     "estimate_cost": _COST,
     "estimate_cost_batch": {"requests": [_COST, _PLANNED]},
-    "compare_costs": _COMPARED,
-    "export_cost": {**_PLANNED, "starts_at": "2026-12-01T00:00:00Z", "billing_account_id": "research"},
+    "estimate_cost_comparison": _COMPARED,
+    "estimate_cost_export": {
+        **_PLANNED,
+        "starts_at": "2026-12-01T00:00:00Z",
+        "billing_account_id": "research",
+    },
     "estimate_utility_bill": _BILL,
     "estimate_utility_bill_batch": {"requests": [_BILL, _METERED_BILL]},
-    "export_utility_bill": _METERED_BILL,
+    "estimate_utility_bill_export": _METERED_BILL,
     "estimate_utility_bill_shift": _SHIFTED,
     "estimate_utility_bill_comparison": _SITED,
     "estimate_utility_bill_power_cap": _CAPPED,
@@ -607,14 +603,6 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
         "sources": _SOURCES,
     },
     "update_grid": {"carbon_intensity_kg_co2e_per_kwh": 0.19},
-    "import_prices": {
-        "id": "example-day-ahead",
-        "name": "Example, day-ahead prices",
-        "content": _DAY_AHEAD,
-        "time_zone": "Europe/Madrid",
-        "adder": "0.02",
-        "sources": _SOURCES,
-    },
     "import_grid": {
         "id": "example-marginal",
         "name": "Example region, marginal",
@@ -629,6 +617,7 @@ _WRITTEN: Final[dict[str, dict[str, Any]]] = {
     "create_tariff": _TARIFF,
     "update_tariff": {"holidays": ["2026-12-25", "2027-01-01"]},
     "import_tariff": {
+        "format": "urdb_json",
         "id": "example-imported-rate",
         "name": "Example, imported",
         "time_zone": "America/Los_Angeles",
@@ -735,7 +724,7 @@ def _estimates() -> dict[str, Any]:
         "estimate_utility_bill_comparison": compare_sites(sited, catalog),
         "estimate_utility_bill_power_cap": estimate_power_cap(held, catalog),
         "estimate_throughput_frontier": estimate_frontier(searched, catalog),
-        "compare_costs": compare_costs(compared, catalog),
+        "estimate_cost_comparison": compare_costs(compared, catalog),
         "bill_tariff": bill_tariff(charged, catalog),
     }
 
@@ -757,14 +746,12 @@ def _rows() -> dict[str, Any]:
         }
     imported = read_config(ModelImport.model_validate(EXAMPLES["import_model"]))
     table = read_table(GridImport.model_validate(EXAMPLES["import_grid"]))
-    rate = read_rate(TariffImport.model_validate(EXAMPLES["import_tariff"]))
+    rate = read_rate(RateImport.model_validate(EXAMPLES["import_tariff"]))
     return answered | {
         "import_model": imported.answer(_row(MODELS, imported.document, version=1)),
         "import_grid": table.answer(_row(GRIDS, table.document, version=1)),
         "import_offers": _imported_offers(),
-        "import_prices": _row(
-            TARIFFS, read_prices(MarketPrices.model_validate(EXAMPLES["import_prices"])), version=1
-        ),
+        "import_token_prices": _imported_token_prices(),
         "import_tariff": rate.answer(_row(TARIFFS, rate.document, version=1)),
         "export_tariff": exported(answered["create_tariff"], ""),
     }

@@ -285,10 +285,16 @@ def test_measuring(directory):
     assert summary["benchmarks"][0]["figure"] > 0
 
 
-def test_scores(directory):
-    (example,) = SCORES
+@pytest.mark.parametrize(
+    ("example", "written"),
+    list(
+        zip(SCORES, [("scores.txt", "memory by metric"), ("bills.txt", "exact energy_charge")], strict=True)
+    ),
+)
+def test_scores(directory, example, written):
     contains(json.loads(shell(example.command, directory)), json.loads(example.shown))
-    assert "memory by metric" in (directory / "scores.txt").read_text()
+    file, title = written
+    assert title in (directory / file).read_text()
 
 
 def test_terminal(directory):

@@ -3,12 +3,9 @@
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 
-from pydantic import MISSING
-
-from service.estimates.focus import ESTIMATE, Origin, Period, charges_of, period_of
+from service.estimates.focus import ESTIMATE, Origin, Period, account_of, charges_of, period_of
 from service.estimates.utility_bill import estimate_utility_bill
-from service.planning import METHOD_VERSION
-from service.planning.cost.focus import Account, Charge, Service, focus_csv
+from service.planning.cost.focus import Charge, Service, focus_csv
 from service.planning.errors import PlanningError
 from service.planning.quantity import Quantity
 from service.questions.bill_answers import ElectricityLine, UtilityBillAnswer
@@ -24,7 +21,8 @@ def export_utility_bill(question: UtilityBillExport, catalog: Catalog, tenant_id
     if "total" not in answer["electricity"]:
         gap = next(gap for gap in answer["gaps"] if gap["pointer"] == "/electricity/total")
         raise PlanningError(gap["code"], "/site", f"the total is not known: {gap['detail']}")
-    return focus_csv(_charges(question, answer), _account(question, answer, tenant_id))
+    account = account_of(question, answer["evidence"]["input_digest"], tenant_id)
+    return focus_csv(_charges(question, answer), account)
 
 
 def _charges(question: UtilityBillExport, answer: UtilityBillAnswer) -> Iterator[Charge]:
@@ -46,11 +44,3 @@ def _billed(line: ElectricityLine) -> Period | None:
             for day in (days["start_date"], days["end_date"])
         )
     )
-
-
-def _account(question: UtilityBillExport, answer: UtilityBillAnswer, tenant_id: str) -> Account:
-    account_id = tenant_id if question.billing_account_id is MISSING else question.billing_account_id
-    name = account_id if question.billing_account_name is MISSING else question.billing_account_name
-    digest = answer["evidence"]["input_digest"]
-    tags = {"estimate": "true", "input_digest": digest, "method_version": METHOD_VERSION}
-    return Account(account_id, name, tags)

@@ -7,6 +7,8 @@ from service.planning.tariff.allocation import Allocation, PeriodShare
 from service.planning.tariff.bill import BillLine
 from service.questions.bill_answers import BillingPeriodAnswer, ElectricityLine, PeriodTotal
 
+_QUANTITY_DIGITS = 9
+"""Fewer than a difference of two readings has for sure."""
 _PRICE_DIGITS = 12
 """Digits of a price that is a quotient; more than any tariff states."""
 
@@ -38,7 +40,7 @@ def _line(
     answer: ElectricityLine = {
         "name": line.charge,
         "kind": line.kind,  # type: ignore[typeddict-item]
-        "quantity": line.quantity,
+        "quantity": round(line.quantity, _QUANTITY_DIGITS),
         "unit": line.unit,
         "unit_price": {"amount": f"{_shortened(line.price):f}", "currency_code": currency},
         "amount": {"amount": f"{rounded(line.amount, currency):f}", "currency_code": currency},

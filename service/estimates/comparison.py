@@ -4,7 +4,6 @@ import math
 
 from service.estimates.charges import Charges
 from service.estimates.cost import Costed, costed
-from service.estimates.unit_costs import requests_of
 from service.planning.cost import EqualWork, equal_work
 from service.planning.errors import PlanningError
 from service.planning.quantity import Quantity, weakest
@@ -50,7 +49,7 @@ def _check_work(first: CostQuestion, one: Costed, second: CostQuestion, other: C
 def _work(found: Costed) -> tuple[float | None, float | None]:
     """Tokens that are trained on or pass through the model, and requests; None where not known."""
     run = found.run
-    workload, requests = run.resolved.workload, requests_of(run)
+    workload, requests = run.resolved.workload, run.requests
     if isinstance(workload, InferenceWorkload):
         tokens = requests and requests.value * (workload.input_tokens + workload.output_tokens)
         return tokens, requests and requests.value

@@ -7,6 +7,7 @@ from pydantic import MISSING
 from service.estimates.break_even import break_even, incomparable, runs_of_purchase
 from service.estimates.charges import Charges, added, device_hours
 from service.estimates.holdings import holdings
+from service.estimates.list_prices import list_prices
 from service.estimates.ownership import Owned, owned, ownership_answer, purchase
 from service.estimates.rates import plan_run
 from service.estimates.rent import Rented, rent_answer, rented
@@ -58,6 +59,9 @@ def costed(question: CostQuestion, catalog: Catalog) -> Costed:
         _add_break_even(answer, question, run, rental and rental.charges, bought, owned=own)
     kept = holdings(question, run, catalog)
     charged = _total(question, run, devices=_devices(question, run, rental, bought, own), kept=kept)
+    listed = list_prices(question, run, charged, catalog)
+    if listed:
+        answer["list_prices"] = listed
     if charged is None:
         return Costed(run, answer, None, rental)
     answer["lines"] = charged.lines

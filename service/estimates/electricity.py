@@ -41,6 +41,7 @@ from service.questions.tariffs import to_planning
 
 _ELECTRICITY = "/site/electricity"
 _MILLIWATT_DIGITS = 6
+_STALE_DAYS = 400
 _DUE_ANYWAY = ("fixed", "demand", "overrun", "coincident_peak", "minimum")
 """Kinds of charges that a meter of one's own brings with it."""
 
@@ -213,9 +214,21 @@ def _under_tariff(
     with located(contract.pointer):
         loads = [load_of(profile, starts_at, point.interval_minutes) for profile in distinct]
         allocated = allocate(point, loads)
+    _warn_of_age(contract, starts_at, notes)
     _warn_of_what_is_unknown(allocated, contract.pointer, notes)
     _warn_of_standing_charges(point, allocated.allocations[0], notes)
     return _answered(allocated.allocations, contract, energy, is_dated=not is_assumed)
+
+
+def _warn_of_age(contract: Contract, starts_at: datetime, notes: Notes) -> None:
+    """Of a tariff of the catalog whose prices are more than a year old when the run begins."""
+    if contract.basis is not Basis.REFERENCE:
+        return
+    begun = [one.effective_from for one in contract.point.tariff.revisions if one.effective_from.year > 1]
+    since = max((day for day in begun if day <= starts_at.date()), default=None)
+    if since is not None and (starts_at.date() - since).days > _STALE_DAYS:
+        detail = f"its prices are those of {since}; the utility may have changed them since"
+        notes.warn("TARIFF_STALE", contract.pointer, detail)
 
 
 def load_of(profile: LoadProfile, starts_at: datetime, interval_minutes: int) -> Load:

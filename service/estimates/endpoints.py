@@ -199,7 +199,7 @@ async def estimate_cost_batch(batch: CostBatch, request: Request) -> CostAnswers
 
 
 @router.post("/cost:export", response_class=Response, responses=FOCUS_CSV)
-async def export_cost(question: CostExport, request: Request) -> Response:
+async def estimate_cost_export(question: CostExport, request: Request) -> Response:
     """The charges of an estimate as CSV, in the columns of FOCUS 1.2; a row for each charge and month."""
     snapshot = await _snapshot(request)
     tenant_id = request.scope["state"]["subject"].tenant_id
@@ -208,7 +208,7 @@ async def export_cost(question: CostExport, request: Request) -> Response:
 
 
 @router.post("/cost:compare")
-async def compare_costs(question: CostComparison, request: Request) -> CostComparisonAnswer:
+async def estimate_cost_comparison(question: CostComparison, request: Request) -> CostComparisonAnswer:
     """Which way of doing the same work costs least? Time, device-hours and cost against a baseline."""
     return answer(comparison.compare_costs, question, await _snapshot(request))
 
@@ -227,7 +227,7 @@ async def estimate_utility_bill_batch(batch: UtilityBillBatch, request: Request)
 
 
 @router.post("/utility-bill:export", response_class=Response, responses=FOCUS_CSV)
-async def export_utility_bill(question: UtilityBillExport, request: Request) -> Response:
+async def estimate_utility_bill_export(question: UtilityBillExport, request: Request) -> Response:
     """The electricity of a run as CSV, in the columns of FOCUS 1.2; a row for each charge of each period."""
     snapshot = await _snapshot(request)
     tenant_id = request.scope["state"]["subject"].tenant_id

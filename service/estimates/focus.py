@@ -30,7 +30,7 @@ from service.planning.quantity import Quantity
 from service.planning.units import DAY_SECONDS
 from service.questions.base import Line
 from service.questions.catalog import Catalog
-from service.questions.estimates import CostExport
+from service.questions.estimates import BilledAccount, CostExport
 
 _LONGEST_SECONDS: Final = 3660.0 * DAY_SECONDS
 """Ten years of rows, one a month."""
@@ -197,7 +197,8 @@ def export_cost(question: CostExport, catalog: Catalog, tenant_id: str) -> str:
     if found.charged is None:
         gap = next(gap for gap in found.answer["gaps"] if gap["pointer"] == "/total")
         raise PlanningError(gap["code"], "", f"the total is not known: {gap['detail']}")
-    return focus_csv(_charges(found, period), account_of(question, found, tenant_id))
+    digest = found.answer["evidence"]["input_digest"]
+    return focus_csv(_charges(found, period), account_of(question, digest, tenant_id))
 
 
 def _charges(found: Costed, period: Period) -> Iterator[Charge]:
@@ -209,11 +210,9 @@ def _charges(found: Costed, period: Period) -> Iterator[Charge]:
     yield from charges_of(lines, period, Origin())
 
 
-def account_of(question: CostExport, found: Costed, tenant_id: str) -> Account:
+def account_of(question: BilledAccount, input_digest: str, tenant_id: str) -> Account:
     """The account that is charged, and where its rows come from."""
     account_id = tenant_id if question.billing_account_id is MISSING else question.billing_account_id
     name = account_id if question.billing_account_name is MISSING else question.billing_account_name
-    digest = found.answer["evidence"]["input_digest"]
-    return Account(
-        account_id, name, {"estimate": "true", "input_digest": digest, "method_version": METHOD_VERSION}
-    )
+    tags = {"estimate": "true", "input_digest": input_digest, "method_version": METHOD_VERSION}
+    return Account(account_id, name, tags)

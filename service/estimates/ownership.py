@@ -86,7 +86,7 @@ def _yearly_prices(given: Ownership, bought: Charges, currencies: Currencies) ->
     prices, currency = {}, bought.currency_code
     for name, *amounts in zip(costs[0]._fields, *costs, strict=True):
         value, low, high = (rounded(amount, currency) for amount in amounts)
-        if high:
+        if high or name == "depreciation":
             prices[name] = Price(value, currency, GIVEN, Basis.ASSUMED, low, high)
     for name, money in (("staff", given.staff_per_year), ("space", given.space_per_year)):
         if money is MISSING:

@@ -134,7 +134,7 @@ def _beside(
 
         def unused(seconds: float) -> float:
             hours = seconds / HOUR_SECONDS
-            return devices * (blocks(hours, block) * block - hours)
+            return devices * max(0.0, blocks(hours, block) * block - hours)
 
         yield "unused_block", _at_ends(unused, duration)
         return
@@ -166,7 +166,8 @@ def _least_spend(terms: Terms, duration: Quantity, devices: float) -> Charges | 
         return None
     idle = _committed(terms, 1.0, lambda found: found.idle)
     hours = _at_ends(lambda seconds: seconds / HOUR_SECONDS + idle(seconds), duration)
-    return charges(least._replace(amount=short), "hour", ("minimum_spend", hours))
+    short_price = least._replace(amount=short, low=None, high=None)
+    return charges(short_price, "hour", ("minimum_spend", hours))
 
 
 def _committed(terms: Terms, devices: float, pick: Callable[[Commitment], float]) -> Callable[[float], float]:

@@ -192,7 +192,9 @@ class Serving:
     def prefill_iteration(self) -> IterationTime:
         """An iteration with prompt tokens alone: of one request, as many as the engine takes at a time."""
         load, prompt = self.load, self.load.computed_tokens
-        tokens = min(prompt, float(self.server.batched_tokens)) if self.server.chunked_prefill else prompt
+        # A prompt is computed on one rank.
+        most = self.server.batched_tokens / self.server.ranks
+        tokens = min(prompt, most) if self.server.chunked_prefill else prompt
         return self.model.time(Batch(0.0, 0.0, tokens, load.prefill_context, tokens / prompt))
 
     def first_token(self, seconds: float) -> Quantity:

@@ -6,22 +6,9 @@ from service.estimates.run import Run
 from service.estimates.serving import Serving
 from service.planning.cost import apportioned
 from service.planning.inference import ServingTime
-from service.planning.quantity import Quantity, combine, exact, scaled
-from service.planning.workload import HorizonUnit, InferenceWorkload
+from service.planning.quantity import scaled
+from service.planning.workload import InferenceWorkload
 from service.questions.cost_answers import CostAnswer
-
-
-def requests_of(run: Run) -> Quantity | None:
-    """Requests that are served over the run; None where the rate is not known, or the run trains."""
-    workload, duration = run.resolved.workload, run.duration_seconds
-    server = run.passing or run.serving
-    if not isinstance(workload, InferenceWorkload) or duration is None or server is None:
-        return None
-    horizon = workload.horizon
-    if horizon is not None and horizon.unit is not HorizonUnit.DURATION:
-        outputs = workload.output_tokens
-        return exact(horizon.amount if horizon.unit is HorizonUnit.REQUESTS else horizon.amount / outputs)
-    return combine(lambda rate, seconds: rate * seconds, server.requests_per_second, duration)
 
 
 def prefill_share(server: Serving | ServingTime | Passing) -> float:
@@ -36,7 +23,7 @@ def prefill_share(server: Serving | ServingTime | Passing) -> float:
 
 def add_unit_costs(answer: CostAnswer, run: Run, charged: Charges) -> None:
     """Costs of a request and of tokens; the same total, shared out in different ways."""
-    requests, workload = requests_of(run), run.resolved.workload
+    requests, workload = run.requests, run.resolved.workload
     server = run.passing or run.serving
     if requests is None or server is None:
         return

@@ -1,10 +1,11 @@
 """What will the run draw, emit and cost, rented or bought?"""
 
+from service.estimates.break_even import break_even, incomparable, runs_of_purchase
 from service.estimates.carbon import add_carbon, add_water
 from service.estimates.charges import Charges, device_hours
 from service.estimates.electricity import electricity
 from service.estimates.energy import resolve_site, run_energy
-from service.estimates.ownership import purchase
+from service.estimates.ownership import owned, purchase
 from service.estimates.power import Draw, device_draw
 from service.estimates.rates import plan_run
 from service.estimates.rent import rent
@@ -65,6 +66,17 @@ def bill_of_run(
         electricity=billed.charged,
         facility_kw=energy.peak_kw,
     )
+    if rented and bought and run.duration_seconds and not incomparable(rented, bought):
+        paid = billed.charged
+        answer["break_even"] = break_even(
+            question,
+            run.duration_seconds,
+            rented,
+            bought,
+            notes,
+            owned=owned(question, run, hours, bought, catalog),
+            electricity=None if incomparable(rented, paid) else paid,
+        )
     return answer
 
 
@@ -86,17 +98,16 @@ def _add_break_even(
 ) -> None:
     """Runs that pay the purchase back, against rent alone and against rent less electricity."""
     for name, charged in (("rent", rented), ("purchase", bought)):
-        if charged is None:
+        if charged is None and f"/{name}/total" not in {gap["pointer"] for gap in notes.gaps}:
             notes.gap(f"/{name}/total", "PRICE_REQUIRED", f"the {name} is not known")
     alone, with_power = "/break_even_runs", "/break_even_runs_with_electricity"
-    refusal = _incomparable(rented, bought)
+    refusal = incomparable(rented, bought)
     if refusal or not (hours and rented and bought):
         for pointer in (alone, with_power):
             notes.gap(pointer, *(refusal or ("PRICE_REQUIRED", "needs the rent and the purchase")))
         return
-    runs = combine(lambda r, b: break_even_runs(b, r), inverted(rented.quantity), bought.quantity)
-    answer["break_even_runs"] = quantity(runs)
-    refusal = _incomparable(rented, electricity)
+    answer["break_even_runs"] = quantity(runs_of_purchase(rented, bought))
+    refusal = incomparable(rented, electricity)
     if refusal or not (electricity and facility_kw):
         notes.gap(with_power, *(refusal or ("ELECTRICITY_UNKNOWN", "the electricity is not known")))
         return
@@ -116,14 +127,3 @@ def _add_break_even(
     saved = combine(lambda h, s: h * s, hours, saved_per_hour)
     runs = combine(lambda s, b: break_even_runs(b, s), inverted(saved), bought.quantity)
     answer["break_even_runs_with_electricity"] = quantity(runs)
-
-
-def _incomparable(rented: Charges | None, other: Charges | None) -> tuple[str, str] | None:
-    """Why the rent cannot be set against another amount, if so."""
-    if not rented or not other:
-        return None
-    if rented.currency_code != other.currency_code:
-        return "CURRENCY_MISMATCH", "the amounts are in different currencies"
-    if not rented.low:
-        return "RENT_ZERO", "a run that costs nothing never pays a purchase back"
-    return None

@@ -93,10 +93,8 @@ _BY_KIND: Mapping[str, Chosen] = {
 
 
 def hours_of_use(case: BillCase) -> float:
-    """Annual energy divided by annual peak."""
+    """Annual energy divided by annual peak: of the whole load."""
     energy_kwh, peak_kw = use_of(case.given)
-    if (case.start, case.end) != (case.given.start, case.given.end):
-        raise BillError("hours of use are of the load's whole span")
     if not peak_kw:
         raise BillError("the load has no peak")
     return energy_kwh / peak_kw
@@ -104,6 +102,8 @@ def hours_of_use(case: BillCase) -> float:
 
 def figure(component: str, case: BillCase, months: Sequence[PeriodBill]) -> float:
     """The component of the months' bills, not rounded."""
+    if needs_coincident(component) and component != "coincident_peak_kw" and _lacks_price(case.tariff):
+        raise BillError("x_coincident_peak has no price")
     lines = [line for month in months for line in month.lines]
     if component in _MONEY_BY_KIND:
         kind = _MONEY_BY_KIND[component]
@@ -117,7 +117,16 @@ def figure(component: str, case: BillCase, months: Sequence[PeriodBill]) -> floa
             raise BillError("the tariff has no energy tiers")
         return sum(line.quantity for line in lines if line.charge == ENERGY and line.tier == int(tier[1]))
     total = float(_sum(lines))
-    return _average(case, total) if component == "average_price" else total
+    return _average(case, months, total) if component == "average_price" else total
+
+
+def _lacks_price(tariff: Tariff) -> bool:
+    return any(
+        one.price is None
+        for charge in charges_of(tariff)
+        if isinstance(charge, CoincidentPeakCharge)
+        for one in charge.sets
+    )
 
 
 def _sum(lines: Iterable[BillLine]) -> Decimal:
@@ -146,9 +155,9 @@ def _demand_kw(component: str, case: BillCase, months: Sequence[PeriodBill]) -> 
     return found[0]
 
 
-def _average(case: BillCase, total: float) -> float:
-    energy_kwh, _ = use_of(case.given)
-    if not energy_kwh or (case.start, case.end) != (case.given.start, case.given.end):
-        raise BillError("an average price is of the load's whole span")
+def _average(case: BillCase, months: Sequence[PeriodBill], total: float) -> float:
+    energy_kwh = sum(month.energy_kwh for month in months)
+    if not energy_kwh:
+        raise BillError("the load has no energy in the period")
     hundredths = 100.0 if "cents" in case.row["currency"] else 1.0
     return total / energy_kwh * hundredths

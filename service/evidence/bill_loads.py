@@ -59,6 +59,11 @@ class GivenLoad(NamedTuple):
     power_factor: float
     secondary: bool
 
+    @property
+    def last_year(self) -> int:
+        """The year of its last interval."""
+        return (self.end - timedelta(microseconds=1)).year
+
 
 _COMMON = frozenset({"kind", "start", "end", "power_factor", "metering"})
 _MEMBERS: Mapping[str, frozenset[str]] = {
@@ -72,7 +77,11 @@ _QUANTITY_MEMBERS = frozenset({"month", "kind", "period_index_0based", "value", 
 _QUANTITY_UNITS = {"energy": "kWh", "tou_peak": "kW", "month_peak": "kW", "coincident_peak": "kW"}
 _METERING = {"primary": False, "secondary": True}
 _HOUR_MINUTES = 60
+_DAY_MINUTES = 1440
 _MOST_INTERVALS = 3_000_000
+_LARGEST = 1e12
+YEARS = range(1900, 2200)
+"""Years that a row may be of."""
 
 
 def load_of(fields: Mapping[str, object], folder: Path, tariff: str) -> GivenLoad:
@@ -102,8 +111,8 @@ def _known(
     if kind == "determinants":
         return Quantities(_quantities(fields, folder, tariff))
     minutes = _number(fields, "interval_minutes", "load")
-    if minutes != int(minutes) or minutes < 1:
-        raise BillError("load: interval_minutes is not a whole number")
+    if minutes != int(minutes) or not 1 <= minutes <= _DAY_MINUTES:
+        raise BillError("load: interval_minutes is not a whole number up to a day")
     count = (span[1] - span[0]) / timedelta(minutes=minutes)
     if count != int(count) or count > _MOST_INTERVALS:
         raise BillError("load: the span is not a whole number of intervals")
@@ -210,7 +219,7 @@ def local_time(value: object, what: str) -> datetime:
         found = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         found = None
-    if found is None or found.tzinfo is not None:
+    if found is None or found.tzinfo is not None or found.year not in YEARS:
         raise BillError(f"{what} is not a local time")
     return found
 
@@ -302,7 +311,7 @@ def _refuse_unknown(fields: Mapping[str, object], known: frozenset[str], what: s
 
 def _number(fields: Mapping[str, object], name: str, what: str, default: float | None = None) -> float:
     value = fields.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
         raise BillError(f"{what}: {name} is not a number")
     return float(value)
 

@@ -24,6 +24,7 @@ from service.planning.tariff.charges import (
     CoincidentPeakCharge,
     DemandCharge,
     EnergyCharge,
+    MinimumCharge,
     Tariff,
 )
 
@@ -62,6 +63,7 @@ def billed_months(case: BillCase, tariff: Tariff, given: GivenLoad) -> tuple[Per
         for charge in charges_of(tariff)
     )
     try:
+        _check_minimum(tariff, given)
         _check_peak_sets(tariff, given)
         return _months_of(case, with_charges(tariff, charges), given)
     except PlanningError as error:
@@ -71,10 +73,10 @@ def billed_months(case: BillCase, tariff: Tariff, given: GivenLoad) -> tuple[Per
 
 
 def _months_of(case: BillCase, tariff: Tariff, given: GivenLoad) -> tuple[PeriodBill, ...]:
-    history, wraps = _history(case), case.found.wraps_year
+    history = _history(case)
     if isinstance(given.known, Series):
         load = series_load(given, given.known, case.clock)
-        return bill(tariff, load, history=history, wraps_year=wraps).periods
+        return bill(tariff, load, history=history).periods
     if isinstance(given.known, Year):
         return annual_bill_of(
             tariff,
@@ -87,7 +89,7 @@ def _months_of(case: BillCase, tariff: Tariff, given: GivenLoad) -> tuple[Period
     if any(is_row(charge) for charge in charges_of(tariff)):
         raise BillError("x_charges have windows, and the load states no quantity for them")
     known = determinants_of(given, given.known, case.year, _names(tariff))
-    periods = bill_of(tariff, known, history=history, wraps_year=wraps).periods
+    periods = bill_of(tariff, known, history=history).periods
     return tuple(one for one in periods if _touches(given, one))
 
 
@@ -98,7 +100,13 @@ def _touches(given: GivenLoad, one: PeriodBill) -> bool:
 def _history(case: BillCase) -> dict[tuple[int, int], float]:
     """Peaks of the year before the load; one below 0 never counts."""
     peaks = case.found.year_zero_peaks_kw or ()
-    return {(case.year - 1, month): kw for month, kw in enumerate(peaks, start=1) if kw >= 0.0}
+    return {(case.given.start.year - 1, month): kw for month, kw in enumerate(peaks, start=1) if kw >= 0.0}
+
+
+def _check_minimum(tariff: Tariff, given: GivenLoad) -> None:
+    """A minimum bill is one of each month."""
+    if isinstance(given.known, Year) and any(isinstance(one, MinimumCharge) for one in charges_of(tariff)):
+        raise BillError("mincharge: the months of the load are not known")
 
 
 def _check_peak_sets(tariff: Tariff, given: GivenLoad) -> None:

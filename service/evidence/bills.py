@@ -3,7 +3,6 @@
 import csv
 import json
 from collections.abc import Sequence
-from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +25,7 @@ from service.evidence.bill_figures import (
     needed_by,
     needs_coincident,
 )
-from service.evidence.bill_loads import BillError, clock_of, load_of, local_time
+from service.evidence.bill_loads import YEARS, BillError, clock_of, load_of, local_time
 from service.evidence.bill_months import billed_months, within
 from service.evidence.lines import RowsError
 from service.evidence.report import Table
@@ -51,6 +50,7 @@ COLUMNS = (
 )
 ROLES = frozenset({"exact", "sanity"})
 RELATIVE_SLACK = 1e-9
+_YEAR_DIGITS = 4
 
 
 class Checked(NamedTuple):
@@ -152,20 +152,25 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 def _imported(path: Path) -> Imported:
     try:
-        found = tariff_from_urdb(
-            _json_object(path.read_text(encoding="utf-8")), time_zone="Etc/UTC", only_listed=True
-        )
-    except (OSError, UnicodeDecodeError, BillError) as error:
+        found = tariff_from_urdb(_rate(path), time_zone="Etc/UTC", only_listed=True)
+    except BillError as error:
         return Imported(path.stem, None, str(error))
     except PlanningError as error:
         return Imported(path.stem, None, f"{error.pointer} {error.detail}")
     return Imported(path.stem, found, _refusals(found))
 
 
+def _rate(path: Path) -> dict[str, object]:
+    try:
+        return _json_object(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        raise BillError("cannot be read as text") from None
+
+
 def _json_object(text: str) -> dict[str, object]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise BillError("is not a JSON object")
@@ -225,8 +230,8 @@ class Biller:
         clock = clock_of(row["time_zone"], year)
         found = self._tariff(row, clock)
         given = load_of(_json_object(row["load_json"]), self.folder, row["tariff_file"])
-        if given.start.year != year:
-            raise BillError("the load does not begin in calendar_year")
+        if year not in {given.start.year, given.last_year}:
+            raise BillError("the load is not of calendar_year")
         start = local_time(row["period_start"], "period_start")
         end = local_time(row["period_end"], "period_end")
         if end <= start:
@@ -239,8 +244,7 @@ class Biller:
         if Path(name).name != name or not path.is_file():
             raise BillError("its tariff file is not in the folder")
         excluded = tuple(key.strip() for key in row["excluded_keys"].split(";") if key.strip())
-        rate = _json_object(path.read_text(encoding="utf-8"))
-        found = tariff_from_urdb(rate, time_zone=clock, excluded_keys=excluded, only_listed=True)
+        found = tariff_from_urdb(_rate(path), time_zone=clock, excluded_keys=excluded, only_listed=True)
         refusals = _refusals(found)
         if refusals:
             raise BillError(f"the tariff is refused: {refusals}")
@@ -281,7 +285,7 @@ def _number(row: Cells, column: str) -> float:
 
 
 def _year(row: Cells) -> int:
-    try:
-        return date(int(row["calendar_year"]), 1, 1).year
-    except ValueError:
-        raise BillError("calendar_year is not a year") from None
+    text = row["calendar_year"].strip()
+    if not text.isdecimal() or len(text) > _YEAR_DIGITS or int(text) not in YEARS:
+        raise BillError("calendar_year is not a year")
+    return int(text)

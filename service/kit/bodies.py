@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -68,9 +69,31 @@ async def _body(receive: Receive) -> bytes:
 
 
 def check_values(raw: bytes) -> None:
-    """Refuse a body of too many members and elements, by counting what begins one."""
-    if len(raw) > MOST_VALUES and len(raw) - len(raw.translate(None, b",[{")) > MOST_VALUES:
+    """Refuse a body of too many members and elements, by counting what begins one outside of texts."""
+    if len(raw) > MOST_VALUES and _marks(raw) > MOST_VALUES and _has_too_many_values(raw):
         raise PayloadTooLarge(f"The body has more than {MOST_VALUES} members and elements")
+
+
+def _marks(raw: bytes) -> int:
+    return raw.count(b",") + raw.count(b"[") + raw.count(b"{")
+
+
+# A text that does not end is taken to the end of the body: a search that fails there would begin again at
+# every quotation mark behind it.
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_TEXTS_OF_A_VALUE = 2
+"""A member has a name and may have a text."""
+
+
+def _has_too_many_values(raw: bytes) -> bool:
+    """Whether there are too many outside of texts; the count ends where it is known."""
+    values, end = 0, 0
+    for texts, found in enumerate(_TEXT.finditer(raw)):
+        values += _marks(raw[end : found.start()])
+        end = found.end()
+        if values > MOST_VALUES or texts > _TEXTS_OF_A_VALUE * (MOST_VALUES + 1):
+            return True
+    return values + _marks(raw[end:]) > MOST_VALUES
 
 
 class _Members(list[tuple[str, Any]]):

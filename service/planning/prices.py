@@ -71,21 +71,22 @@ def written(price: Decimal) -> str:
 
 
 def first_day(text: str) -> date:
-    """The first day of a year, a month or a day as text."""
+    """The first day of a year, a month or a day as text; ValueError for what no calendar has."""
     year, month, day = _parts(text)
-    return date(year, month or 1, day or 1)
+    return date(year, 1 if month is None else month, 1 if day is None else day)
 
 
 def last_day(text: str) -> date:
-    """The last day of a year, a month or a day as text."""
+    """The last day of a year, a month or a day as text; ValueError for what no calendar has."""
     year, month, day = _parts(text)
-    month = month or 12
-    return date(year, month, day or monthrange(year, month)[1])
+    month = 12 if month is None else month
+    return date(year, month, monthrange(year, month)[1] if day is None else day)
 
 
-def _parts(text: str) -> tuple[int, int, int]:
+def _parts(text: str) -> tuple[int, int | None, int | None]:
     numbers = [int(part) for part in text.split("-")]
-    year, month, day = (*numbers, 0, 0)[:3]
+    year, month, day = (*numbers, None, None)[:3]
+    assert year is not None  # noqa: S101
     return year, month, day
 
 

@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 from service.questions.answers import Answer
 from service.questions.base import Integer, Line, MoneyAmount, MoneyQuantity, QuantityAnswer
-from service.questions.cost_answers import MoneyTotal
+from service.questions.cost_answers import BreakEven, MoneyTotal
 from service.questions.energy_answers import CarbonAnswer, EnergyAnswer, Equivalent, WaterAnswer
 
 Allocation = Literal["incremental", "standalone"]
@@ -110,6 +110,8 @@ class UtilityBillAnswer(Answer):
     """Purchase over rent: runs that pay the purchase back."""
     break_even_runs_with_electricity: NotRequired[QuantityAnswer]
     """The same where a run on own devices pays its electricity."""
+    break_even: NotRequired[list[BreakEven]]
+    """Runs and months until the purchase has paid itself back, under further assumptions."""
 
 
 class UtilityBillAnswers(TypedDict):

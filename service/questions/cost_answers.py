@@ -85,10 +85,12 @@ class ListPrice(TypedDict):
     """The provider's name of the model."""
     as_of: str
     """When the price held."""
-    price_per_million_input_tokens: NotRequired[MoneyAmount]
+    price_per_million_input_tokens: MoneyAmount
     """Of tokens of prompts."""
-    price_per_million_output_tokens: NotRequired[MoneyAmount]
+    price_per_million_output_tokens: MoneyAmount
     """Of generated tokens."""
+    price_per_million_cached_input_tokens: NotRequired[MoneyAmount]
+    """Of tokens of prompts that are found in a cache."""
     total: NotRequired[MoneyQuantity]
     """What the tokens of the run cost at these prices."""
     ratio: NotRequired[QuantityAnswer]
@@ -126,7 +128,7 @@ class CostAnswer(Answer):
     break_even: NotRequired[list[BreakEven]]
     """The same in runs and months, under further assumptions."""
     list_prices: NotRequired[list[ListPrice]]
-    """The same tokens at list prices, where these are asked for."""
+    """What providers ask for the same tokens: at the list prices asked for, else at those of the model."""
 
 
 class CostAnswers(TypedDict):

@@ -6,6 +6,7 @@ from pydantic import MISSING, Field
 
 from service.planning.scaling import TIME_LIMIT_SECONDS
 from service.questions.base import (
+    CatalogName,
     CurrencyCode,
     Degree,
     Input,
@@ -94,6 +95,8 @@ class CostQuestion(RunQuestion):
     """What keeping data and checkpoints costs."""
     egress: EgressInput | MISSING = MISSING
     """What data that leave cost."""
+    token_price_ids: Annotated[list[CatalogName], Field(max_length=20)] | MISSING = MISSING
+    """Token prices of the catalog to set beside those of a served model; defaults to those of the model."""
     starts_at: Instant | MISSING = MISSING
     """When the run starts."""
     currency_code: CurrencyCode | MISSING = MISSING
@@ -110,13 +113,17 @@ class CostComparison(Input):
     """The same model and the same tokens or requests, on other devices, in other layouts, on other terms."""
 
 
-class CostExport(CostQuestion):
-    """The charges of a run as FOCUS rows."""
+class BilledAccount(Input):
+    """Who is charged, for rows that accountants read."""
 
     billing_account_id: Text | MISSING = MISSING
     """Account that is charged; the tenant's id when left out."""
     billing_account_name: Text | MISSING = MISSING
     """Its name; the same as its id when left out."""
+
+
+class CostExport(CostQuestion, BilledAccount):
+    """The charges of a run as FOCUS rows."""
 
 
 class UtilityBillQuestion(CostQuestion):
@@ -132,13 +139,8 @@ class UtilityBillQuestion(CostQuestion):
     """What making the machines emitted."""
 
 
-class UtilityBillExport(UtilityBillQuestion):
+class UtilityBillExport(UtilityBillQuestion, BilledAccount):
     """The electricity of a run as FOCUS rows."""
-
-    billing_account_id: Text | MISSING = MISSING
-    """Account that is charged; the tenant's id when left out."""
-    billing_account_name: Text | MISSING = MISSING
-    """Its name; the same as its id when left out."""
 
 
 class MemoryBatch(Input):

@@ -88,8 +88,8 @@ class DemandSeries(Input):
 class AddedDemand(Input):
     """Power that is drawn in the intervals whose start matches every member that is given."""
 
-    kw: _KW
-    """Power that is added; below zero it is taken away."""
+    kw: NotNegative
+    """Power that is added."""
     months: Annotated[Months, Field(description="Calendar months; all if absent.")] | MISSING = MISSING
     weekdays: Annotated[Weekdays, Field(description="1 for Monday to 7; all if absent.")] | MISSING = MISSING
     from_time: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", max_length=5)] = "00:00"

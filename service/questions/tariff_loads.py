@@ -113,7 +113,7 @@ def _ruled(rule: DemandRule, start: datetime, count: int, zone: ZoneInfo) -> Flo
             raise PlanningError("INTERVAL_UNKNOWN", f"{_LOAD}/set/{number}/intervals", detail)
         kw[np.array(fixed.intervals) - 1] = fixed.kw
     if kw.min() < 0.0:
-        raise PlanningError("LOAD_KW", _LOAD, "the rule falls below 0 kW")
+        raise PlanningError("LOAD_KW", f"{_LOAD}/step_kw", "the rule falls below 0 kW")
     return kw
 
 

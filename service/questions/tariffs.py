@@ -185,6 +185,9 @@ class DemandRatchet(Input):
     """Price period whose peaks count; all hours if absent."""
     raises: Annotated[list[Name], Field(max_length=100)] = []
     """Price periods whose demand it raises; all where empty."""
+    wraps_year: bool = False
+    """Whether months before the load, where no peak of theirs is known, are taken from the end of the same
+    year."""
 
 
 class BillingDemand(Input):

@@ -103,20 +103,3 @@ def test_an_accelerator_says_what_making_it_emits(client):
     assert made.json()["embodied_kg_co2e"] == own["embodied_kg_co2e"]
     upside_down = {**own, "id": "other", "embodied_kg_co2e": {"value": 1.0, "low": 2.0, "high": 3.0}}
     assert client.post("/v1/accelerators", upside_down).status_code == 422
-
-
-def test_day_ahead_prices_become_a_tariff(client):
-    """24 hours of Spain from 22:00 UTC: 51.6 EUR/MWh first, and 2 cents on top of each kWh."""
-    content = (DATA / "entsoe-a44-es-2025-09-29.xml").read_text()
-    made = client.post("/v1/tariffs:import-prices", {**EXAMPLES["import_prices"], "content": content})
-    assert made.status_code == 201, made.text
-    tariff = made.json()
-    assert (tariff["currency_code"], tariff["time_zone"]) == ("EUR", "Europe/Madrid")
-    (revision,) = tariff["revisions"]
-    assert revision["effective_from"] == "2025-09-29"
-    (charge,) = revision["charges"]
-    assert (charge["kind"], charge["adder"]) == ("real_time", "0.02")
-    assert float(charge["prices"]["values"][0]) == pytest.approx(0.0516)
-    assert len(charge["prices"]["values"]) == 24
-    refused = client.post("/v1/tariffs:import-prices", {**EXAMPLES["import_prices"], "content": "<x/>"})
-    assert error(refused) == (422, "PRICE_FILE", "/content")

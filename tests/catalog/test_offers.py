@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from sqlalchemy import update
 
+from service.catalog.offers.tables import OfferRow
 from service.examples import EXAMPLES
 
 
@@ -190,3 +192,11 @@ class TestImport:
         answer = reader.post("/v1/offers:import", body)
         assert answer.status_code == 422
         assert [(error["pointer"], error["code"]) for error in answer.json()["errors"]] == [(pointer, code)]
+
+
+def test_a_date_of_an_earlier_version_that_is_no_day_does_not_stop_an_import(client, database):
+    (made,) = sent(client, "vm,us,3,1,1,1,L4,24,False").json()["created"]
+    with database.writing() as session:
+        session.execute(update(OfferRow).where(OfferRow.id == made).values(as_of="2026-99"))
+    told = sent(client, "vm,us,2,1,1,1,L4,24,False").json()
+    assert told["changed"] == [made]

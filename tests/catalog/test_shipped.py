@@ -4,10 +4,13 @@ import csv
 import json
 import re
 from dataclasses import replace
+from datetime import date, datetime
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 from sqlalchemy import select
 
@@ -16,6 +19,10 @@ from service.catalog.nouns import ACCELERATORS, MODELS, NOUNS, OFFERS
 from service.catalog.shipped import shipped_documents
 from service.kit.subjects import DEFAULT_TENANT, SHIPPED_TENANT
 from service.planning.precision import NumberFormat
+from service.planning.tariff.bill import Load
+from service.planning.tariff.billing import bill
+from service.questions.tariffs import terms_of, to_planning
+from service.snapshot.service import shipped_snapshot
 
 METHODS = Path(__file__).parents[2] / "docs/methods/architectures.md"
 DAY = len("2026-11-22")
@@ -283,3 +290,35 @@ class TestPrices:
         assert not [
             o for o in rows("offers") if o["provider"] == "crusoe" and o["accelerator_id"] == "b200-sxm"
         ]
+
+
+def test_tariffs_are_marked_as_what_they_are():
+    """Each says that it is history, and every one from a database says under which licence."""
+    for row in rows("tariffs"):
+        assert row["note"].startswith("Historical: "), row["id"]
+        for source in row["sources"]:
+            assert source["url"], row["id"]
+            if "OpenEI" in source["citation"]:
+                assert source["licence"] == "CC0 (OpenEI URDB)"
+
+
+@pytest.mark.parametrize("row", rows("tariffs"), ids=lambda row: row["id"])
+def test_a_month_under_a_tariff(row):
+    """1 MW through January 2025 costs something, and no hour is left without a price."""
+    tariff = to_planning(terms_of({**row, "hours_of_use_minimum": 0.0}))
+    start = datetime(2025, 1, 1, tzinfo=ZoneInfo(row["time_zone"]))
+    billed = bill(tariff, Load(start, 60, np.full(744, 1000.0)))
+    assert billed.total > 1000
+    assert "ENERGY_UNPRICED" not in {finding.code for finding in billed.findings}
+
+
+def test_exchange_rates_are_those_of_the_ecb():
+    """Reference rates of 31 December 2025: 1.1750 USD and 10.8215 SEK for a euro."""
+    rates = {(row["to_currency_code"], row["as_of"]): row["rate"] for row in rows("exchange_rates")}
+    assert rates["USD", "2025-12-31"] == "1.175"
+    assert rates["SEK", "2025-12-31"] == "10.8215"
+    assert {row["from_currency_code"] for row in rows("exchange_rates")} == {"EUR"}
+    snapshot = shipped_snapshot()
+    found = snapshot.exchange_rates.convert(Decimal(108215), "SEK", "USD", date(2026, 1, 15))
+    assert round(found.amount, 4) == 11750
+    assert found.age_days == 15

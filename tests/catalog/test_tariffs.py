@@ -174,6 +174,55 @@ class TestImport:
         assert shown["urdb"]["name"] == IMPORT["name"]
 
 
+class TestMarketPrices:
+    FILE = Path(__file__).parents[1] / "data" / "grid" / "entsoe-a44-es-2025-10-01-15min.xml"
+    BODY = {
+        "format": "entsoe_a44_xml",
+        "id": "spanish-day-ahead",
+        "name": "Spain, day ahead",
+        "time_zone": "Europe/Madrid",
+        "adder": "0.01",
+        "factor": "1.05",
+        "sources": IMPORT["sources"],
+    }
+
+    def test_a_load_is_billed_by_them(self, client):
+        """1,000 kW on 1 October: 24 MWh at 0.01, and 250 kWh at 1.05 times each of the 96 prices."""
+        made = client.post("/v1/tariffs:import", {**self.BODY, "content": self.FILE.read_text()})
+        assert made.status_code == 201, made.text
+        (charge,) = made.json()["tariff"]["revisions"][0]["charges"]
+        prices = charge["prices"]
+        assert (prices["starts_at"], prices["interval_minutes"]) == ("2025-09-30T22:00:00Z", 15)
+        load = {
+            "kind": "constant",
+            "starts_at": "2025-10-01T00:00",
+            "ends_at": "2025-10-02T00:00",
+            "kw": 1000.0,
+        }
+        question = {"tariff": {"source": "catalog", "id": self.BODY["id"]}, "load": load}
+        total = client.post("/v1/tariffs:bill", question).json()["total"]
+        assert total["currency_code"] == "EUR"
+        assert len(prices["values"]) == 96
+        expected = 24_000 * 0.01 + sum(250 * 1.05 * price for price in prices["values"])
+        assert float(total["amount"]) == pytest.approx(expected, abs=0.011)
+        late = {**question, "load": {**load, "starts_at": "2025-10-05T00:00", "ends_at": "2025-10-06T00:00"}}
+        assert faults(client.post("/v1/tariffs:bill", late)) == [("/tariff/id", "PRICES_MISSING")]
+
+    def test_they_hold_from_their_first_local_day(self, client):
+        """24 hours of Spain from 22:00 UTC: 51.6 EUR/MWh first."""
+        content = self.FILE.with_name("entsoe-a44-es-2025-09-29.xml").read_text()
+        tariff = client.post("/v1/tariffs:import", {**self.BODY, "content": content}).json()["tariff"]
+        (revision,) = tariff["revisions"]
+        assert revision["effective_from"] == "2025-09-29"
+        values = revision["charges"][0]["prices"]["values"]
+        assert (len(values), values[0]) == (24, pytest.approx(0.0516))
+
+    @pytest.mark.parametrize("content", ["no XML", "<a/>", "<!DOCTYPE a><a/>"])
+    def test_a_file_of_something_else(self, reader, content):
+        answer = reader.post("/v1/tariffs:import", {**self.BODY, "content": content})
+        assert faults(answer) == [("/content", "PRICE_FILE")]
+
+
 class TestExport:
     def test_an_imported_rate_comes_back(self, client):
         address = client.post("/v1/tariffs:import", IMPORT).headers["location"]

@@ -61,6 +61,16 @@ def test_what_outlasts_it():
     assert f"= {shown(total(answer))}" in PAGE
 
 
+def test_a_named_tariff():
+    asked = question(starts_at="2026-06-08T07:00:00Z", baseline_load=constant(2000.0))
+    asked["site"]["electricity"] = {"tariff_id": "pge-e20-secondary-2017"}
+    answer = ask(shipped(), "utility-bill", asked)
+    for kind in ("demand", "energy"):
+        paid = sum(float(line["amount"]["amount"]) for line in lines(answer, kind=kind))
+        assert f"= {paid:,.2f}" in PAGE
+    assert f"= {shown(total(answer))}" in PAGE
+
+
 def test_a_cap_of_two_thirds():
     rates = shipped().curves.calibration.power.rates("hopper")
     run = capped([DeviceWork(1.0, 1.0, 1.0)], 700 * 2 / 3, 700.0, rates)

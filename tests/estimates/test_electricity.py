@@ -320,6 +320,44 @@ def test_electricity_of_the_tariff_is_set_against_the_rent(snapshot):
     assert answer["break_even_runs_with_electricity"]["value"] == pytest.approx(expected)
 
 
+class TestNamedTariff:
+    """PG&E E-20 secondary of 2017, in June: on weekdays peak 12 to 18, part-peak 8 to 12 and 18 to 21."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def answer(cls):
+        electricity = {"tariff_id": "pge-e20-secondary-2017"}
+        asked = question(starts_at="2026-06-08T07:00:00Z", baseline_load=BASELINE)
+        return ask(
+            shipped(), "utility-bill", {**asked, "site": {**asked["site"], "electricity": electricity}}
+        )
+
+    def test_by_hand(self, answer):
+        """From Monday 8 to Saturday 27 June: 15 weekdays of 6 and 7 hours, the rest off-peak."""
+        paid = {
+            (line["kind"], line["price_period"], line["unit_price"]["amount"]): line["amount"]["amount"]
+            for line in answer["electricity"]["lines"]
+        }
+        assert paid == {
+            ("demand", "period_0", "0"): "0.00",
+            ("demand", "period_2", "5.01"): "4008.00",
+            ("demand", "period_3", "18.05"): "14440.00",
+            ("demand", "period_0", "17.44"): "13952.00",
+            ("energy", "period_2", "0.08029"): "17783.08",
+            ("energy", "period_3", "0.10559"): "8869.56",
+            ("energy", "period_4", "0.14244"): "10255.68",
+        }
+        assert total(answer) == Decimal("69308.32")
+
+    def test_it_is_cited_and_its_age_is_said(self, answer):
+        assert "tariff" in {source["kind"] for source in answer["evidence"]["sources"]}
+        assert {"TARIFF_STALE", "TARIFF_NOTE"} <= codes(answer["warnings"])
+        assert {line["source"] for line in answer["electricity"]["lines"]} == {
+            "tariff pge-e20-secondary-2017"
+        }
+        assert answer["electricity"]["total"]["basis"] == answer["energy"]["facility_kwh"]["basis"]
+
+
 class TestExport:
     def rows(self, asked):
         question = UtilityBillExport.model_validate_json(json.dumps(asked))
@@ -369,7 +407,7 @@ def test_over_http(reader, operation):
 
 
 def test_export_over_http(reader):
-    response = reader.post("/v1/estimates/utility-bill:export", json=EXAMPLES["export_utility_bill"])
+    response = reader.post("/v1/estimates/utility-bill:export", json=EXAMPLES["estimate_utility_bill_export"])
     assert response.status_code == 200, response.text
     assert response.headers["content-disposition"] == 'attachment; filename="electricity.csv"'
 

@@ -18,8 +18,8 @@ from tests.planning.cost.test_focus import assert_sound
 
 CHECKPOINTED = {"checkpointing": {"interval_seconds": 3600.0, "stall_seconds": 5.0}}
 ASKED = {
-    **EXAMPLES["export_cost"],
-    "workload": {**EXAMPLES["export_cost"]["workload"], **CHECKPOINTED},
+    **EXAMPLES["estimate_cost_export"],
+    "workload": {**EXAMPLES["estimate_cost_export"]["workload"], **CHECKPOINTED},
 }
 
 
@@ -142,6 +142,6 @@ def test_over_http(reader):
 
 
 def test_comparison_over_http(reader):
-    response = reader.post("/v1/estimates/cost:compare", json=EXAMPLES["compare_costs"])
+    response = reader.post("/v1/estimates/cost:compare", json=EXAMPLES["estimate_cost_comparison"])
     assert response.status_code == 200, response.text
     assert response.json()["alternatives"][0]["cost_ratio"]["value"] < 1

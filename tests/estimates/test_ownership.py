@@ -90,6 +90,13 @@ def test_the_run_bears_its_share_of_a_year(snapshot):
     assert float(answer["total"]["amount"]) == pytest.approx(share * whole, abs=0.03)
 
 
+def test_devices_that_cost_nothing_cost_nothing_a_year(snapshot):
+    given = {"price_per_device": usd("0"), "ownership": {"years": 4.0}}
+    answer = ask(snapshot, "cost", asked(given))
+    assert answer["ownership"]["total"]["amount"] == "0.00"
+    assert answer["break_even"][0]["months"]["value"] == 0.0
+
+
 def test_rent_comes_first(snapshot):
     answer = ask(snapshot, "cost", asked(BOUGHT))
     assert answer["total"]["amount"] == "1415571.28"
@@ -285,3 +292,23 @@ def test_lines_of_owning_sum_to_its_total(terms, currency):
     for charged in (owned, owned["yearly"]):
         summed = sum(Decimal(line["amount"]["amount"]) for line in charged["lines"])
         assert summed == Decimal(charged["total"]["amount"])
+
+
+class TestElectricity:
+    """The utility bill sets electricity against the rent too."""
+
+    def test_it_lengthens_the_break_even(self, snapshot):
+        site = {"pue": 1.12, "electricity": {"price_per_kwh": usd("0.12")}}
+        bill = ask(snapshot, "utility-bill", {**asked(BOUGHT), "site": site})
+        rows = bill["break_even"]
+        assert rows[:-1] == ask(snapshot, "cost", asked(BOUGHT))["break_even"]
+        assert rows[-1]["counts"] == ["purchase", "running_costs", "financing", "electricity"]
+        assert rows[-1]["months"]["value"] > rows[-2]["months"]["value"]
+
+    def test_alone_it_is_the_figure_of_the_bill(self, snapshot):
+        site = {"pue": 1.12, "electricity": {"price_per_kwh": usd("0.12")}}
+        bill = ask(snapshot, "utility-bill", {**REFERENCE_QUESTION, "site": site})
+        last = bill["break_even"][-1]
+        assert (last["counts"], last["utilization"]) == (["purchase", "electricity"], 1.0)
+        for end in ("value", "low", "high"):
+            assert last["runs"][end] == pytest.approx(bill["break_even_runs_with_electricity"][end], rel=1e-4)

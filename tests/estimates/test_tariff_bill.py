@@ -196,7 +196,7 @@ class TestTheLoad:
             ({"ends_at": "2026-11-01T00:10"}, ("/load/ends_at", "LOAD_END")),
             ({"ends_at": "2036-11-01T00:00"}, ("/load/ends_at", "LOAD_TOO_LONG")),
             ({"set": [{"intervals": [9999], "kw": 1.0}]}, ("/load/set/0/intervals", "INTERVAL_UNKNOWN")),
-            ({"add": [{"kw": -401.0}]}, ("/load", "LOAD_KW")),
+            ({"step_kw": -1.0}, ("/load/step_kw", "LOAD_KW")),
         ],
     )
     def test_rules_that_are_none(self, changes, fault):

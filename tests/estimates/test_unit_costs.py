@@ -5,7 +5,7 @@ import pytest
 from service.estimates.comparison import compare_costs
 from service.planning.errors import PlanningError
 from service.questions.estimates import CostComparison
-from tests.asking import ask, gaps, question, usd
+from tests.asking import ask, gaps, question, refusal, usd
 
 RENTED = {"price_per_device_hour": usd("3")}
 
@@ -133,3 +133,47 @@ class TestEqualWork:
         with pytest.raises(PlanningError) as caught:
             compare(snapshot, trained(32), wrong)
         assert (caught.value.code, caught.value.pointer) == ("RENTAL_PRICE", "/alternatives/0/rental")
+
+
+class TestListPrices:
+    """Llama 3.1 8B is listed at 0.05 USD a million input and 0.08 a million output tokens."""
+
+    def test_the_tokens_of_the_run_at_the_list(self, snapshot):
+        answer = ask(snapshot, "cost", served(horizon={"total_requests": 10**6}))
+        (listed,) = answer["list_prices"]
+        assert listed["id"] == "groq-llama-3-1-8b-instant"
+        assert listed["as_of"] == "2026"
+        assert listed["price_per_million_output_tokens"] == usd("0.08")
+        assert listed["total"]["amount"] == f"{1024 * 0.05 + 256 * 0.08:.2f}"
+        assert listed["ratio"]["value"] == pytest.approx(amount(answer, "total") / 71.68)
+        assert "token_price" in {source["kind"] for source in answer["evidence"]["sources"]}
+
+    def test_those_that_are_asked_for(self, snapshot):
+        """Half of the prompts, found in a cache, cost a tenth: 512 x 0.25 + 512 x 0.025 + 256 x 2."""
+        asked = served(horizon={"total_requests": 10**6}, token_price_ids=["openai-gpt-5-mini"])
+        asked["workload"]["prefix_cache_hit_rate"] = 0.5
+        (listed,) = ask(snapshot, "cost", asked)["list_prices"]
+        assert listed["total"]["amount"] == f"{512 * 0.25 + 512 * 0.025 + 256 * 2:.2f}"
+        assert listed["price_per_million_cached_input_tokens"] == usd("0.025")
+
+    def test_in_the_currency_asked_for(self, snapshot):
+        asked = served(
+            horizon={"total_requests": 10**6}, currency_code="EUR", starts_at="2026-03-06T00:00:00Z"
+        )
+        (listed,) = ask(snapshot, "cost", asked)["list_prices"]
+        assert listed["total"]["currency_code"] == "EUR"
+        assert float(listed["total"]["amount"]) == pytest.approx(71.68 / 1.1618, abs=0.01)
+        (listed,) = ask(snapshot, "cost", {**asked, "currency_code": "KWD"})["list_prices"]
+        assert "total" not in listed
+
+    def test_less_than_a_cent_has_no_ratio(self, snapshot):
+        (listed,) = ask(snapshot, "cost", served(horizon={"total_requests": 10}))["list_prices"]
+        assert listed["total"]["amount"] == "0.00"
+        assert "ratio" not in listed
+
+    def test_an_unknown_one_is_refused(self, snapshot):
+        where = ("UNKNOWN_REFERENCE", "/token_price_ids/0")
+        assert refusal(snapshot, "cost", served(token_price_ids=["nothing"])) == where
+
+    def test_models_without_one_have_none(self, snapshot):
+        assert "list_prices" not in ask(snapshot, "cost", {**trained(8)})

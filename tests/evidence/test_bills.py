@@ -398,6 +398,35 @@ ROWS = {
             ("2023-07-01T00:00", "2023-09-01T00:00"),
             240 + 240,
         ),
+        # A look-back range wraps the year, percentages do not, and neither disturbs the other.
+        (
+            flat({"rate": 1}, lookbackpercent=0.9, lookbackrange=1, x_billing_demand=PERCENT),
+            by_month(*PEAKS),
+            "billing_demand_kw",
+            month(1),
+            180,
+        ),
+        (
+            flat({"rate": 1}, lookbackpercent=0.1, lookbackrange=1, x_billing_demand=PERCENT),
+            by_month(*PEAKS),
+            "billing_demand_kw",
+            month(1),
+            100,
+        ),
+        (
+            flat(
+                {"rate": 1},
+                x_billing_demand={
+                    **PERCENT,
+                    "year_zero_peaks_kw": [0] * 11 + [900],
+                    "winter_ratchet_percent": 80,
+                },
+            ),
+            by_month(*PEAKS),
+            "billing_demand_kw",
+            month(6),
+            160,
+        ),
         (
             flat({"rate": 1}, x_billing_demand={"apparent_power_factor": 0.9}),
             constant(80, power_factor=0.8),
@@ -473,6 +502,13 @@ ROWS = {
             600,
         ),
         (
+            {"x_coincident_peak": {"statistic": "mean", "sets": [{"hours_of_year_1based": [1, 745]}]}},
+            by_month(*PEAKS),
+            "coincident_peak_kw",
+            YEAR,
+            60,
+        ),
+        (
             {
                 "x_coincident_peak": {
                     "statistic": "max",
@@ -528,7 +564,7 @@ ROWS = {
     ],
 )
 def test_rows_that_the_layout_describes(tmp_path, *, tariff, load, component, period, expected):
-    unit = {"billing_demand_kw": "kW", "hours_of_use_h": "h"}.get(component)
+    unit = {"billing_demand_kw": "kW", "coincident_peak_kw": "kW", "hours_of_use_h": "h"}.get(component)
     unit = unit or ("kWh" if component.startswith("energy_kwh") else None)
     cells = {"currency": unit} if unit else {}
     assert expected == computed(tmp_path, tariff, load, component, period, **cells)
@@ -670,6 +706,30 @@ def test_a_load_of_a_rule_adds_and_then_sets(tmp_path):
             "hours_of_year_1based",
         ),
         (
+            {"x_coincident_peak": {"statistic": "max", "sets": [{"rate": None, "intervals_in_load": 1}]}},
+            quantities((6, "coincident_peak", 0, 3)),
+            "coincident_peak_charge",
+            YEAR,
+            {},
+            "no price",
+        ),
+        (
+            {"fixedmonthlycharge": 1, "mincharge": 5, "minchargeunits": "$/month"},
+            annual(5, 5),
+            "total",
+            YEAR,
+            {},
+            "mincharge",
+        ),
+        (
+            {"x_charges": [{**ROWS, "type": "demand", "unit": "$/kW"}]},
+            constant(1),
+            "flat_demand_charge",
+            YEAR,
+            {},
+            "x_charges",
+        ),
+        (
             flat({"rate": 1}, lookbackpercent=0.5, lookbackrange=2),
             constant(1),
             "total",
@@ -687,6 +747,15 @@ def test_rows_that_cannot_be_computed_say_why_and_never_pass(
     assert reason in found.skipped
     assert (found.computed, found.passed) == (None, None)
     assert not all_exact_pass([found])
+
+
+def test_a_sanity_row_with_a_tariff_is_computed_and_not_judged(tmp_path):
+    tariff = energy({"rate": 0.5}, fixedmonthlycharge=744)
+    found = checked(
+        tmp_path, tariff, constant(2), "average_price", month(1), role="sanity", currency="USD cents/kWh"
+    )
+    assert (found.computed, found.passed, found.skipped) == (100.0, None, None)
+    assert all_exact_pass([found])
 
 
 def test_excluded_keys_are_left_out(tmp_path):

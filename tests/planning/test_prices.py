@@ -12,6 +12,7 @@ from service.planning.prices import (
     age_days,
     device_price,
     effective_price,
+    first_day,
     is_early,
     is_expired,
     is_stale,
@@ -73,6 +74,13 @@ def test_nothing_is_free(stated, term):
 )
 def test_a_month_and_a_year_end_on_their_last_day(text, day):
     assert last_day(text) == date(*day)
+
+
+@pytest.mark.parametrize("text", ["2024-00", "2024-13", "2024-02-30", "2024-05-00", "0000"])
+def test_what_is_no_day_is_refused(text):
+    for end in (first_day, last_day):
+        with pytest.raises(ValueError, match=r"month|day|year|out of range"):
+            end(text)
 
 
 def test_age_is_counted_from_the_last_day_that_may_be_meant():

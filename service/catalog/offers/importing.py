@@ -80,7 +80,11 @@ def store_list(session: Writer, tenant_id: str, body: PriceList, listed: OfferIm
 
 def is_older(sent: Document, seen: Document) -> bool:
     """Whether a price that is sent held before the one that is there."""
-    return bool(last_day(sent["as_of"]) < last_day(seen["as_of"]))
+    try:
+        return bool(last_day(sent["as_of"]) < last_day(seen["as_of"]))
+    except ValueError:
+        # Rows of earlier versions may hold a day that no calendar has.
+        return False
 
 
 def _document(offer: ListedOffer, body: PriceList) -> Document:

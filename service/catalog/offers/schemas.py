@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import MISSING, Field
+from pydantic import MISSING, Field, with_config
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import DateText, RowInput, Versioned
@@ -148,6 +148,7 @@ class OfferImport(PriceList):
     """The file as text."""
 
 
+@with_config(use_attribute_docstrings=True)
 class RefusedRow(TypedDict):
     """A row of the list that is no offer."""
 
@@ -159,6 +160,7 @@ class RefusedRow(TypedDict):
     """What is wrong with it."""
 
 
+@with_config(use_attribute_docstrings=True)
 class RefusedReason(TypedDict):
     """How many rows were refused for one reason."""
 
@@ -168,6 +170,7 @@ class RefusedReason(TypedDict):
     """Rows refused for it."""
 
 
+@with_config(use_attribute_docstrings=True)
 class ImportedOffers(TypedDict):
     """What became of the rows of a price list."""
 

@@ -17,7 +17,6 @@ from service.catalog.face import (
 )
 from service.catalog.nouns import TARIFFS
 from service.catalog.shapes import RowCopy
-from service.catalog.tariffs.prices import MarketPrices, read_prices
 from service.catalog.tariffs.schemas import (
     ExportedTariff,
     ExportQuery,
@@ -29,7 +28,7 @@ from service.catalog.tariffs.schemas import (
     TariffPatch,
     TariffQuery,
 )
-from service.catalog.tariffs.service import exported, read_rate
+from service.catalog.tariffs.service import exported, read_tariff
 from service.kit.web import api_router
 
 router = api_router("/v1/tariffs", tag="tariffs")
@@ -71,15 +70,9 @@ def delete_tariff(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = ""
 
 @router.post(":import", status_code=201, response_model=ImportedTariff, responses=CREATED)
 def import_tariff(face: Face, call: WriteCall, body: TariffImport) -> Response:
-    """Create a tariff from a rate of OpenEI's utility rate database."""
-    rate = read_rate(body)
-    return face.create_document(TARIFFS, call, rate.document, rate.answer)
-
-
-@router.post(":import-prices", status_code=201, response_model=Tariff, responses=CREATED)
-def import_prices(face: Face, call: WriteCall, body: MarketPrices) -> Response:
-    """Create a tariff at the day-ahead prices of a document of ENTSO-E."""
-    return face.create_document(TARIFFS, call, read_prices(body))
+    """Create a tariff from a rate of OpenEI's utility rate database, or from the prices of a market."""
+    read = read_tariff(body)
+    return face.create_document(TARIFFS, call, read.document, read.answer)
 
 
 @router.get("/{id:name}:export", response_model=ExportedTariff, responses=READ)

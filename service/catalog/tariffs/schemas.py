@@ -1,6 +1,6 @@
 """Shapes of tariffs."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import MISSING, BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypedDict
@@ -8,10 +8,12 @@ from typing_extensions import TypedDict
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import ListQuery, Words, patch_of
 from service.kit.pages import NextPageToken
-from service.questions.base import AnswerWarning, CurrencyCode, Text
-from service.questions.tariffs import Day, TariffTerms, TimeZone
+from service.questions.base import AnswerWarning, CurrencyCode, SignedDecimalText, Text
+from service.questions.tariffs import Day, Price, TariffTerms, TimeZone
 
 _ANY_MEMBERS = {"additionalProperties": True}
+MOST_CHARACTERS = 4_000_000
+"""Characters of a file: some years of days."""
 
 
 class TariffInput(TariffTerms, RowInput):
@@ -31,9 +33,10 @@ else:
     TariffPatch = patch_of(TariffInput, "TariffPatch")
 
 
-class TariffImport(RowInput):
+class RateImport(RowInput):
     """A tariff by its rate in OpenEI's utility rate database (URDB)."""
 
+    format: Literal["urdb_json"]
     urdb: Annotated[dict[str, JsonValue], Field(min_length=1, max_length=500, json_schema_extra=_ANY_MEMBERS)]
     """The parsed rate of version 8 or older, or the answer of the database with that rate in `items`."""
     time_zone: TimeZone
@@ -48,8 +51,27 @@ class TariffImport(RowInput):
     """Keys of the rate to leave out of the tariff, such as those that were refused."""
 
 
+class MarketImport(RowInput):
+    """A tariff by the prices of a market: each interval's price times a factor, and an adder."""
+
+    format: Literal["entsoe_a44_xml"]
+    content: Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
+    """A publication document of ENTSO-E's day-ahead prices (A44)."""
+    time_zone: TimeZone
+    """IANA name of the local clock."""
+    utility: Text | MISSING = MISSING
+    """Who charges by it."""
+    adder: Price = "0"
+    factor: Annotated[
+        SignedDecimalText, Field(description="What the price of the market is multiplied by.")
+    ] = "1"
+
+
+TariffImport = Annotated[RateImport | MarketImport, Field(discriminator="format")]
+
+
 class ImportedTariff(TypedDict):
-    """The tariff that was stored, and what became of the rate's keys."""
+    """The tariff that was stored, and what became of the parts of the file."""
 
     tariff: Tariff
     """The tariff as stored."""
@@ -58,7 +80,7 @@ class ImportedTariff(TypedDict):
     approximated: list[AnswerWarning]
     """Keys that were taken over under an assumption."""
     warnings: list[AnswerWarning]
-    """Keys without effect on a bill that a reader should know of."""
+    """What has no effect on a bill and a reader should know of."""
 
 
 class ExportedTariff(TypedDict):

@@ -1,23 +1,34 @@
-"""What a tariff must obey, and tariffs from and to rates of OpenEI's utility rate database."""
+"""What a tariff must obey, and tariffs from and to other formats."""
 
 from collections.abc import Iterable
 from dataclasses import replace
+from decimal import Decimal
 from typing import NamedTuple
 
+import numpy as np
 from pydantic import MISSING, ValidationError
 
 from service.catalog.rows import Document
-from service.catalog.tariffs.schemas import ExportedTariff, ImportedTariff, TariffImport, TariffInput
+from service.catalog.tariffs.schemas import (
+    ExportedTariff,
+    ImportedTariff,
+    MarketImport,
+    RateImport,
+    TariffInput,
+)
 from service.kit.problems import ERROR_LIMIT, FieldError, Unprocessable, pointer
 from service.planning.errors import PlanningError
+from service.planning.formats.grid.entsoe import entsoe_prices
 from service.planning.formats.urdb import Finding, UrdbImport, tariff_from_urdb, urdb_from_tariff
-from service.planning.tariff.charges import Tariff
+from service.planning.tariff.calendar import zone_of
+from service.planning.tariff.charges import RealTimeCharge, Revision, Tariff
 from service.questions.base import AnswerWarning
-from service.questions.tariffs import day, from_planning, terms_of, to_planning
+from service.questions.tariffs import MOST_VALUES, day, from_planning, terms_of, to_planning
 
 _URDB = "/urdb"
 _NOTE_LENGTH = 2000
 _UTILITY_LENGTH = 500
+_ZONE_LENGTH = 40
 
 
 def checked_terms(document: Document) -> Document:
@@ -26,8 +37,8 @@ def checked_terms(document: Document) -> Document:
     return {}
 
 
-class ReadRate(NamedTuple):
-    """A rate as a catalog row, with what became of its keys."""
+class ReadTariff(NamedTuple):
+    """A file of another format as a catalog row, with what became of its parts."""
 
     document: Document
     refused: list[AnswerWarning]
@@ -44,7 +55,39 @@ class ReadRate(NamedTuple):
         }
 
 
-def read_rate(body: TariffImport) -> ReadRate:
+def read_tariff(body: RateImport | MarketImport) -> ReadTariff:
+    """The row that a file of another format describes."""
+    return read_rate(body) if isinstance(body, RateImport) else read_market(body)
+
+
+def read_market(body: MarketImport) -> ReadTariff:
+    """The row of one charge by the prices of a market."""
+    try:
+        zone = zone_of(body.time_zone)
+        series = entsoe_prices(body.content)
+    except PlanningError as error:
+        field = FieldError(error.pointer, error.code, error.detail)
+        raise Unprocessable("The prices cannot be imported", field) from error
+    if not np.isfinite(series.prices.values).all() or len(series.prices.values) > MOST_VALUES:
+        detail = f"prices of consecutive intervals without a gap, at most {MOST_VALUES:,}, make a charge"
+        raise Unprocessable("The prices cannot be imported", FieldError("/content", "PRICE_FILE", detail))
+    charge = RealTimeCharge(
+        name="market", prices=series.prices, adder=Decimal(body.adder), factor=Decimal(body.factor)
+    )
+    starts_on = series.prices.start.astimezone(zone).date()
+    tariff = Tariff(
+        currency_code=series.currency_code,
+        time_zone=body.time_zone,
+        revisions=(Revision(effective_from=starts_on, charges=(charge,)),),
+    )
+    document = body.model_dump(mode="json", exclude={"format", "content", "time_zone", "adder", "factor"})
+    detail = f"the prices are those of bidding zone {_folded(series.zone, _ZONE_LENGTH)}"
+    told: AnswerWarning = {"code": "BIDDING_ZONE", "pointer": "/content", "detail": detail}
+    row = TariffInput.model_validate({**document, **from_planning(tariff)}).model_dump(mode="json")
+    return ReadTariff(row, [], [], [told])
+
+
+def read_rate(body: RateImport) -> ReadTariff:
     """The row that a rate describes; what no tariff can say is refused by name, unless it is excluded."""
     try:
         whole = tariff_from_urdb(body.urdb, time_zone=body.time_zone)
@@ -58,7 +101,7 @@ def read_rate(body: TariffImport) -> ReadRate:
             "The rate says what no tariff can; keys named in excluded_keys are left out",
             *(_field(finding) for finding in kept.refused[:ERROR_LIMIT]),
         )
-    return ReadRate(
+    return ReadTariff(
         _row(body, kept),
         _left_out(body.excluded_keys, whole),
         [_warning("URDB_APPROXIMATED", finding) for finding in kept.approximated],
@@ -74,7 +117,7 @@ def _warning(code: str, finding: Finding) -> AnswerWarning:
     return {"code": code, "pointer": f"{_URDB}{finding.pointer}", "detail": finding.detail}
 
 
-def _check_excluded(body: TariffImport) -> None:
+def _check_excluded(body: RateImport) -> None:
     items = body.urdb.get("items")
     rate = items[0] if isinstance(items, list) and items and isinstance(items[0], dict) else body.urdb
     for place, key in enumerate(body.excluded_keys):
@@ -97,18 +140,13 @@ def _left_out(excluded: Iterable[str], whole: UrdbImport) -> list[AnswerWarning]
 
 def _of_bills(imported: UrdbImport) -> Iterable[AnswerWarning]:
     """What a rate says of bills and no tariff holds."""
-    if imported.wraps_year:
-        detail = (
-            "the rate looks back past the turn of the year: bill with wraps_year where no peaks are known"
-        )
-        yield {"code": "WRAPS_YEAR", "pointer": f"{_URDB}/lookbackrange", "detail": detail}
     if imported.year_zero_peaks_kw is not None:
         detail = "peaks of the year before the load are of a customer: give them with a bill as monthly_peaks"
         yield {"code": "PEAKS_NOT_STORED", "pointer": f"{_URDB}/x_billing_demand", "detail": detail}
 
 
-def _row(body: TariffImport, imported: UrdbImport) -> Document:
-    apart = {"urdb", "time_zone", "holidays", "effective_from", "excluded_keys"}
+def _row(body: RateImport, imported: UrdbImport) -> Document:
+    apart = {"format", "urdb", "time_zone", "holidays", "effective_from", "excluded_keys"}
     document = body.model_dump(mode="json", exclude=apart)
     if imported.utility is not None:
         document["utility"] = _folded(imported.utility, _UTILITY_LENGTH)
@@ -125,7 +163,7 @@ def _row(body: TariffImport, imported: UrdbImport) -> Document:
         ) from error
 
 
-def _dated(body: TariffImport, tariff: Tariff) -> Tariff:
+def _dated(body: RateImport, tariff: Tariff) -> Tariff:
     if body.effective_from is MISSING:
         return tariff
     try:

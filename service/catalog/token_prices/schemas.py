@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import MISSING, Field
+from pydantic import MISSING, Field, with_config
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.offers.schemas import LONGEST_CONTENT, ListSource, RefusedReason, RefusedRow
@@ -76,6 +76,7 @@ class TokenPriceImport(Input):
     source: ListSource
 
 
+@with_config(use_attribute_docstrings=True)
 class ImportedTokenPrices(TypedDict):
     """What became of the models of a price list."""
 

@@ -242,7 +242,8 @@ def _shape(server: Server, load: Load, asked: Asked, batch: Array) -> _Shape:
     chance = _apart(load, asked) if server.ranks > 1 else 1.0
     together = chance * _found(arriving)
     if server.ranks > 1:
-        together = together + (1.0 - chance) * server.ranks * _found(arriving / server.ranks)
+        step = np.minimum(server.ranks * _found(arriving / server.ranks), others + 1.0)
+        together = together + (1.0 - chance) * step
     together = np.minimum(together, np.maximum(budget / asked.prompt, 1.0))
     fullest = asked.prompt / budget
     busy = np.minimum(arriving * fullest, 1.0)

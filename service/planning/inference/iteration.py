@@ -35,6 +35,7 @@ from service.planning.cluster import Accelerator, Cluster
 from service.planning.collectives import fabric_of
 from service.planning.engines import EngineName
 from service.planning.figures import Figure, larger, smaller
+from service.planning.inference.attention import Attention, Work, attention_of, scanned, scanning_of
 from service.planning.inference.exchange import Messages, messages_of
 from service.planning.inference.matrices import (
     DENSE,
@@ -53,20 +54,18 @@ from service.planning.inference.matrices import (
     matrices_of,
     stored_of,
 )
-from service.planning.memory.caches import layer_cache_bytes, state_bytes
+from service.planning.inference.streaming import Streaming, drawing_of, streaming_of
+from service.planning.memory.caches import state_bytes
 from service.planning.memory.serving import inference_weight_bytes
 from service.planning.operators import (
     Machine,
     Operator,
-    OperatorKind,
-    OperatorTime,
     machine_of,
-    operator_seconds,
 )
 from service.planning.parallelism import Parallelism
-from service.planning.precision import COMPUTE_FORMATS, ELEMENT_BITS, ELEMENT_BYTES, NumberFormat
-from service.planning.profile import AttentionWork, Choice, FusedAttention, Fusion, Profile, Trained
-from service.planning.profile.layer_operators import Experts, Scan, Streamed, Template
+from service.planning.precision import COMPUTE_FORMATS, ELEMENT_BITS, NumberFormat
+from service.planning.profile import Choice, FusedAttention, Fusion, Profile, Trained
+from service.planning.profile.layer_operators import Experts, Template
 from service.planning.storage import WeightFormat
 from service.planning.workload import InferenceWorkload
 
@@ -131,101 +130,8 @@ _CHOICES: Mapping[EngineName | None, Choice] = {EngineName.TRANSFORMERS: _EAGER}
 
 GRAPH_TOKENS = 512.0
 """Tokens of the largest batch that engines capture a graph for; longer ones are launched by the host."""
-TILE_ROWS = 64.0
-"""Rows of queries that a kernel of decode attention multiplies at a time, filled or not."""
-SAMPLED_PASSES = 4.0
-"""How often drawing a token passes over FP32 logits: widened, penalised, softmax, drawn."""
-GROWN_PASSES, REPEATED_PASSES = 3.0, 2.0
-"""How often a step passes over a cache that is joined anew and repeated: it is read and written, read again
-and written for every query head, and read there."""
 
 _LEAST = 1e-9
-_WIDE_BYTES = 2.0
-_FP32_BYTES = ELEMENT_BYTES[NumberFormat.FP32]
-
-
-class _Streaming(NamedTuple):
-    """What streams activations: seconds, FLOPs and bytes of each row, and launches of a pass."""
-
-    seconds: float = 0.0
-    flops: float = 0.0
-    moved_bytes: float = 0.0
-    kernels: float = 0.0
-
-    def plus(self, operator: Operator, time: OperatorTime) -> "_Streaming":
-        """With an operator that is given for one row."""
-        return _Streaming(
-            self.seconds + time.memory_seconds,
-            self.flops + operator.flops,
-            self.moved_bytes + operator.moved_bytes,
-            self.kernels + operator.kernels,
-        )
-
-
-class _Work(NamedTuple):
-    """Seconds of attention, of it those that compute bounds, FLOPs and bytes."""
-
-    seconds: float
-    bound: float
-    flops: float
-    moved_bytes: float
-
-
-class _Attention(NamedTuple):
-    """Attention over a cache in the layers of one kind on one device; all figures are of all layers."""
-
-    window_tokens: float
-    attended_tokens: float
-    token_bytes: float
-    """Cache of a token, without the index of a sparse attention."""
-    index_bytes: float
-    decode_flops: float
-    """Per position and token of context."""
-    prefill_flops: float
-    index_flops: float
-    shared_heads: float
-    """Heads of queries that share keys and values on a device."""
-    head_elements: float
-    query_elements: float
-    """Of queries and results of one position."""
-    caches: bool
-    source_tokens: float | None = None
-    """Context of every request where it is that of another sequence."""
-
-    def decoded(self, decoding: float, cached: float, positions: float, stream: float, peak: float) -> _Work:
-        """Of decoding requests over their caches, at ``stream`` bytes and ``peak`` FLOPs per second."""
-        own = self.source_tokens is None
-        context = cached / larger(decoding, _LEAST) if own else self.source_tokens or 0.0
-        reached = smaller(context, self.window_tokens)
-        attended, seen = decoding * smaller(reached, self.attended_tokens), decoding * reached
-        written = decoding * positions * own
-        moved = (attended + written) * self.token_bytes + (seen + written) * self.index_bytes
-        scores, index = positions * attended * self.decode_flops, positions * seen * self.index_flops
-        filled = larger(1.0, TILE_ROWS / (self.shared_heads * positions))
-        compute, memory = (scores * filled + index) / peak, moved / stream
-        seconds = larger(compute, memory)
-        return _Work(seconds, seconds * (compute >= memory), scores + index, moved)
-
-    def prefilled(self, tokens: float, mean_context: float, machine: Machine, wide: NumberFormat) -> _Work:
-        """Of chunks of prompts, as in a forward pass of training."""
-        reached = smaller(mean_context, self.window_tokens)
-        context = larger(smaller(reached, self.attended_tokens), _LEAST)
-        flops = tokens * (context * self.prefill_flops + reached * self.index_flops)
-        written = self.token_bytes + self.index_bytes + self.query_elements * _WIDE_BYTES
-        operator = Operator(
-            "attention",
-            OperatorKind.ATTENTION,
-            wide,
-            flops,
-            tokens * written,
-            columns=self.head_elements,
-            context=context,
-            fused=FusedAttention.NATIVE,
-        )
-        time = operator_seconds(operator, machine)
-        seconds = larger(time.compute_seconds, time.memory_seconds)
-        bound = seconds * (time.compute_seconds >= time.memory_seconds)
-        return _Work(seconds, bound, flops, operator.moved_bytes)
 
 
 def _stacked(*figures: Figure) -> Array:
@@ -265,11 +171,11 @@ class IterationModel:
     """Groups of devices that share the requests between them."""
     matrices: Matrices
     routing: Routing | None
-    streaming: _Streaming
+    streaming: Streaming
     """Of a position that passes the blocks."""
-    drawing: _Streaming
+    drawing: Streaming
     """Of a position that becomes a token."""
-    attention: tuple[_Attention, ...]
+    attention: tuple[Attention, ...]
     scanning: Operator
     """Recurrences over one token of a prompt."""
     state_bytes: float
@@ -365,7 +271,7 @@ class IterationModel:
     def _head_collectives(self, rows: float) -> float:
         return (rows > 0.0) * sum((message.seconds(rows) for message in self.messages.of_head), 0.0)
 
-    def _attention(self, batch: Batch) -> _Work:
+    def _attention(self, batch: Batch) -> Work:
         decoding = self._of_rank(batch.decoding)
         # The fullest rank has the caches of its requests.
         cached = batch.cached_tokens * decoding / larger(batch.decoding, _LEAST)
@@ -374,27 +280,14 @@ class IterationModel:
         if self.state_bytes:
             states = 2.0 * decoding * self.state_bytes
             taken = states / self.stream
-            works = [_Work(taken, 0.0 * taken, 0.0, states), self._scanned(prefilled)]
+            works = [Work(taken, 0.0 * taken, 0.0, states), scanned(self.scanning, prefilled, self.machine)]
         for each in self.attention:
             if each.caches:
                 works.append(each.decoded(decoding, cached, batch.positions, self.stream, self.decode_peak))
             works.append(each.prefilled(prefilled, batch.prefill_context, self.machine, self.wide))
         if not works:
-            return _Work(*[0.0 * decoding] * 4)
-        return _Work(*[sum(figures) for figures in zip(*works, strict=True)])
-
-    def _scanned(self, tokens: float) -> _Work:
-        """Recurrences over the tokens of prompts."""
-        one = self.scanning
-        operator = one._replace(flops=tokens * one.flops, moved_bytes=tokens * one.moved_bytes)
-        time = operator_seconds(operator, self.machine)
-        seconds = larger(time.compute_seconds, time.memory_seconds)
-        return _Work(
-            seconds,
-            seconds * (time.compute_seconds >= time.memory_seconds),
-            operator.flops,
-            operator.moved_bytes,
-        )
+            return Work(*[0.0 * decoding] * 4)
+        return Work(*[sum(figures) for figures in zip(*works, strict=True)])
 
 
 def iteration_model(
@@ -422,11 +315,11 @@ def iteration_model(
     templates = _templates(profile, _CHOICES.get(rules.name, _SERVED))
     kinds = _kinds(profile, workload, layout, templates, rates, formats=(narrow[0], wide))
     matrices = matrices_of(kinds, machine, rates)
-    streaming = _streaming(templates, machine, wide, tensor)
+    streaming = streaming_of(templates, machine, wide, tensor)
     attention = tuple(
-        _attention_of(work, workload, tensor) for work in profile.attention if not work.state_elements
+        attention_of(work, workload, tensor) for work in profile.attention if not work.state_elements
     )
-    scanning = _scanning(templates, wide, tensor)
+    scanning = scanning_of(templates, wide, tensor)
     attentive = sum(work.layers for work in profile.attention)
     dense, routed = kinds[DENSE].stored, kinds[ROUTED].stored
     beside = attentive * (1.0 + rates.layer_kernels)
@@ -441,7 +334,7 @@ def iteration_model(
         matrices=matrices,
         routing=_routing(templates, layout, rates),
         streaming=streaming,
-        drawing=_drawing(profile, machine, wide, tensor),
+        drawing=drawing_of(profile, machine, wide, tensor),
         attention=attention,
         scanning=scanning,
         state_bytes=state_bytes(profile, workload.state_format, tensor=tensor, rules=rules),
@@ -530,73 +423,4 @@ def _routing(templates: list[Counted], layout: Parallelism, rates: ServingRates)
         min(holders, float(experts.experts)),
         rates.expert_imbalance,
         rates.expert_variety,
-    )
-
-
-def _attention_of(work: AttentionWork, workload: InferenceWorkload, tensor: int) -> _Attention:
-    """Attention of one kind; Transformers copies a cache that grows and repeats it for every query head."""
-    source = workload.input_tokens if workload.source_tokens is None else workload.source_tokens
-    cached = layer_cache_bytes(work, workload.cache_format, tensor) if work.caches else 0.0
-    elements = work.key_value_heads * work.key_value_head_elements + work.whole_cache_elements
-    indexed = cached * work.index_elements / elements if elements else 0.0
-    heads = max(work.query_heads / tensor, 1.0)
-    shared = heads / max(work.key_value_heads / tensor, 1.0)
-    if workload.rules.name is EngineName.TRANSFORMERS and work.key_value_heads:
-        cached *= GROWN_PASSES + REPEATED_PASSES * shared
-    layers, size = float(work.layers), work.score_flops / (4.0 * work.query_heads)
-    return _Attention(
-        window_tokens=work.window_tokens,
-        attended_tokens=work.attended_tokens,
-        token_bytes=layers * (cached - indexed),
-        index_bytes=layers * indexed,
-        decode_flops=layers * (work.decode_score_flops or work.score_flops) / tensor,
-        prefill_flops=layers * work.score_flops / tensor,
-        index_flops=layers * work.index_flops,
-        shared_heads=shared,
-        head_elements=size,
-        query_elements=2.0 * layers * heads * size,
-        caches=work.caches,
-        source_tokens=source if work.cross else None,
-    )
-
-
-def _streaming(templates: list[Counted], machine: Machine, wide: NumberFormat, tensor: float) -> _Streaming:
-    """Norms, rotations, activation functions and routing of one position."""
-    found = _Streaming()
-    for template, count in templates:
-        if isinstance(template, Streamed):
-            traffic = template.forward
-            elements = traffic.whole + traffic.split / tensor
-            moved = elements * _WIDE_BYTES + (traffic.whole_wide + traffic.split_wide / tensor) * _FP32_BYTES
-            operator = Operator(
-                template.name,
-                OperatorKind.GATHER if template.gathers else OperatorKind.MEMORY,
-                wide,
-                count * traffic.flops,
-                count * moved,
-                count * traffic.kernels,
-                row_bytes=template.gathers * _WIDE_BYTES,
-            )
-            found = found.plus(operator, operator_seconds(operator, machine))
-    return found
-
-
-def _drawing(profile: Profile, machine: Machine, wide: NumberFormat, tensor: float) -> _Streaming:
-    """What drawing one token passes over."""
-    moved = profile.vocabulary_size * _FP32_BYTES * SAMPLED_PASSES / tensor
-    kernels = SAMPLED_PASSES * bool(profile.vocabulary_size)
-    operator = Operator("draw", OperatorKind.MEMORY, wide, 0.0, moved, kernels)
-    return _Streaming().plus(operator, operator_seconds(operator, machine))
-
-
-def _scanning(templates: list[Counted], wide: NumberFormat, tensor: float) -> Operator:
-    """Recurrences of all layers over one token of a prompt."""
-    scans = [(each, count * each.times) for each, count in templates if isinstance(each, Scan)]
-    return Operator(
-        "scan",
-        OperatorKind.SCAN,
-        wide,
-        sum(each.flops * count for each, count in scans) / tensor,
-        sum(each.elements * count for each, count in scans) / tensor * _WIDE_BYTES,
-        4.0 * sum(count for _, count in scans),
     )

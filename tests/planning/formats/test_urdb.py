@@ -6,6 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from service.planning.errors import PlanningError
 from service.planning.formats.urdb import tariff_from_urdb
@@ -202,10 +204,10 @@ def test_tiers_above_one_without_a_limit_and_a_limit_on_the_last_are_told():
                 "x_billing_demand": {
                     "percent_by_month": [50] * 12,
                     "include_actual_peak_by_month": [1] * 12,
-                    "lookback_months": 2,
+                    "year_zero_peaks_kw": [5] * 12,
                 },
             },
-            ["/x_billing_demand/lookback_months"],
+            ["/x_billing_demand/year_zero_peaks_kw"],
         ),
         (energy({"rate": 1}, x_tier_accumulation="per_day"), ["/x_tier_accumulation"]),
         (
@@ -316,15 +318,13 @@ def test_ratchet_of_named_months(share):
     assert found.tariff.revisions[0].charges[0].billing_demand == BillingDemand(
         ratchets=(Ratchet(share_by_billing_month=(0.75,) * 12, peak_months=frozenset({1, 4})),)
     )
-    assert not found.wraps_year
 
 
 def test_ratchet_of_preceding_months_wraps_the_year():
     found = read({**FLAT, "lookbackpercent": 0.75, "lookbackrange": 6, "lookbackmonths": [0] * 12})
     assert found.tariff.revisions[0].charges[0].billing_demand.ratchets == (
-        Ratchet(share_by_billing_month=(0.75,) * 12, preceding_months=6),
+        Ratchet(share_by_billing_month=(0.75,) * 12, preceding_months=6, wraps_year=True),
     )
-    assert found.wraps_year
 
 
 def test_no_ratchet_without_a_share_or_a_month():
@@ -514,3 +514,51 @@ def test_what_the_file_says_of_itself_is_shown():
     assert found.tariff.notes == ("no: half hours", "Net of tax.")
     assert [warning.pointer for warning in found.warnings] == ["/_meta/urdb_representable", "/_meta/note"]
     assert read({"fixedmonthlycharge": 1, "_meta": {"urdb_representable": True}}).warnings == ()
+
+
+SEEDS = [json.loads(path.read_text()) for path in sorted(DATA.glob("tariffs/*.json"))]
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from([0, 1, 1e38, -1]),
+)
+JUNK = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def places(node, at=()):
+    """Every place of a document, but for most cells of its schedules."""
+    yield at
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from places(value, (*at, name))
+    elif isinstance(node, list):
+        for place, value in enumerate(node[:2]):
+            yield from places(value, (*at, place))
+
+
+def replaced(node, at, value):
+    if not at:
+        return value
+    copy = dict(node) if isinstance(node, dict) else list(node)
+    copy[at[0]] = replaced(node[at[0]], at[1:], value)
+    return copy
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_member_of_any_other_shape_is_read_or_named(data):
+    seed = data.draw(st.sampled_from(SEEDS))
+    at = data.draw(st.sampled_from([place for place in places(seed) if place]))
+    document = replaced(seed, at, data.draw(JUNK))
+    for only_listed in (False, True):
+        found = tariff_from_urdb(document, time_zone="Etc/UTC", only_listed=only_listed)
+        assert found.tariff.revisions[0].charges or found.refused

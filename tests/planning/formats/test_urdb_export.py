@@ -87,7 +87,9 @@ def rules(draw):
     share = (draw(shares),) * 12
     lookback = draw(st.sampled_from(["none", "range", "months"]))
     if lookback == "range":
-        ratchets.append(Ratchet(share_by_billing_month=share, preceding_months=draw(st.integers(1, 12))))
+        ratchets.append(
+            Ratchet(share_by_billing_month=share, preceding_months=draw(st.integers(1, 12)), wraps_year=True)
+        )
     elif lookback == "months":
         months = draw(st.frozensets(st.integers(1, 12), min_size=1))
         ratchets.append(Ratchet(share_by_billing_month=share, peak_months=months))
@@ -212,6 +214,16 @@ def test_charges_that_a_rate_cannot_state_are_left_out_whole(charge):
     written = urdb_from_tariff(tariff_of(charge, holidays=frozenset({date(2024, 1, 1)})))
     assert charge.name in {finding.name for finding in written.left_out}
     assert not any(key.endswith(("structure", "charge", "window")) for key in written.document)
+
+
+def test_a_look_back_that_does_not_wrap_is_said_and_told():
+    rule = BillingDemand(ratchets=(Ratchet(share_by_billing_month=(0.5,) * 12, preceding_months=11),))
+    written = urdb_from_tariff(tariff_of(replace(FLAT, billing_demand=rule)))
+    assert (written.document["lookbackpercent"], written.document["lookbackrange"]) == (0.5, 11)
+    assert [one.pointer for one in written.left_out] == [
+        "/time_zone",
+        "/revisions/0/charges/0/billing_demand",
+    ]
 
 
 def test_tiers_that_all_energy_fills_are_left_out():

@@ -83,6 +83,11 @@ def test_ranks_with_equal_requests_do_not_wait_for_each_others_prompts():
     )
     assert equal > 1.2 * unlike
     assert equal <= 1.02 * alone
+    few = long._replace(concurrency=2.0)
+    two, apart = (
+        served(MODEL, ranks, load).requests_per_second for load in (few, few._replace(outputs=near))
+    )
+    assert apart <= two < 1.2 * apart
 
 
 @pytest.mark.parametrize("rate", RATES)

@@ -84,8 +84,8 @@ def _lookback(rate: Rate) -> tuple[Ratchet, ...]:
         rate.at("lookbackmonths").refuse("excludes lookbackrange, which is there too")
         return ()
     if reach:
-        rate.wraps_year = True
-        return (Ratchet(share_by_billing_month=(share,) * YEAR_MONTHS, preceding_months=reach),)
+        shares = (share,) * YEAR_MONTHS
+        return (Ratchet(share_by_billing_month=shares, preceding_months=reach, wraps_year=True),)
     if months:
         return (Ratchet(share_by_billing_month=(share,) * YEAR_MONTHS, peak_months=months),)
     if not rate.has("lookbackmonths"):
@@ -130,7 +130,11 @@ def _winter(members: dict[str, Place]) -> tuple[Ratchet, ...]:
     share = _number(members, "winter_ratchet_percent") / _PERCENT
     if not share:
         return ()
-    return (Ratchet(share_by_billing_month=(share,) * YEAR_MONTHS, peak_months=_WINTER_MONTHS),)
+    ratchet = Ratchet(share_by_billing_month=(share,) * YEAR_MONTHS, peak_months=_WINTER_MONTHS)
+    if "year_zero_peaks_kw" in members:
+        # Those peaks are for the percentages: the winter is that of the load's own year.
+        return (ratchet,)
+    return (replace(ratchet, preceding_months=YEAR_MONTHS - 1, within_billing_month=True, wraps_year=True),)
 
 
 def _by_percent(rate: Rate, demand: BillingDemand, members: dict[str, Place]) -> BillingDemand:
@@ -153,9 +157,9 @@ def _by_percent(rate: Rate, demand: BillingDemand, members: dict[str, Place]) ->
         rate.year_zero_peaks_kw = members["year_zero_peaks_kw"].twelve_numbers(negative=True)
     if percents is None or included is None or back is None:
         return demand
-    if rate.wraps_year and back:
-        members["lookback_months"].refuse(
-            "stands beside lookbackrange, whose year wraps and this one's does not"
+    if rate.year_zero_peaks_kw is not None and rate.has("lookbackrange"):
+        members["year_zero_peaks_kw"].refuse(
+            "stands beside lookbackrange, which looks at the same year instead"
         )
         return demand
     ratchet = Ratchet(

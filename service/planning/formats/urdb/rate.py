@@ -49,7 +49,6 @@ class Rate:
     only_listed: bool
     currency_code: str
     charges: list[Charge] = field(default_factory=list)
-    wraps_year: bool = False
     year_zero_peaks_kw: tuple[float, ...] | None = None
 
     def has(self, key: str) -> bool:

@@ -39,7 +39,6 @@ _CODE_LETTERS = 3
 class UrdbImport(NamedTuple):
     """What a rate says. A tariff beside refused fields is not the whole rate: it must not bill as if it were.
 
-    ``wraps_year``: ratchets take months before the load from the end of the same year.
     ``year_zero_peaks_kw``: monthly peaks, January to December, of the year before the load.
     """
 
@@ -55,7 +54,6 @@ class UrdbImport(NamedTuple):
     description: str | None = None
     starts_on: date | None = None
     ends_on: date | None = None
-    wraps_year: bool = False
     year_zero_peaks_kw: tuple[float, ...] | None = None
 
 
@@ -120,7 +118,6 @@ def tariff_from_urdb(
         description=_text(known, "description"),
         starts_on=starts_on,
         ends_on=ends_on,
-        wraps_year=rate.wraps_year,
         year_zero_peaks_kw=rate.year_zero_peaks_kw,
     )
 

@@ -357,6 +357,7 @@ def _keys_of(ratchet: Ratchet, *, older: bool) -> dict[str, object] | None:
         share_by_billing_month=shares,
         preceding_months=ratchet.preceding_months,
         peak_months=ratchet.peak_months,
+        wraps_year=ratchet.wraps_year and ratchet.preceding_months is not None,
     )
     if plain != ratchet or not 0.0 < max(shares) <= 1.0 or min(shares) < 0.0:
         return None
@@ -401,6 +402,10 @@ def _write_flat(one: _Placed, charge: DemandCharge, document: _Document) -> bool
         **(_ratchet_keys(charge.billing_demand) or {}),
     }
     document.name(one, FLAT_DEMAND)
+    ratchets = charge.billing_demand.ratchets
+    if any(ratchet.preceding_months and not ratchet.wraps_year for ratchet in ratchets):
+        why = "looks at the end of the same year for months before a load, once it is read as lookbackrange"
+        document.leave_out(charge.name, child(one.pointer, "billing_demand"), why)
     _period_names(one, charge.periods, document)
     return True
 
