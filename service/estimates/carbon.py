@@ -6,6 +6,7 @@ from service.estimates.energy import Energy, GridFigure, Site
 from service.estimates.run import Run
 from service.planning.carbon import (
     HOUSEHOLD_MONTH_KWH,
+    IntensitySeries,
     Intervals,
     Supply,
     embodied_kg_co2e,
@@ -19,7 +20,7 @@ from service.planning.curves import ReferenceCurves
 from service.planning.errors import PlanningError
 from service.planning.load_profile import LoadProfile, series
 from service.planning.quantity import Basis, Quantity, assumed, combine, exact, inverted, scaled, weakest
-from service.planning.units import HOUR_SECONDS, MILLION
+from service.planning.units import DAY_SECONDS, HOUR_SECONDS, MILLION, MINUTE_SECONDS
 from service.planning.water import offsite_liters, onsite_liters
 from service.questions.answer import quantity
 from service.questions.bill_answers import UtilityBillAnswer
@@ -34,7 +35,8 @@ from service.questions.energy_answers import (
 from service.questions.estimates import UtilityBillQuestion
 from service.questions.notes import Notes
 
-_QUARTER, _SHORTEST = 15, 5
+_HOUR, _QUARTER, _SHORTEST = 60, 15, 5
+_YEAR_SECONDS = 366 * DAY_SECONDS
 _WHOLE = 1.0 - 1e-9
 _SHARES = 1.0 + 1e-9
 
@@ -65,19 +67,25 @@ def add_carbon(
         answer["equivalents"] = [equivalent]
 
 
+def _intervals(in_time: IntensitySeries, elapsed_seconds: float) -> int:
+    """Minutes that no hour of a series cuts, of any zone; the hour for runs of more than a year."""
+    if elapsed_seconds > _YEAR_SECONDS:
+        return _HOUR
+    is_short = isinstance(in_time, Intervals) and in_time.interval_minutes == _SHORTEST
+    return _SHORTEST if is_short else _QUARTER
+
+
 def _hourly(grid: GridFigure, energy: Energy, site: Site, pointer: str, notes: Notes) -> Quantity | None:
     """Sum over the hours of the run; what the series does not cover at the mean, with a warning."""
     in_time, profiles, starts_at = grid.in_time, energy.profiles, site.starts_at
     if in_time is None or profiles is None or starts_at is None or energy.facility_kwh is None:
         return None
-    minutes = (
-        _SHORTEST if isinstance(in_time, Intervals) and in_time.interval_minutes == _SHORTEST else _QUARTER
-    )
+    minutes = _intervals(in_time, profiles.high.elapsed_seconds)
 
     def kilograms(profile: LoadProfile) -> tuple[float, float]:
         load = series(profile, starts_at, minutes)
         found = emitted(in_time, load)
-        left = float(load.kw.sum()) * minutes * 60.0 / HOUR_SECONDS * (1.0 - found.covered_share)
+        left = float(load.kw.sum()) * minutes * MINUTE_SECONDS / HOUR_SECONDS * (1.0 - found.covered_share)
         mean = grid.mean.value if grid.mean else 0.0
         return found.kg_co2e + left * mean, found.covered_share
 
@@ -257,9 +265,9 @@ def _software_carbon_intensity(
         run.notes.gap("/carbon/software_carbon_intensity", "CARBON_UNKNOWN", detail)
         return
     units = {"run": exact(1.0)}
-    if run.tokens is not None:
+    if run.tokens is not None and run.tokens.low >= 1.0:
         units["million_tokens"] = scaled(run.tokens, 1.0 / MILLION)
-    if run.requests is not None:
+    if run.requests is not None and run.requests.low >= 1.0:
         units["request"] = run.requests
     rates: list[SoftwareCarbonIntensity] = []
     for name, count in units.items():

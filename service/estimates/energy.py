@@ -26,7 +26,7 @@ from service.planning.load_profile import (
 )
 from service.planning.quantity import Basis, Quantity, assumed, weakest
 from service.planning.tariff.calendar import zone_of
-from service.planning.units import MINUTE_SECONDS
+from service.planning.units import HOUR_SECONDS, MINUTE_SECONDS
 from service.questions.answer import quantity
 from service.questions.carbon import to_planning as series_of
 from service.questions.catalog import Catalog, KnownGrid
@@ -39,6 +39,10 @@ from service.questions.site import RunSite
 _ENDS = ("value", "low", "high")
 _MOST_INTERVALS = 10_000
 """Of the power that an answer lists: 104 days of quarters of an hour."""
+
+
+_LONGEST_SHOWN_SECONDS = _MOST_INTERVALS * HOUR_SECONDS
+"""Of a run whose highest interval is looked for."""
 
 
 class GridFigure(NamedTuple):
@@ -238,7 +242,8 @@ class Energy(NamedTuple):
             ],
             "interval_minutes": self.load.interval_minutes,
         }
-        if self.starts_at is not None and self.facility_kwh:
+        is_short = profile.elapsed_seconds <= _LONGEST_SHOWN_SECONDS
+        if self.starts_at is not None and self.facility_kwh and is_short:
             load = series(profile, self.starts_at, self.load.interval_minutes)
             shown["first_interval_at"] = f"{load.start:%Y-%m-%dT%H:%M:%SZ}"
             shown["highest_interval_kw"] = float(load.kw.max())

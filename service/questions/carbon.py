@@ -9,7 +9,7 @@ from typing_extensions import TypeAliasType
 
 from service.planning.carbon import HoursOfYear, IntensitySeries, Intervals, MonthHours
 from service.planning.tariff.calendar import zone_of
-from service.questions.base import CatalogName, Input, Instant, NotNegative, Positive, Share, Text
+from service.questions.base import CatalogName, Input, Instant, NotNegative, Share, Text
 from service.questions.energy import IntervalMinutes
 
 MOST_HOURS = 8784
@@ -110,9 +110,9 @@ class Embodied(Input):
     """Of one accelerator; that of the catalog when left out."""
     kg_co2e_per_server: NotNegative | MISSING = MISSING
     """Of a server without its accelerators."""
-    lifetime_years: Positive | MISSING = MISSING
+    lifetime_years: Annotated[float, Field(ge=0.1, le=100)] | MISSING = MISSING
     """From first to last use."""
-    utilization: Share | MISSING = MISSING
+    utilization: Annotated[float, Field(ge=0.01, le=1)] | MISSING = MISSING
     """Share of its life in which a machine is used."""
 
 

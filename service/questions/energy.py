@@ -68,7 +68,7 @@ class MeasuredEnergy(Input):
 
     energy_kwh: Positive
     """Energy of the whole run."""
-    duration_seconds: Positive
+    duration_seconds: Annotated[float, Field(ge=1, le=1e10)]
     """Time in which it was taken."""
     device_count: Degree
     """Accelerators that took part."""

@@ -145,6 +145,13 @@ class TestInTime:
         assert gaps(answer)["/energy/load_profile/intervals_kw"] == "SERIES_TOO_LONG"
         assert "intervals_kw" not in answer["energy"]["load_profile"]
 
+    def test_a_run_of_decades_has_energy_and_no_intervals(self):
+        """The whole run on one device: 53.8 years."""
+        cluster = {**REFERENCE_QUESTION["cluster"], "accelerator_count": 1}
+        profile = bill(cluster=cluster, starts_at=STARTS_AT)["energy"]["load_profile"]
+        assert profile["elapsed_seconds"] == pytest.approx(53.83 * 365.25 * 86_400, rel=1e-3)
+        assert "highest_interval_kw" not in profile
+
     def test_intervals_without_a_start_are_a_gap(self):
         answer = bill(load_profile={"include_intervals": True})
         assert gaps(answer)["/energy/load_profile/intervals_kw"] == "STARTS_AT_REQUIRED"

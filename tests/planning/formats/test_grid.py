@@ -45,6 +45,8 @@ class TestAvert:
             ("0.94,", ""),
             ("CA,CENT", "CA,CA"),
             ("1,1,", "1,one,"),
+            ("1,1,", "1,²,"),
+            ("1,1,", "1," + "1" * 5000 + ","),
         ],
     )
     def test_what_is_not_a_whole_series_is_refused(self, change):
@@ -125,6 +127,7 @@ class TestEntsoe:
         bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b SYSTEM "file:///etc/passwd">]>'
         head, body = HOURS.split("?>", 1)
         assert refused(entsoe_prices, f"{head}?>{bomb}{body}") == "PRICE_FILE"
+        assert refused(entsoe_prices, '<?xml version="1.0" encoding="none"?><x/>') == "PRICE_FILE"
 
     @pytest.mark.parametrize(
         "change",

@@ -57,7 +57,7 @@ def _root(text: str) -> ET.Element:
         raise _refused("a document with a type definition or character data sections is not read")
     try:
         return ET.fromstring(text)  # noqa: S314 - without a type definition there are no entities
-    except (ET.ParseError, ValueError) as error:
+    except (ET.ParseError, ValueError, LookupError) as error:
         raise _refused("not an XML document") from error
 
 

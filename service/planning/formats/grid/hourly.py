@@ -8,6 +8,7 @@ pounds of CO2 per kWh, below zero where more load lets cleaner plants run. By mo
 import csv
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from service.planning.errors import PlanningError
@@ -52,7 +53,7 @@ def _number(text: str, line: int) -> float:
 
 
 def _whole(text: str, line: int) -> int:
-    if not text.strip().isdigit():
+    if not re.fullmatch("[0-9]{1,5}", text.strip()):
         raise _refused(line, "a month or an hour is no whole number")
     return int(text)
 
