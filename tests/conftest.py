@@ -64,6 +64,12 @@ def _stop_server(directory: Path) -> None:
             time.sleep(0.05)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: a quarter of the time tests wait for processes of theirs."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # A fifth of the time of a run would go to looking through what stays.
     gc.set_threshold(50_000, 20, 50)
