@@ -42,6 +42,12 @@ def _parameter_counts(document: Document) -> Document:
     }
 
 
+def _checked_accelerator(document: Document) -> Document:
+    if (made := document.get("embodied_kg_co2e")) and not made["low"] <= made["value"] <= made["high"]:
+        raise PlanningError("INTERVAL", "/embodied_kg_co2e", "low <= value <= high is expected")
+    return {}
+
+
 def _checked_grid(document: Document) -> Document:
     """Refuses a series by the clock of a zone that does not exist."""
     if zone := document.get("series", {}).get("time_zone"):
@@ -63,6 +69,7 @@ ACCELERATORS = Noun(
     patched=AcceleratorPatch,
     resource=Accelerator,
     references={"intra_node_link_id": "links", "inter_node_link_id": "links"},
+    derived=_checked_accelerator,
 )
 MODELS = Noun(
     name="models",

@@ -270,7 +270,8 @@ def series(profile: LoadProfile, starts_at: datetime, interval_minutes: int) -> 
     _check_length(profile)
     count = max(1, math.ceil((before + profile.elapsed_seconds) / width))
     edges = np.clip(np.arange(count + 1) * width - before, 0.0, profile.elapsed_seconds)
-    joules = _metered(profile, starts_at, edges)
+    # Differences of sums may fall below zero by their last digit.
+    joules = np.maximum(_metered(profile, starts_at, edges), 0.0)
     begins = starts_at.astimezone(UTC) - timedelta(seconds=before)
     return Load(begins, interval_minutes, joules / width / WATTS_PER_KILOWATT)
 

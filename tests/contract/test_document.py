@@ -31,6 +31,7 @@ NOUNS = (
     "offers",
     "tariffs",
     "exchange-rates",
+    "token-prices",
     "grids",
     "sites",
 )

@@ -1,9 +1,8 @@
 """Shapes of accelerators."""
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import MISSING, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import DateText, RowInput, Versioned
@@ -37,12 +36,6 @@ class EmbodiedFigure(Input):
     """The least that an assessment states."""
     high: Positive
     """The most."""
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if not self.low <= self.value <= self.high:
-            raise PydanticCustomError("interval", "low <= value <= high is expected")
-        return self
 
 
 class AcceleratorInput(RowInput):

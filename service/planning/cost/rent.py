@@ -91,7 +91,12 @@ def interrupted(
         OverflowError: interruptions come so fast that the run never ends.
     """
     failing = 0.0 if recovery.mtbf is None else 1.0 / recovery.mtbf
-    both = 1.0 / (failing + 1.0 / mtbf)
+    rate = failing + 1.0 / mtbf
+    if rate == 0.0:
+        interval = recovery.interval if fixed_interval else productive_seconds
+        found = elapsed_time(productive_seconds, recovery._replace(interval=interval, mtbf=None))
+        return Interrupted(found, 0.0, interval)
+    both = 1.0 / rate
     again = (recovery.restart * failing + restart / mtbf) * both
     interval = recovery.interval
     if not fixed_interval:
