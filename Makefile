@@ -15,7 +15,7 @@ run: ## Set up, serve on loopback, ask the reference question
 test: ## Set up, then lint, types and every test on SQLite and PostgreSQL
 	@tools/setup test
 	@$(MAKE) --no-print-directory lint types
-	$(VENV)/python -m pytest -n auto
+	$(VENV)/python -m pytest -n auto --dist worksteal
 
 lint:
 	$(VENV)/ruff format --check .

@@ -207,7 +207,7 @@ WRONG = {
 
 SIGNED = {"kg_co2e_per_kwh"}
 """Lists of numbers that may be below zero."""
-MOST_ALIKE = 8
+MOST_ALIKE = 4
 """Items of a list that are looked at, beside the last: those of a series are alike."""
 PUBLISHED = {("config",), ("urdb",)}
 """Members that hold a file of another format."""

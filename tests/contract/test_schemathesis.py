@@ -20,6 +20,8 @@ WITH_A_LARGE_SHAPE = "estimate_.*|(create|update|import)_model|(create|update|im
 """Operations whose bodies may hold an architecture or a tariff: the coverage phase would ask some ten
 thousand requests for each and keep them all in memory. Every field of theirs is in the hostile corpus, and
 they are fuzzed, the largest of them at length."""
+OF_SEVERAL = "estimate_.*_(batch|comparison|export|shift|power_cap)"
+"""Operations that take the questions of others, which are fuzzed by themselves."""
 
 CONFIG = {
     "seed": 1,
@@ -35,6 +37,7 @@ CONFIG = {
             "include-operation-id-regex": f"^({WITH_A_LARGE_SHAPE})$",
             "phases": {"coverage": {"enabled": False}},
         },
+        {"include-operation-id-regex": f"^({OF_SEVERAL})$", "generation": {"max-examples": 3}},
         {"include-operation-id": "estimate_utility_bill", "generation": {"max-examples": 80}},
     ],
     "checks": {
