@@ -107,14 +107,19 @@ PricePeriods = Annotated[
 ]
 
 
-class FixedCharge(Input):
-    """An amount whatever is used."""
+class _Charge(Input):
+    """What every charge has."""
 
-    kind: Literal["fixed"]
     name: ChargeName
     months: ChargedMonths | MISSING = MISSING
     hours_of_use_from: HoursOfUse = 0.0
     hours_of_use_below: HoursOfUseBelow | MISSING = MISSING
+
+
+class FixedCharge(_Charge):
+    """An amount whatever is used."""
+
+    kind: Literal["fixed"]
     price: Price
     per: ChargedPer = "month"
     """What it is charged for; of a year one twelfth for each month."""
@@ -124,14 +129,10 @@ class FixedCharge(Input):
     """What a price by month or year is charged for in a billing period that is not one month."""
 
 
-class EnergyCharge(Input):
+class EnergyCharge(_Charge):
     """A price for each kWh: flat, by time of use, by tier, by hours of use of the billing demand."""
 
     kind: Literal["energy"]
-    name: ChargeName
-    months: ChargedMonths | MISSING = MISSING
-    hours_of_use_from: HoursOfUse = 0.0
-    hours_of_use_below: HoursOfUseBelow | MISSING = MISSING
     periods: PricePeriods
     accumulation: Literal["per_period", "all_periods_in_time_order"] = "per_period"
     """Which energy fills the tiers."""
@@ -152,14 +153,10 @@ class IntervalPrices(Input):
     """Price of a kWh in each interval, in the currency of the tariff."""
 
 
-class RealTimeCharge(Input):
+class RealTimeCharge(_Charge):
     """The price of the market in each interval times a factor, and an adder per kWh."""
 
     kind: Literal["real_time"]
-    name: ChargeName
-    months: ChargedMonths | MISSING = MISSING
-    hours_of_use_from: HoursOfUse = 0.0
-    hours_of_use_below: HoursOfUseBelow | MISSING = MISSING
     prices: IntervalPrices
     """Prices of the market."""
     adder: Price = "0"
@@ -207,14 +204,10 @@ class BillingDemand(Input):
     """Calendar months in which the period's own peak counts; all if absent."""
 
 
-class DemandCharge(Input):
+class DemandCharge(_Charge):
     """A price for each kW (or kVA) of demand: the mean over a demand window at its highest."""
 
     kind: Literal["demand"]
-    name: ChargeName
-    months: ChargedMonths | MISSING = MISSING
-    hours_of_use_from: HoursOfUse = 0.0
-    hours_of_use_below: HoursOfUseBelow | MISSING = MISSING
     periods: PricePeriods
     apparent: bool = False
     """Whether it is billed in kVA: kW over the power factor."""
@@ -237,14 +230,10 @@ class DemandCharge(Input):
     minimum: Annotated[Price, Field(description="The least that a period's charge is.")] | MISSING = MISSING
 
 
-class OverrunCharge(Input):
+class OverrunCharge(_Charge):
     """A price for each kW of the period's peak above the contracted capacity."""
 
     kind: Literal["overrun"]
-    name: ChargeName
-    months: ChargedMonths | MISSING = MISSING
-    hours_of_use_from: HoursOfUse = 0.0
-    hours_of_use_below: HoursOfUseBelow | MISSING = MISSING
     contract_kw: NotNegative
     """Contracted capacity."""
     price: Price
@@ -272,14 +261,10 @@ class PeakSet(Input):
     """Length of the intervals that are given by their start; that of the load's intervals if absent."""
 
 
-class CoincidentPeakCharge(Input):
+class CoincidentPeakCharge(_Charge):
     """A price for the demand in the grid's own peak intervals (4CP in ERCOT, the triad in Great Britain)."""
 
     kind: Literal["coincident_peak"]
-    name: ChargeName
-    months: ChargedMonths | MISSING = MISSING
-    hours_of_use_from: HoursOfUse = 0.0
-    hours_of_use_below: HoursOfUseBelow | MISSING = MISSING
     sets: Annotated[list[PeakSet], Field(min_length=1, max_length=24)]
     """Sets of peak intervals, each with its price."""
     statistic: Literal["max", "mean"] = "max"
@@ -288,14 +273,10 @@ class CoincidentPeakCharge(Input):
     """Whether it is billed in the calendar year after the peaks."""
 
 
-class ReactiveCharge(Input):
+class ReactiveCharge(_Charge):
     """A price for each kvar at the period's peak, or each kvarh, above a free share of the active part."""
 
     kind: Literal["reactive"]
-    name: ChargeName
-    months: ChargedMonths | MISSING = MISSING
-    hours_of_use_from: HoursOfUse = 0.0
-    hours_of_use_below: HoursOfUseBelow | MISSING = MISSING
     price: Price
     free_share_of_active: _Share = 0.0
     """Share of the active part up to which nothing is charged."""
@@ -303,14 +284,10 @@ class ReactiveCharge(Input):
     """Whether it is charged per kvarh instead of kvar."""
 
 
-class MinimumCharge(Input):
+class MinimumCharge(_Charge):
     """The least that other charges amount to in a billing period."""
 
     kind: Literal["minimum"]
-    name: ChargeName
-    months: ChargedMonths | MISSING = MISSING
-    hours_of_use_from: HoursOfUse = 0.0
-    hours_of_use_below: HoursOfUseBelow | MISSING = MISSING
     amount: Price
     per: ChargedPer = "month"
     """What the amount is for."""
@@ -320,14 +297,10 @@ class MinimumCharge(Input):
     """What an amount by month or year is for in a billing period that is not one month."""
 
 
-class PercentageCharge(Input):
+class PercentageCharge(_Charge):
     """A rider, tax or credit: percent of other charges."""
 
     kind: Literal["percentage"]
-    name: ChargeName
-    months: ChargedMonths | MISSING = MISSING
-    hours_of_use_from: HoursOfUse = 0.0
-    hours_of_use_below: HoursOfUseBelow | MISSING = MISSING
     percent: Annotated[
         SignedDecimalText, Field(description="Percent as decimal text; credits are below zero.")
     ]
