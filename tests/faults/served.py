@@ -103,8 +103,8 @@ class Fleet:
             "IRONLAW_REQUESTS_PER_MINUTE": "0",
             "IRONLAW_DATABASE_URL": database.url.render_as_string(hide_password=False),
         }
-        self.places = [Place(data_dir, self._variables) for _ in range(processes)]
         self.credential = self.command("keys", "create", "--admin").strip()
+        self.places = [Place(data_dir, self._variables) for _ in range(processes)]
 
     def command(self, *arguments):
         out, errors, status = run(*arguments, data_dir=self._data_dir, **self._variables)
