@@ -1,0 +1,39 @@
+"""What validation says of a result: a verdict, and every finding behind it."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Verdict(StrEnum):
+    """What a result may be used for. Only what is accepted enters a calibration."""
+
+    ACCEPTED = "accepted"
+    SUSPECT = "suspect"
+    """Run again: something is unlikely, nothing is proven."""
+    REJECTED = "rejected"
+    """It cannot be true, or is none of this run."""
+    EVIDENCE_ONLY = "evidence_only"
+    """True, but not of the device alone: kept to look at."""
+
+
+class Finding(NamedTuple):
+    """One check that did not pass; ``verdict`` is the best that the result can still get.
+
+    ``rule`` is the name of the check, such as ``physics.above_peak``; ``observed`` and ``limit`` are in the
+    unit that the detail names.
+    """
+
+    rule: str
+    verdict: Verdict
+    detail: str
+    observed: float | None = None
+    limit: float | None = None
+
+
+_WORST = (Verdict.REJECTED, Verdict.EVIDENCE_ONLY, Verdict.SUSPECT)
+
+
+def verdict_of(findings: list[Finding]) -> Verdict:
+    """The verdict of all findings: the worst of them."""
+    found = {finding.verdict for finding in findings}
+    return next((verdict for verdict in _WORST if verdict in found), Verdict.ACCEPTED)

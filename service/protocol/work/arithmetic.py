@@ -1,0 +1,113 @@
+"""Arithmetic: products, transforms and attention."""
+
+from math import log2
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from service.protocol.base import Message
+from service.protocol.work.base import INT64, Amount, DType, Side
+
+GEMM_BYTES: dict[DType, tuple[int, int]] = {
+    "fp64": (8, 8),
+    "fp32": (4, 4),
+    "tf32": (4, 4),
+    "bf16": (2, 2),
+    "fp16": (2, 2),
+    "fp8_e4m3": (1, 2),
+    "int8": (1, 4),
+}
+"""Bytes of an element that goes in and of one that comes out; products of fp8 are kept as bf16."""
+
+
+class Gemm(Message):
+    """C = A B of random numbers."""
+
+    kind: Literal["gemm"]
+    dtype: DType
+    """Type of the elements."""
+    m: Side
+    """Rows of A and C."""
+    n: Side
+    """Columns of B and C."""
+    k: Side
+    """Columns of A and rows of B."""
+
+    def amount(self) -> Amount:
+        """2 m n k, as cuBLAS and the published tables count; m n (2 k - 1) is exact and used by nobody.
+
+        Bytes are those of each matrix once: what a product of few rows is bound by.
+        """
+        read, written = GEMM_BYTES[self.dtype]
+        moved_bytes = (self.m + self.n) * self.k * read + self.m * self.n * written
+        return Amount(flops=2 * self.m * self.n * self.k, moved_bytes=moved_bytes)
+
+
+class Attention(Message):
+    """Softmax(Q K^T / sqrt(d)) V of random numbers: a prompt, or one query a sequence over a cache."""
+
+    kind: Literal["attention"]
+    phase: Literal["prefill", "decode"]
+    """`prefill` is causal and its queries are as many as the context, `decode` has one query a sequence."""
+    back_end: Literal["own", "flash", "efficient", "cudnn", "math"]
+    """The worker's own kernel, or one of those of PyTorch's scaled_dot_product_attention."""
+    dtype: Literal["fp32", "bf16", "fp16"]
+    """Type of the elements."""
+    batch: Annotated[int, Field(ge=1, le=4096, json_schema_extra=INT64)]
+    """Sequences."""
+    query_heads: Annotated[int, Field(ge=1, le=1024, json_schema_extra=INT64)]
+    """Heads of a query."""
+    kv_heads: Annotated[int, Field(ge=1, le=1024, json_schema_extra=INT64)]
+    """Heads of keys and values; each serves query_heads / kv_heads heads of a query."""
+    head_size: Literal[64, 128, 256]
+    """Elements of a head."""
+    context_tokens: Annotated[int, Field(ge=1, le=2**20, json_schema_extra=INT64)]
+    """Keys of a sequence."""
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> "Attention":
+        if self.query_heads % self.kv_heads:
+            raise ValueError("kv_heads must divide query_heads")
+        return self
+
+    def amount(self) -> Amount:
+        """4 b h q c d, half of it where causal (FlashAttention-2, 4.1); bytes of Q, K, V and the result.
+
+        Keys and values count once a sequence and head of their own: what decoding is bound by.
+        """
+        queries = self.context_tokens if self.phase == "prefill" else 1
+        flops = 4 * self.batch * self.query_heads * queries * self.context_tokens * self.head_size
+        elements = 2 * self.batch * self.head_size
+        moved = elements * (self.query_heads * queries + self.kv_heads * self.context_tokens)
+        return Amount(
+            flops=flops // 2 if self.phase == "prefill" else flops,
+            moved_bytes=moved * (4 if self.dtype == "fp32" else 2),
+        )
+
+
+class Fft(Message):
+    """Complex transforms, of as many points in each dimension."""
+
+    kind: Literal["fft"]
+    dtype: Literal["fp16", "fp32", "fp64"]
+    """Precision of the parts of a complex number."""
+    points: Annotated[int, Field(ge=2, le=2**26, json_schema_extra=INT64)]
+    """Length of a transform in each dimension."""
+    batch: Annotated[int, Field(ge=1, le=65_536, json_schema_extra=INT64)]
+    """Transforms of one execution."""
+    dimensions: Annotated[int, Field(ge=1, le=3, json_schema_extra=INT64)] = 1
+    """1 for a row, 2 for a square, 3 for a cube."""
+    in_place: bool = False
+    """Whether the result takes the place of the input."""
+
+    def amount(self) -> Amount:
+        """5 N log2 N a transform of N elements: FFTW's convention, whatever the algorithm does.
+
+        Bytes are one read and one write of each element: what a transform that fits on the chip moves.
+        """
+        elements = self.points**self.dimensions
+        width = {"fp16": 4, "fp32": 8, "fp64": 16}[self.dtype]
+        return Amount(
+            flops=round(5 * elements * log2(elements)) * self.batch,
+            moved_bytes=2 * width * elements * self.batch,
+        )
