@@ -22,6 +22,10 @@ SEED = 5
 GEMM = {"kind": "gemm", "dtype": "fp64", "m": 33, "n": 17, "k": 65}
 FFT = {"kind": "fft", "dtype": "fp64", "points": 96, "batch": 3}
 STRIDED = {"kind": "strided_read", "stride_bytes": 64, "array_bytes": 64 * 1000}
+ATTENTION = {
+    "kind": "attention", "phase": "prefill", "back_end": "own", "dtype": "fp32",
+    "batch": 2, "query_heads": 4, "kv_heads": 2, "head_size": 64, "context_tokens": 300,
+}  # fmt: skip
 STORAGE = {"kind": "storage", "direction": "write", "file_bytes": 100_000, "block_bytes": 8192}
 
 
@@ -42,6 +46,8 @@ COMPUTED = [
     FFT,
     {**FFT, "dtype": "fp32"},
     {**FFT, "points": 2, "batch": 1},
+    ATTENTION,
+    {**ATTENTION, "phase": "decode"},
 ]
 
 
@@ -121,6 +127,7 @@ def spoilt(name, module=np):
         (array("triad"), np, "add"),
         (FFT, np.fft, "fft"),
         ({**FFT, "dtype": "fp32"}, np.fft, "fft"),
+        (ATTENTION, np, "matmul"),
     ],
 )
 def test_a_wrong_result_is_noticed(monkeypatch, work, module, name):

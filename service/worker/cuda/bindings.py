@@ -11,6 +11,8 @@ DISTRIBUTIONS = {
     "cuda.bindings.nvrtc": "cuda-bindings",
     "nvmath.bindings.cublas": "nvmath-python",
     "nvmath.bindings.cublasLt": "nvmath-python",
+    "torch": "torch",
+    "torch.nn.attention": "torch",
 }
 
 

@@ -222,6 +222,16 @@ def test_work_of_another_kind_is_unsupported(kind):
 
 WORK = {
     "gemm": {"dtype": "bf16", "m": 32, "n": 32, "k": 32},
+    "attention": {
+        "phase": "decode",
+        "back_end": "own",
+        "dtype": "bf16",
+        "batch": 1,
+        "query_heads": 2,
+        "kv_heads": 1,
+        "head_size": 64,
+        "context_tokens": 16,
+    },
     "stream": {"pattern": "copy", "array_bytes": MIB},
     "strided_read": {"stride_bytes": 128, "array_bytes": MIB},
     "host_link": {"direction": "both", "memory": "pinned", "transfer_bytes": MIB},
