@@ -46,6 +46,8 @@ COMPUTED = [
     FFT,
     {**FFT, "dtype": "fp32"},
     {**FFT, "points": 2, "batch": 1},
+    {**FFT, "points": 12, "dimensions": 2},
+    {**FFT, "points": 7, "dimensions": 3, "dtype": "fp32"},
     ATTENTION,
     {**ATTENTION, "phase": "decode"},
 ]
@@ -145,7 +147,7 @@ def test_a_part_that_is_not_read_is_noticed(monkeypatch, work):
     "work", [work for work in COMPUTED if work["kind"] in ("gemm", "fft")] + [array("copy")], ids=identify
 )
 def test_work_that_is_left_out_is_noticed(monkeypatch, work):
-    for module, name in ((np, "matmul"), (np, "copyto"), (np.fft, "fft")):
+    for module, name in ((np, "matmul"), (np, "copyto"), (np.fft, "fft"), (np.fft, "fftn")):
         monkeypatch.setattr(module, name, lambda *_, **__: None)
     outcome = checked(work)
     assert not outcome.passed
@@ -157,6 +159,21 @@ def test_types_that_numpy_does_not_multiply_are_unsupported(dtype):
     result = measure(task(benchmark({**GEMM, "dtype": dtype})))
     assert (result.status, result.failure.reason) == ("unsupported", "UNSUPPORTED")
     assert "NumPy" in result.failure.detail
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {**FFT, "dtype": "fp16"},
+        {**FFT, "in_place": True},
+        {**ATTENTION, "dtype": "bf16"},
+        {**ATTENTION, "back_end": "flash"},
+    ],
+    ids=identify,
+)
+def test_what_numpy_does_not_have_is_unsupported(work):
+    with pytest.raises(Unsupported), prepared(work):
+        pass
 
 
 def test_numpy_multiplies_fp16_without_the_library():
