@@ -67,8 +67,6 @@ def _know_shipped_rows(store: SnapshotStore, database: Database) -> None:
     store._revisions = {SHIPPED_TENANT: state.revision}
 
 
-
-
 def catalog_face(database: Database, on_change: Callable[[], None] = lambda: None) -> CatalogFace:
     """The catalog of ``database``, whose writes nobody follows."""
     tokens = PageTokens(KEYRING.key("page tokens"))

@@ -296,7 +296,7 @@ class Operation:
             yield from self._members()
 
     def addressed(self):
-        """Those whose path, query and headers are hostile: what is looked up with them differs by database."""
+        """Those with a hostile path, query or header: what is looked up with them differs by database."""
         yield from self._queries()
         yield from self._paths()
         yield from self._validators()
