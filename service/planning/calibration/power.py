@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.planning.calibration.shares import Share, kept, nearest_share
+from service.planning.quantity import Basis
 
 
 class PowerQuantity(StrEnum):
@@ -53,6 +54,8 @@ class PowerCalibration:
     constants: Mapping[Key, Share]
     measured: frozenset[str] = frozenset()
     """Generations whose draw was measured."""
+    bases: Mapping[PowerQuantity, Basis] = field(default_factory=dict)
+    """The evidence behind constants that were measured on the device itself."""
     _known: dict[str, PowerRates] = field(default_factory=dict, repr=False, compare=False)
 
     def find(self, quantity: PowerQuantity, generation: str) -> Share:
