@@ -15,7 +15,7 @@ from typing import NamedTuple
 from service.planning.calibration.shares import Share
 from service.planning.errors import PlanningError
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis
+from service.planning.quantity import Basis, weaker
 
 
 class OperatorQuantity(StrEnum):
@@ -84,12 +84,25 @@ class OperatorRates(NamedTuple):
 
     def basis_of(self, quantity: OperatorQuantity, number_format: NumberFormat | None = None) -> Basis:
         """The evidence behind one constant."""
-        same = _SAME_UNIT.get(number_format, number_format) if number_format else None
+        same = number_format and unit_of(number_format)
         return self.bases.get((quantity, same), self.basis)
+
+    def basis_of_work(self, number_format: NumberFormat) -> Basis:
+        """The evidence behind work that multiplies in a format and streams: the weaker of both."""
+        if not self.bases:
+            return self.basis
+        matrices = self.basis_of(OperatorQuantity.MATRIX_PEAK, number_format)
+        return weaker(matrices, self.basis_of(OperatorQuantity.BANDWIDTH))
 
 
 _SAME_UNIT = {NumberFormat.FP16: NumberFormat.BF16, NumberFormat.INT8: NumberFormat.FP8}
 """Formats that the same units multiply at the same rate."""
+
+
+def unit_of(number_format: NumberFormat) -> NumberFormat:
+    """The format that stands for the units which multiply this one."""
+    return _SAME_UNIT.get(number_format, number_format)
+
 
 Key = tuple[OperatorQuantity, str | None, NumberFormat | None]
 
@@ -113,7 +126,7 @@ class OperatorCalibration:
         self, quantity: OperatorQuantity, generation: str, number_format: NumberFormat | None = None
     ) -> Share:
         """The nearest constant: of the generation and format, of one of them, of any device."""
-        same = _SAME_UNIT.get(number_format, number_format) if number_format else None
+        same = number_format and unit_of(number_format)
         for key in (
             (quantity, generation, same),
             (quantity, generation, None),

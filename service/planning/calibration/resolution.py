@@ -24,7 +24,7 @@ from service.planning.calibration import Calibration
 from service.planning.calibration.links import LinkCurves, LinkShare
 from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, MeasuredLink, Scope
 from service.planning.calibration.operators import Key, OperatorCalibration, OperatorQuantity
-from service.planning.calibration.power import PowerCalibration, PowerQuantity
+from service.planning.calibration.power import DRAW, PowerCalibration, PowerQuantity
 from service.planning.calibration.serving import ServingCalibration, ServingQuantity
 from service.planning.calibration.shares import Share
 from service.planning.cluster import Accelerator
@@ -80,13 +80,20 @@ class Resolved(NamedTuple):
         found = (held.ids for name, held in self.held.items() if name.startswith(wanted))
         return tuple(dict.fromkeys(each for ids in found for each in ids))
 
+    def value(self, name: str) -> float | None:
+        """The measured constant of a name."""
+        held = self.held.get(name)
+        return held and held.share.value
+
     def on(self, accelerator: Accelerator) -> Accelerator:
         """The accelerator with the memory and the power limit that were measured.
 
         A process finds what it can allocate and what its context holds.
         """
         memory, context = self.held.get("memory_bytes"), self.held.get("context_bytes")
-        if memory is not None and context is not None and memory.basis is not Basis.CALIBRATED_GENERATION:
+        given = accelerator.capacity_bytes is not None and accelerator.capacity_bytes.basis is Basis.ASSUMED
+        own = memory is not None and memory.basis is not Basis.CALIBRATED_GENERATION
+        if memory is not None and context is not None and own and not given:
             both = (one + other for one, other in zip(memory.share[:3], context.share[:3], strict=True))
             low, value, high = both
             accelerator = replace(accelerator, capacity_bytes=Quantity(value, low, high, memory.basis))
@@ -255,7 +262,8 @@ def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: 
             ),
         )
     limits = {each.scope.power_limit_watts for each in levels[0].sets}
-    limit = limits.pop() if levels[0].basis is Basis.CALIBRATED_NODE and len(limits) == 1 else None
+    of_node = levels[0].basis is Basis.CALIBRATED_NODE and not asked.specified
+    limit = limits.pop() if of_node and len(limits) == 1 else None
     return Resolved(changed, search.held, tuple(search.above_limit), limit)
 
 
@@ -416,15 +424,6 @@ _OF_THE_LIMIT: Final = frozenset(
         PowerQuantity.COMMUNICATION_SHARE,
     }
 )
-_DRAW: Final = frozenset(
-    {
-        PowerQuantity.IDLE_SHARE,
-        PowerQuantity.ACTIVE_SHARE,
-        PowerQuantity.MATRIX_SHARE,
-        PowerQuantity.BYTE_JOULES,
-    }
-)
-"""What the draw under load consists of: a device of which all were measured is a measured one."""
 
 
 def _power(known: PowerCalibration, search: _Search, asked: Asked) -> PowerCalibration:
@@ -444,7 +443,7 @@ def _power(known: PowerCalibration, search: _Search, asked: Asked) -> PowerCalib
             constants[quantity, generation], bases[quantity] = found, search.held[name].basis
     if not bases:
         return known
-    measured = known.measured | {generation} if bases.keys() >= _DRAW else known.measured
+    measured = known.measured | {generation} if bases.keys() >= DRAW else known.measured
     return replace(known, constants=constants, measured=measured, bases=bases, _known={})
 
 
