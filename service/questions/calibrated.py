@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from service.planning.calibration.measured import DeviceCalibration, MeasuredAnswer
-from service.planning.calibration.resolution import Resolved
+from service.planning.resolution import Resolved
 from service.planning.curves import ReferenceCurves
 from service.planning.exchange import ExchangeRates
 from service.questions.catalog import (

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pydantic import MISSING
 
-from service.planning.calibration.resolution import Resolved
+from service.planning.resolution import Resolved
 from service.planning.cluster import ASSUMED_INTER_LINK, ASSUMED_INTRA_LINK, Accelerator, Cluster
 from service.planning.curves import Efficiency, assumed_efficiency
 from service.planning.errors import PlanningError

@@ -2,7 +2,7 @@
 
 from pydantic import MISSING
 
-from service.planning.calibration.resolution import Asked, applies, resolved
+from service.planning.resolution import Asked, applies, resolved
 from service.planning.errors import PlanningError
 from service.questions.calibrated import base_of, calibrated_view
 from service.questions.catalog import Catalog
