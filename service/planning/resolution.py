@@ -73,6 +73,9 @@ class Resolved(NamedTuple):
     """Constants that were measured above the data sheet, and count as all of it."""
     power_limit_watts: float | None = None
     """Of the node that is asked for."""
+    bandwidth_bytes_per_second: float | None = None
+    peak_flops_per_second: Mapping[NumberFormat, float] = {}
+    """Rates that the question leaves to the node, as they were measured."""
 
     def ids(self, prefixes: Iterable[str]) -> tuple[str, ...]:
         """The sets behind the constants whose names begin so, the nearest name first."""
@@ -86,9 +89,9 @@ class Resolved(NamedTuple):
         return held and held.share.value
 
     def on(self, accelerator: Accelerator) -> Accelerator:
-        """The accelerator with the memory and the power limit that were measured.
+        """The accelerator with the memory, the power limit and the rates that were measured.
 
-        A process finds what it can allocate and what its context holds.
+        A process finds what it can allocate and what its context holds. A rate that is given stays.
         """
         memory, context = self.held.get("memory_bytes"), self.held.get("context_bytes")
         given = accelerator.capacity_bytes is not None and accelerator.capacity_bytes.basis is Basis.ASSUMED
@@ -99,6 +102,11 @@ class Resolved(NamedTuple):
             accelerator = replace(accelerator, capacity_bytes=Quantity(value, low, high, memory.basis))
         if self.power_limit_watts is not None:
             accelerator = replace(accelerator, power_limit_watts=self.power_limit_watts)
+        if accelerator.bandwidth_bytes_per_second is None:
+            accelerator = replace(accelerator, bandwidth_bytes_per_second=self.bandwidth_bytes_per_second)
+        if self.peak_flops_per_second:
+            rates = {**self.peak_flops_per_second, **accelerator.peak_flops_per_second}
+            accelerator = replace(accelerator, peak_flops_per_second=rates)
         return accelerator
 
     def through(self, link: Link) -> Link:
@@ -238,6 +246,7 @@ def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: 
     levels = _levels(sets, asked)
     if not levels:
         return Resolved(curves)
+    given, asked = asked, _with_rates(asked, levels[0])
     search = _Search(levels)
     known = curves.calibration
     operators = _operators(known.operators, search, asked)
@@ -264,7 +273,33 @@ def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: 
     limits = {each.scope.power_limit_watts for each in levels[0].sets}
     of_node = levels[0].basis is Basis.CALIBRATED_NODE and not asked.specified
     limit = limits.pop() if of_node and len(limits) == 1 else None
-    return Resolved(changed, search.held, tuple(search.above_limit), limit)
+    device, stated = asked.accelerator, given.accelerator
+    rates = {
+        number_format: rate
+        for number_format, rate in device.peak_flops_per_second.items()
+        if number_format not in stated.peak_flops_per_second
+    }
+    streams = device.bandwidth_bytes_per_second if stated.bandwidth_bytes_per_second is None else None
+    return Resolved(changed, search.held, tuple(search.above_limit), limit, streams, rates)
+
+
+def _with_rates(asked: Asked, nearest: _Level) -> Asked:
+    """The device with what its node was measured to reach for rates that the question does not give.
+
+    A processor has no data sheet of an accelerator: what it reaches is then all that it is known to have.
+    """
+    if not asked.specified or nearest.basis is not Basis.CALIBRATED_NODE:
+        return asked
+    accelerator, rates = asked.accelerator, dict(asked.accelerator.peak_flops_per_second)
+    bandwidth = accelerator.bandwidth_bytes_per_second
+    for each in nearest.sets:
+        for (quantity, number_format), figure in each.operators.items():
+            if quantity is OperatorQuantity.MATRIX_PEAK and number_format is not None:
+                rates.setdefault(number_format, figure.value)
+            elif quantity is OperatorQuantity.BANDWIDTH:
+                bandwidth = bandwidth or figure.value
+    filled = replace(accelerator, bandwidth_bytes_per_second=bandwidth, peak_flops_per_second=rates)
+    return asked._replace(accelerator=filled)
 
 
 _RATES: Final = frozenset(
