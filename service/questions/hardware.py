@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from pydantic import MISSING
 
-from service.planning.resolution import Resolved
 from service.planning.cluster import ASSUMED_INTER_LINK, ASSUMED_INTRA_LINK, Accelerator, Cluster
 from service.planning.curves import Efficiency, assumed_efficiency
 from service.planning.errors import PlanningError
 from service.planning.links import Link, LinkKind
 from service.planning.precision import COMPUTE_FORMATS, NumberFormat
 from service.planning.quantity import Basis, assumed
+from service.planning.resolution import Resolved
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.base import Source
 from service.questions.calibrated import resolved_of
