@@ -23,6 +23,8 @@ PREPARE: dict[str, Prepare] = {
     "stream": _lazily("service.worker.cuda.stream"),
     "strided_read": _lazily("service.worker.cuda.strided"),
     "host_link": _lazily("service.worker.cuda.link"),
+    "peer_link": _lazily("service.worker.cuda.peer"),
+    "collective": _lazily("service.worker.cuda.collective"),
     "launch_latency": _lazily("service.worker.cuda.launch"),
     "power": _lazily("service.worker.cuda.power"),
     "context_memory": _lazily("service.worker.cuda.memory"),
