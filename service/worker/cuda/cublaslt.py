@@ -43,13 +43,13 @@ _SCALES = {R_64F: np.float64, R_32F: np.float32, R_32I: np.int32}
 
 
 class Product(NamedTuple):
-    """C = alpha A B + beta C of row-major matrices, ``count`` of each one behind the other."""
+    """C = alpha A B + beta C of row-major matrices, ``batch`` of each one behind the other."""
 
     dtype: DType
     m: int
     n: int
     k: int
-    count: int = 1
+    batch: int = 1
     a_is_turned: bool = False
     """A lies as k x m."""
     b_is_turned: bool = True
@@ -118,7 +118,7 @@ class Matmul:
         a = (shape.m, shape.k) if shape.a_is_turned else (shape.k, shape.m)
         result = R_32F if shape.gives_fp32 else kind.result
         self._layouts = [
-            self._layout(stack, number, *sides, shape.count)
+            self._layout(stack, number, *sides, shape.batch)
             for number, sides in ((kind.operand, b), (kind.operand, a), (result, (shape.n, shape.m)))
         ]
         scale = _SCALES[kind.scale]

@@ -314,12 +314,12 @@ BOTH(widen, WIDEN, { widen(to, from, count); })
 BOTH(choose, CHOOSE, { choose(ids, history, x, words, rows, width); })
 
 // Numbers of tokens: before this step, with it, and steps so far. Kept on the device, so that a graph counts.
-extern "C" __global__ void __launch_bounds__(256) advance(u64* __restrict__ words) {
+extern "C" __global__ void __launch_bounds__(256) next_step(u64* __restrict__ words) {
     if (threadIdx.x < 3) words[threadIdx.x] += 1;
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-begin(u64* __restrict__ words, unsigned* __restrict__ ids, const unsigned* __restrict__ first, u64 context, u64 rows) {
+first_step(u64* __restrict__ words, unsigned* __restrict__ ids, const unsigned* __restrict__ first, u64 context, u64 rows) {
     if (threadIdx.x < 3) words[threadIdx.x] = threadIdx.x == 2 ? 0 : context + threadIdx.x;
     for (u64 i = threadIdx.x; i < rows; i += blockDim.x) ids[i] = first[i];
 }
