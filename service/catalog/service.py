@@ -296,3 +296,11 @@ def revision(session: Reader, tenant_id: str) -> int:
 def own_revisions(session: Reader) -> dict[str, int]:
     """How often the rows of each tenant have changed, the shipped ones included."""
     return repository.own_revisions(session)
+
+
+def next_revision(session: Writer, tenant_id: str) -> int:
+    """Take the next revision of a tenant, so that its snapshot follows what is written beside the catalog.
+
+    The tenant's state stays locked until the transaction ends: writes that take it are serial.
+    """
+    return repository.next_revision(session, tenant_id)
