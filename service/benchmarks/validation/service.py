@@ -19,7 +19,6 @@ from service.benchmarks.validation.limits import LIMITS
 from service.benchmarks.validation.rules import RULES_VERSION, Validation, confirmed, validate
 from service.benchmarks.verdicts import Finding, Verdict, verdict_of
 from service.catalog import service as catalog
-from service.catalog.nouns import NOUNS
 from service.kit.database import Reader, Writer
 from service.nodes import service as nodes
 from service.protocol.nodes import Accelerator, Inventory
@@ -118,7 +117,7 @@ class _Examiner:
 
     def _documents(self, noun: str) -> list[Document]:
         if noun not in self.documents:
-            self.documents[noun] = [*catalog.seen(self.session, NOUNS[noun], self.tenant_id)]
+            self.documents[noun] = [*catalog.seen(self.session, noun, self.tenant_id)]
         return self.documents[noun]
 
     def _siblings(self, row: BenchmarkResultRow) -> Iterator[Sibling]:
@@ -191,10 +190,10 @@ def _read(written: Mapping[str, Any]) -> Finding:
     return Finding(**{**written, "verdict": Verdict(written["verdict"])})
 
 
-def examine(session: Reader, tenant_id: str, run_id: str) -> list[Examined]:
-    """What the rules say of every result of a run that they have not been applied to."""
+def examine(session: Reader, tenant_id: str, run_id: str, *, again: bool = False) -> list[Examined]:
+    """What the rules say of every result of a run that they have not been applied to, or of all of them."""
     rows = repository.measured(session, tenant_id, [run_id])
-    done = repository.validated(session, tenant_id, run_id, RULES_VERSION)
+    done = set() if again else repository.validated(session, tenant_id, run_id, RULES_VERSION)
     run = benchmarks.run(session, tenant_id, run_id)
     suite = Suite.model_validate(run.suite) if run else None
     examiner = _Examiner(session, tenant_id, rows, suite)
