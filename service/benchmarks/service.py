@@ -262,7 +262,7 @@ def _check_run(run: BenchmarkRunRow, result: Result) -> None:
 
 
 def _hardware(session: Writer, node: Subject, result: Result) -> Hardware | None:
-    inventory = nodes.inventory(session, node, result.inventory_sha256)
+    inventory = nodes.inventory(session, node.id, result.inventory_sha256)
     return None if inventory is None else hardware(inventory, result)
 
 
