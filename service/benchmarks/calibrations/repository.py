@@ -8,7 +8,6 @@ from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.orm import Session, undefer, undefer_group
 
 from service.benchmarks.calibrations.tables import ACTIVE, SUPERSEDED, WITHDRAWN, CalibrationRow
-from service.benchmarks.repository import COUNTS
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.kit import leases
 from service.kit.database import Reader, Writer
@@ -49,6 +48,14 @@ def page(
         statement = statement.where(or_(older, tied))
     ordered = statement.order_by(CalibrationRow.created_at.desc(), CalibrationRow.id.desc())
     return session.scalars(ordered.limit(limit)).all()
+
+
+def some(session: Session, tenant_id: str, ids: Collection[str]) -> Sequence[CalibrationRow]:
+    """Sets of a tenant by id, without what they say."""
+    statement = select(CalibrationRow).where(
+        CalibrationRow.tenant_id == tenant_id, CalibrationRow.id.in_(ids)
+    )
+    return session.scalars(statement).all()
 
 
 def standing(session: Session, tenant_id: str, node_id: str) -> Sequence[CalibrationRow]:
@@ -121,14 +128,6 @@ def _change(session: Writer, row: CalibrationRow, values: Mapping[str, object]) 
     )
     session.execute(of_row.values(**values))
     session.refresh(row)
-
-
-def accepted(session: Session, tenant_id: str, node_id: str) -> Sequence[BenchmarkResultRow]:
-    """The results of a node that a calibration may rest on, the first received first."""
-    statement = select(BenchmarkResultRow).where(
-        BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.node_id == node_id, *COUNTS
-    )
-    return session.scalars(statement.order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.id)).all()
 
 
 def runs(session: Session, tenant_id: str, run_ids: Collection[str]) -> Sequence[BenchmarkRunRow]:

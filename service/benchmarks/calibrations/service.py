@@ -1,6 +1,7 @@
 """The rules of calibrations: drawn or imported once, never changed, superseded or withdrawn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -29,6 +30,7 @@ from service.benchmarks.calibrations.sets import (
 )
 from service.benchmarks.calibrations.tables import ACTIVE, SUPERSEDED, WITHDRAWN, CalibrationRow
 from service.benchmarks.tables import BenchmarkResultRow
+from service.benchmarks.validation.repository import accepted
 from service.catalog import service as catalog
 from service.kit import idempotency, leases
 from service.kit.database import Reader, Writer
@@ -44,10 +46,12 @@ __all__ = [
     "Measured",
     "Message",
     "RestsOn",
+    "State",
     "draw",
     "keep",
     "link_of",
     "planning_values",
+    "states",
     "withdraw",
     "withdraw_node",
 ]
@@ -101,7 +105,7 @@ def prepare(session: Session, tenant_id: str, node_id: str, reference: Calibrati
     """The sets that the accepted results of a node make now, one for each hardware that it measured."""
     withdrawn = repository.withdrawn_results(session, tenant_id, node_id)
     by_hardware: dict[str, list[BenchmarkResultRow]] = {}
-    for row in repository.accepted(session, tenant_id, node_id):
+    for row in accepted(session, tenant_id, node_id):
         if row.hardware_sha256 is not None and row.id not in withdrawn:
             by_hardware.setdefault(row.hardware_sha256, []).append(row)
     reading = _Reading(session, tenant_id, node_id, reference)
@@ -168,9 +172,9 @@ class _Reading:
     def _known(self, row: BenchmarkResultRow, inventory: Inventory) -> Known:
         index = row.conditions.get("accelerator_index")
         part = next((each for each in inventory.accelerators if each.index == index), None)
-        links = catalog.seen(self._session, catalog.NOUNS["links"], self._tenant_id)
+        links = catalog.seen(self._session, "links", self._tenant_id)
         seen = Catalog(
-            catalog.seen(self._session, catalog.NOUNS["accelerators"], self._tenant_id),
+            catalog.seen(self._session, "accelerators", self._tenant_id),
             {name: link for link in links for name in (link["id"], *link["aliases"])},
         )
         return known(self._node_id, inventory, part if row.device == "cuda" else None, seen, self._reference)
@@ -287,6 +291,20 @@ def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) ->
     after = [shown(row) for row in rows]
     jobs.ask(session, tenant_id, node_id, because=f"without all of {rows[-1].id}")
     return Change(resource=f"nodes/{node_id}/calibrations", body={"items": after}, before=before, after=after)
+
+
+class State(NamedTuple):
+    """Whether a set counts, and if not why and since when."""
+
+    state: str
+    reason: str | None
+    ended_at: datetime | None
+
+
+def states(session: Session, tenant_id: str, ids: Collection[str]) -> dict[str, State]:
+    """How sets of a tenant stand, by id."""
+    rows = repository.some(session, tenant_id, ids)
+    return {row.id: State(row.state, row.reason, row.ended_at) for row in rows}
 
 
 _SHOWN = (
