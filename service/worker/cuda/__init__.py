@@ -19,6 +19,7 @@ def _lazily(module: str) -> Prepare:
 PREPARE: dict[str, Prepare] = {
     "gemm": _lazily("service.worker.cuda.gemm"),
     "attention": _lazily("service.worker.cuda.attention"),
+    "decode_loop": _lazily("service.worker.cuda.decode"),
     "fft": _lazily("service.worker.cuda.fft"),
     "stream": _lazily("service.worker.cuda.stream"),
     "strided_read": _lazily("service.worker.cuda.strided"),
