@@ -18,6 +18,8 @@ def _lazily(module: str) -> Prepare:
 
 PREPARE: dict[str, Prepare] = {
     "gemm": _lazily("service.worker.cuda.gemm"),
+    "attention": _lazily("service.worker.cuda.attention"),
+    "fft": _lazily("service.worker.cuda.fft"),
     "stream": _lazily("service.worker.cuda.stream"),
     "strided_read": _lazily("service.worker.cuda.strided"),
     "host_link": _lazily("service.worker.cuda.link"),
