@@ -121,7 +121,7 @@ def _memory(work: Collective, stack: ExitStack) -> int:
 
 
 def _started(work: Collective, memory: int, stack: ExitStack) -> list["subprocess.Popen[str]"]:
-    """A process for each place; one that ends takes its ends of pipes along, so that its neighbours end too."""
+    """A process for each place; one that ends closes its pipes, so that its neighbours end too."""
     pipes = [os.pipe() for _ in range(work.devices)]
     processes = []
     count = work.payload_bytes // ELEMENT_BYTES

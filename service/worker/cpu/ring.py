@@ -75,7 +75,7 @@ class Rank:
                 self._gather(0)
 
     def _reduce(self, *, ahead: int) -> None:
-        """As many additions less one as processes, each to what the left one has added before; the first is of its input."""
+        """Additions to what the left one has added before; the first is to its input."""
         rank, ranks = self._place.rank, self._place.ranks
         for step in range(ranks - 1):
             part = (rank - step - ahead) % ranks
@@ -86,7 +86,7 @@ class Rank:
             self._end()
 
     def _gather(self, first: int) -> None:
-        """As many copies less one as processes, the first of what the left one added up, or of its input."""
+        """Copies of what the left one has; the first is of what it added up, or of its input."""
         rank, ranks = self._place.rank, self._place.ranks
         for step in range(ranks - 1):
             part = (rank - step - (first == 0)) % ranks

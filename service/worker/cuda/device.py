@@ -31,8 +31,6 @@ class Device:
         self.driver = driver
         self.context = context
         self._number = number
-        self.ordinal = int(number)
-        """What the driver, and libraries on top of it, call the device."""
         self._stack = stack
         attribute = driver.CUdevice_attribute
         self.capability = (
