@@ -11,7 +11,7 @@ import pytest
 from service.worker import cpu
 from service.worker.benchmark import Unsupported
 from service.worker.cpu import collective
-from service.worker.cpu.ring import BUFFERS, Place, Rank
+from service.worker.ring import BUFFERS, Place, Rank
 from tests.worker.machines import benchmark
 
 PAYLOAD = 60 * 4

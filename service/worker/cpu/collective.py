@@ -1,5 +1,6 @@
 """Collectives of processes over shared memory, in a ring: what a node without accelerators can exchange."""
 
+import contextlib
 import json
 import mmap
 import os
@@ -15,8 +16,8 @@ from service.protocol.suites import Benchmark
 from service.protocol.work import Collective
 from service.worker.benchmark import Facts, Prepared, Unsupported
 from service.worker.cpu.host_timed import NUMPY, checksum, correctness, generator
-from service.worker.cpu.ring import BUFFERS, ELEMENT_BYTES, buffers
 from service.worker.host import available_memory_bytes, usable_processors
+from service.worker.ring import BUFFERS, ELEMENT_BYTES, buffers
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
 Pipe = tuple[int, int]
@@ -129,7 +130,7 @@ def _started(work: Collective, memory: int, stack: ExitStack) -> list["subproces
         token_in, token_out = pipes[rank - 1][0], pipes[rank][1]
         place = [rank, work.devices, work.operation, count, memory, token_in, token_out]
         process = subprocess.Popen(  # noqa: S603  # fixed words and numbers
-            [sys.executable, "-P", "-m", "service.worker.cpu.ring", json.dumps(place)],
+            [sys.executable, "-P", "-m", "service.worker.ring", json.dumps(place)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -145,6 +146,7 @@ def _started(work: Collective, memory: int, stack: ExitStack) -> list["subproces
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
-    """Kill a process: what it would say is not asked for."""
-    with process:
-        process.kill()
+    """Kill a process: what it would say is not asked for, nor what it was not told yet."""
+    process.kill()
+    with contextlib.suppress(BrokenPipeError), process:
+        pass
