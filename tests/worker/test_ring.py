@@ -83,10 +83,14 @@ def test_processes_exchange_compare_every_element_and_end(monkeypatch, operation
 
         monkeypatch.setattr(timed, "execute", wrong)
         assert not timed.check().passed
-        timed._processes[0].kill()
+        first, second = timed._processes
+        first.kill()
+        first.wait(10)
+        second.stdin.write("1\n")
+        second.stdin.flush()
+        assert second.wait(10) == 1  # its neighbour is gone
         with pytest.raises((RuntimeError, BrokenPipeError)):
             execute(1)
-        assert timed._processes[1].wait(10) == 1  # its neighbour is gone
 
 
 @pytest.mark.parametrize(("changes", "reason"), [
