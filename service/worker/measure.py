@@ -16,7 +16,7 @@ from pydantic import MISSING
 from service.protocol.nodes import DeviceKind, Gap, Software
 from service.protocol.results import Discarded, Failure, Measurement, Result, Telemetry
 from service.protocol.suites import Sampling
-from service.worker.benchmark import Facts, Prepare, Read, Timed, Unsupported
+from service.worker.benchmark import Facts, Prepare, Read, Reported, Timed, Unsupported
 from service.worker.ids import uuid7
 from service.worker.redaction import last_lines, one_line
 from service.worker.rendezvous import NotTogether, Rendezvous, idle
@@ -151,6 +151,8 @@ def _measured(task: Task, device: Device, notes: _Notes, together: Rendezvous | 
             return _sampled(prepared, task.benchmark.sampling, device.watch(index), notes, together)
         if together is not None:
             together.begin(idle)
+        if isinstance(prepared, Reported):
+            return _reported(prepared, device.watch(index), notes)
         return _read(prepared, device.watch(index), notes)
 
 
@@ -188,6 +190,21 @@ def _sampled(
         discarded=[Discarded(reason=reason, count=count) for reason, count in samples.discarded.items()],
         stop_reason=samples.stop_reason,
         correctness=_or_missing(correctness),
+        telemetry=window.telemetry,
+    )
+
+
+def _reported(reported: Reported, watch: AbstractContextManager[Window], notes: _Notes) -> Measurement:
+    with watch as window:
+        times = reported.times_ns()
+    notes.gaps += window.gaps
+    notes.software += [one for one in reported.facts.software if one not in notes.software]
+    return Measurement(
+        **_carried_out(reported.facts),
+        warmup_seconds=0.0,
+        warmup_iterations=0,
+        samples_ns=times,
+        stop_reason="single",
         telemetry=window.telemetry,
     )
 
