@@ -26,6 +26,7 @@ PREPARE: dict[str, Prepare] = {
     "host_link": _lazily("service.worker.cuda.link"),
     "peer_link": _lazily("service.worker.cuda.peer"),
     "collective": _lazily("service.worker.cuda.collective"),
+    "external_tool": _lazily("service.worker.cuda.external"),
     "launch_latency": _lazily("service.worker.cuda.launch"),
     "power": _lazily("service.worker.cuda.power"),
     "context_memory": _lazily("service.worker.cuda.memory"),

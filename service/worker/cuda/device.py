@@ -31,8 +31,6 @@ class Device:
         self.driver = driver
         self.context = context
         self._number = number
-        self.ordinal = int(number)
-        """What the driver, and libraries on top of it, call the device."""
         self._stack = stack
         attribute = driver.CUdevice_attribute
         self.capability = (
@@ -247,8 +245,8 @@ def opened(index: int | None) -> Iterator[Device]:
             driver.cuCtxSynchronize()
 
 
-def beginning_with(index: int | None, count: int) -> list[int]:
-    """Indices of accelerators, one after the other in the inventory and round its end.
+def beginning_with(index: int | None, count: int, *, all_of_them: bool = False) -> list[int]:
+    """Indices of accelerators, one after the other in the inventory and round its end: so many, or all.
 
     Raises :class:`Unsupported` where there are fewer, or none is named.
     """
@@ -260,7 +258,7 @@ def beginning_with(index: int | None, count: int) -> list[int]:
         raise Unsupported(f"accelerator {index} is not there")
     if there < count:
         raise Unsupported(f"{count} accelerators are needed, {there} are there")
-    return [(index + place) % there for place in range(count)]
+    return [(index + place) % there for place in range(there if all_of_them else count)]
 
 
 def attributes(index: int) -> dict[str, int]:

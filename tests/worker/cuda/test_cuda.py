@@ -251,6 +251,7 @@ WORK = {
     "host_link": {"direction": "both", "memory": "pinned", "transfer_bytes": MIB},
     "peer_link": {"direction": "both", "method": "copy_engine", "transfer_bytes": MIB},
     "collective": {"operation": "all_reduce", "devices": 2, "payload_bytes": MIB},
+    "external_tool": {"tool": "nvbandwidth", "test": "host_to_device_memcpy_ce", "transfer_bytes": MIB},
     "launch_latency": {"method": "graph", "launches": 5},
     "power": {"load": "context", "window_seconds": 1.0, "settle_seconds": 0.0},
     "context_memory": {"with_library": False},
