@@ -79,7 +79,7 @@ def test_what_processors_reach_has_not_been_published():
 
 def test_processors_can_do_all_that_is_asked_of_them():
     kinds = {benchmark.work.kind for benchmark in shipped_suites()["cpu-first"].benchmarks}
-    assert kinds == cpu.PREPARE.keys()
+    assert kinds <= cpu.PREPARE.keys()
 
 
 def test_the_suite_of_the_processor_takes_about_a_minute():

@@ -54,16 +54,8 @@ class StridedBandwidth:
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` passes, after a flush."""
         if self._flushes_each:
-            return sum(self._pass(1) for _ in range(iterations))
-        return self._pass(iterations)
-
-    def _pass(self, iterations: int) -> int:
-        def work() -> None:
-            for _ in range(iterations):
-                self._launch()
-
-        self._device.flush()
-        return self._device.timed(work)
+            return sum(self._device.repeated(self._launch, 1) for _ in range(iterations))
+        return self._device.repeated(self._launch, iterations)
 
     def check(self) -> Correctness:
         """The sum of what was read against that of a plain kernel, whose array is compared with NumPy."""

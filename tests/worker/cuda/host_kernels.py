@@ -17,6 +17,7 @@ DRIVER = Path(__file__).with_name("fake_driver.cpp")
 GXX = shutil.which("g++") or "g++"
 COMPILE = [GXX, "-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-Wall", "-Werror"]
 # No pragma is for this compiler; its sanitizer is there for the calls before each access alone.
+COOPERATION = re.compile(r"__(syncthreads|syncwarp|shfl\w*|ballot_sync)\(")
 COUNTED = ["-fsanitize=thread", "-Wno-unknown-pragmas", "-Wno-tsan", "-Wno-unused-function"]
 
 
@@ -24,7 +25,7 @@ def names_in(file):
     """Kernels of a file, in order."""
     text = (KERNELS / file).read_text()
     return re.findall(r"^FILL\((\w+)", text, re.MULTILINE) + re.findall(
-        r"__global__ void(?: __launch_bounds__\(\d+\))?\s+(?!name|__)(\w+)\(", text
+        r"__global__ void(?: __launch_bounds__\([\d, ]+\))?\s+(?!name|__)(\w+)\(", text
     )
 
 
@@ -49,7 +50,10 @@ def library(file):
     """A file of kernels as a shared library."""
     source = f'#include "{SHIM}"\n#include "{KERNELS / file}"\n'
     source += "".join(f"EXPORT({name})\n" for name in names_in(file))
-    built = _built(file, source, SHIM.read_text(), (KERNELS / file).read_text(), flags=COUNTED)
+    text = (KERNELS / file).read_text()
+    # Where threads wait for each other, each has a stack of its own, which takes time.
+    flags = [*COUNTED, "-DCOOPERATIVE"] if COOPERATION.search(text) else COUNTED
+    built = _built(file, source, SHIM.read_text(), text, flags=flags)
     found = ctypes.CDLL(str(built))
     for count in (found.bytes_read, found.bytes_written):
         count.restype = ctypes.c_uint64
