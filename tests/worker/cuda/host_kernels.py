@@ -17,15 +17,17 @@ DRIVER = Path(__file__).with_name("fake_driver.cpp")
 GXX = shutil.which("g++") or "g++"
 COMPILE = [GXX, "-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-Wall", "-Werror"]
 # No pragma is for this compiler; its sanitizer is there for the calls before each access alone.
-COOPERATION = re.compile(r"__(syncthreads|syncwarp|shfl\w*|ballot_sync)\(")
-COUNTED = ["-fsanitize=thread", "-Wno-unknown-pragmas", "-Wno-tsan", "-Wno-unused-function"]
+WAITS = re.compile(r"__sync|_sync\(")
+"""What makes the threads of a block wait for each other; without it each runs through by itself."""
+COUNTED = ["-fsanitize=thread", "-Wno-unknown-pragmas", "-Wno-tsan", "-Wno-unused-function", "-Wno-clobbered"]
 
 
 def names_in(file):
     """Kernels of a file, in order."""
     text = (KERNELS / file).read_text()
-    return re.findall(r"^FILL\((\w+)", text, re.MULTILINE) + re.findall(
-        r"__global__ void(?: __launch_bounds__\([\d, ]+\))?\s+(?!name|__)(\w+)\(", text
+    # A macro in capitals at the start of a line makes a kernel of its first word.
+    return re.findall(r"^[A-Z]+\((\w+)", text, re.MULTILINE) + re.findall(
+        r"__global__ void(?: __launch_bounds__\(\d+\))?\s+(?!name|__)(\w+)\(", text
     )
 
 
@@ -49,11 +51,10 @@ def _built(name, source, *texts, flags=(), link=()):
 def library(file):
     """A file of kernels as a shared library."""
     source = f'#include "{SHIM}"\n#include "{KERNELS / file}"\n'
-    source += "".join(f"EXPORT({name})\n" for name in names_in(file))
     text = (KERNELS / file).read_text()
-    # Where threads wait for each other, each has a stack of its own, which takes time.
-    flags = [*COUNTED, "-DCOOPERATIVE"] if COOPERATION.search(text) else COUNTED
-    built = _built(file, source, SHIM.read_text(), text, flags=flags)
+    waits = "true" if WAITS.search(text) else "false"
+    source += "".join(f"EXPORT({name}, {waits})\n" for name in names_in(file))
+    built = _built(file, source, SHIM.read_text(), text, flags=COUNTED)
     found = ctypes.CDLL(str(built))
     for count in (found.bytes_read, found.bytes_written):
         count.restype = ctypes.c_uint64
