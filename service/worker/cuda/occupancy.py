@@ -10,7 +10,7 @@ from service.worker.benchmark import Facts, Prepared, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
 from service.worker.cuda.copies import CopyArrays
-from service.worker.cuda.device import CACHE_SHARE, Device
+from service.worker.cuda.device import Device
 
 WARP = 32
 MOST_WARPS = 32
@@ -40,7 +40,6 @@ class FewWarps:
             threads=threads,
             shared_bytes=shared_bytes,
         )
-        self._flushes_each = 2 * work.array_bytes < CACHE_SHARE * device.l2_bytes
         self.facts = Facts(
             library="own kernel occupancy_copy",
             algorithm=(
@@ -55,9 +54,7 @@ class FewWarps:
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` copies, after a flush; of small arrays each after its own."""
-        if self._flushes_each:
-            return sum(self._device.repeated(self._launch, 1) for _ in range(iterations))
-        return self._device.repeated(self._launch, iterations)
+        return self._device.repeated(self._launch, iterations, self.facts.working_set_bytes)
 
     def check(self) -> Correctness:
         """Spoils the target, copies once, compares sums over all and a sample of elements."""

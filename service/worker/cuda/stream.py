@@ -13,7 +13,7 @@ from service.protocol.work import STREAM_ARRAYS, Stream
 from service.worker.benchmark import Facts, Prepared, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.device import CACHE_SHARE, THREADS, Device, Launch, add_up, run
+from service.worker.cuda.device import THREADS, Device, Launch, add_up, run
 
 FILE = "stream.cu"
 VECTOR_BYTES = 16
@@ -61,16 +61,13 @@ class StreamBandwidth:
             flush_bytes=device.flush_bytes,
             software=device.software(),
         )
-        self._flushes_each = needed < CACHE_SHARE * device.l2_bytes
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` passes.
 
         Arrays below 20 times the cache are flushed before each pass, not only before the first.
         """
-        if self._flushes_each:
-            return sum(self._device.repeated(self._launch, 1) for _ in range(iterations))
-        return self._device.repeated(self._launch, iterations)
+        return self._device.repeated(self._launch, iterations, self.facts.working_set_bytes)
 
     def check(self) -> Correctness:
         """Spoils what the kernel leaves, runs it once, compares sums over all and a sample of elements."""
@@ -173,11 +170,11 @@ class StreamBandwidth:
         return checksum(self._device, name, *arguments)
 
 
-def checksum(device: Device, name: str, *arguments: int) -> int:
-    """What a kernel of ``checksum.cu`` adds up, modulo 2^64."""
+def checksum(device: Device, name: str, *arguments: int, file: str = "checksum.cu") -> int:
+    """What the threads of a kernel count, each in a place of its last argument, modulo 2^64."""
     sums = np.empty(device.multiprocessors * 8 * THREADS, np.uint64)
     address = device.allocate(sums.nbytes)
-    run(device, ("checksum.cu", name), *arguments, address)
+    run(device, (file, name), *arguments, address)
     device.to_host(sums, address)
     return add_up(sums, 64)
 
@@ -186,13 +183,19 @@ _RUN = 1024
 """Neighbouring elements that are fetched at once."""
 
 
-def sample(count: int, seed: int) -> np.ndarray[Any, Any]:
-    """Places below ``count`` in runs of neighbours: the first, the last, and others by the seed."""
+def sample(count: int, seed: int, *, whole_runs: bool = False) -> np.ndarray[Any, Any]:
+    """Places below ``count`` in runs of 1024: the first, the last, and others by the seed.
+
+    Runs begin anywhere, ``whole_runs`` at multiples of their length.
+    """
     runs = min(CHECKED_ELEMENTS // _RUN, max(count // _RUN, 1))
     if count < _RUN:
         raise Unsupported(f"arrays of at least {_RUN} elements only")
-    drawn = numbers.random_bits(seed ^ 1, np.arange(runs)) % np.uint64(count - _RUN + 1)
-    drawn[0], drawn[-1] = 0, count - _RUN
+    step = _RUN if whole_runs else 1
+    last = (count - _RUN) // step
+    drawn = numbers.random_bits(seed ^ 1, np.arange(runs)) % np.uint64(last + 1)
+    drawn[0], drawn[-1] = 0, last
+    drawn *= np.uint64(step)
     return np.asarray((drawn[:, None] + np.arange(_RUN, dtype=np.uint64)).reshape(-1))
 
 

@@ -40,6 +40,7 @@ static inline float __fsub_rn(float a, float b) { return a - b; }
 static inline float __fmul_rn(float a, float b) { return a * b; }
 static inline float __fdiv_rn(float a, float b) { return a / b; }
 static inline float __fsqrt_rn(float a) { return std::sqrt(a); }
+static inline int __float2int_rn(float a) { return (int)std::nearbyint(a); }
 static inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 
 // One thread runs at a time.
