@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from sqlalchemy.orm import Session
+
 from service.catalog import repository
 from service.catalog.errors import (
     RowExists,
@@ -39,6 +41,11 @@ class Written(NamedTuple):
 def get(session: Reader, noun: Noun, tenant_id: str, row_id: str) -> Document:
     """The current version of the row that a tenant sees."""
     return _visible(session, noun, tenant_id, row_id).document
+
+
+def seen(session: Session, noun: Noun, tenant_id: str) -> list[Document]:
+    """Every row of a noun that a tenant sees."""
+    return list(repository.visible_rows(session, noun, tenant_id))
 
 
 def _visible(session: Reader | Writer, noun: Noun, tenant_id: str, row_id: str) -> Stored:
@@ -289,3 +296,11 @@ def revision(session: Reader, tenant_id: str) -> int:
 def own_revisions(session: Reader) -> dict[str, int]:
     """How often the rows of each tenant have changed, the shipped ones included."""
     return repository.own_revisions(session)
+
+
+def next_revision(session: Writer, tenant_id: str) -> int:
+    """Take the next revision of a tenant, so that its snapshot follows what is written beside the catalog.
+
+    The tenant's state stays locked until the transaction ends: writes that take it are serial.
+    """
+    return repository.next_revision(session, tenant_id)

@@ -17,6 +17,7 @@ from service.questions.answer import evidence, parallelism, quantity
 from service.questions.catalog import Catalog
 from service.questions.cost_answers import CostAnswer
 from service.questions.estimates import CostQuestion
+from service.questions.resolve.calibrated import calibrated
 
 
 class Costed(NamedTuple):
@@ -36,6 +37,7 @@ def estimate_cost(question: CostQuestion, catalog: Catalog) -> CostAnswer:
 
 def costed(question: CostQuestion, catalog: Catalog) -> Costed:
     """The same with what is behind it."""
+    catalog = calibrated(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
     notes, hours = run.notes, device_hours(run)
     answer: CostAnswer = {

@@ -38,8 +38,9 @@ from service.questions.disaggregated import (
     PoolInput,
 )
 from service.questions.estimates import RunQuestion
-from service.questions.hardware import given_link, resolve_cluster, usable_bytes
+from service.questions.hardware import given_link, resolve_cluster, usable_bytes, with_accelerator
 from service.questions.notes import Notes
+from service.questions.resolve.calibrated import calibrated
 from service.questions.resolve.disaggregated import POINTER, pool_layout
 
 
@@ -193,12 +194,15 @@ def _side(
     subject: Subject, question: RunQuestion, given: PoolInput, name: str, *, catalog: Catalog, notes: Notes
 ) -> _Side | None:
     layout = pool_layout(given, subject.profile, notes, name)
-    changes: dict[str, object] = {"accelerator_count": layout.devices * given.replicas}
+    asked = question.cluster
     if given.accelerator is not MISSING:
-        changes["accelerator"] = given.accelerator
+        if given.accelerator != asked.accelerator:
+            asked = with_accelerator(asked, given.accelerator)
+            catalog = calibrated(catalog, asked)
         detail = "prices and power of the cluster are those of its own accelerator"
         notes.warn("ACCELERATORS_DIFFER", f"{POINTER}/{name}/accelerator", detail)
-    cluster = resolve_cluster(question.cluster.model_copy(update=changes), catalog, Notes())
+    asked = asked.model_copy(update={"accelerator_count": layout.devices * given.replicas})
+    cluster = resolve_cluster(asked, catalog, Notes())
     workload = subject.workload
     requests, tokens = given.max_num_seqs, given.max_batched_tokens
     if requests is not MISSING:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
+from service.estimates.calibrated import note_memory, note_rates
 from service.estimates.served import cited_iterations, unserved_kinds
 from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.estimates.serving_parts import levels_of
@@ -40,10 +41,11 @@ from service.questions.frontier import (
     FrontierPoint,
     FrontierQuestion,
 )
-from service.questions.hardware import compute_peak, resolve_cluster, usable_bytes
+from service.questions.hardware import compute_peak, resolve_cluster, usable_bytes, with_accelerator
 from service.questions.notes import Notes
 from service.questions.references import ParallelismInput
 from service.questions.resolve import Resolved, resolve
+from service.questions.resolve.calibrated import calibrated
 from service.questions.resolve.load import lengths_of
 from service.questions.resolve.model import resolve_model
 from service.questions.workloads import InferenceWorkloadInput
@@ -62,6 +64,8 @@ class _Searched(NamedTuple):
     question: ThroughputQuestion
     given: InferenceWorkloadInput
     cluster: Cluster
+    catalog: Catalog
+    """As devices of the cluster see it."""
     resolved: Resolved
     workload: InferenceWorkload
     """As memory sees it."""
@@ -124,7 +128,7 @@ class _Search:
     def variants(self) -> Iterator[_Searched]:
         """Every layout and precision that can hold a request."""
         seen = 0
-        for question, cluster in self._clusters():
+        for question, cluster, catalog in self._clusters():
             for workload in self._workloads():
                 for layout in layouts(self.model.profile, cluster.accelerator_count, self._degrees()):
                     most = _LARGEST_CONCURRENCY // layout.data
@@ -136,7 +140,7 @@ class _Search:
                     if reason is not None:
                         self.ruled_out[reason] += len(sizes)
                         continue
-                    found = self._held(question, workload, layout, cluster, sizes)
+                    found = self._held(question, workload, layout, cluster, sizes, catalog=catalog)
                     if found is not None and found.sizes:
                         yield found
 
@@ -158,14 +162,15 @@ class _Search:
         given = (search.tensor, search.pipeline, search.expert, search.expert_tensor)
         return Degrees(*(None if degrees is MISSING else degrees for degrees in given))
 
-    def _clusters(self) -> Iterator[tuple[ThroughputQuestion, Cluster]]:
+    def _clusters(self) -> Iterator[tuple[ThroughputQuestion, Cluster, Catalog]]:
         given, accelerators = self.question.cluster, self.question.search.accelerators
         references = [given.accelerator] if accelerators is MISSING else accelerators
         for place, reference in enumerate(references):
-            asked = given.model_copy(update={"accelerator": reference})
+            asked = with_accelerator(given, reference)
             pointer = "/cluster/accelerator" if accelerators is MISSING else f"/search/accelerators/{place}"
             try:
-                cluster = resolve_cluster(asked, self.catalog, self.notes)
+                catalog = calibrated(self.catalog, asked)
+                cluster = resolve_cluster(asked, catalog, self.notes)
             except PlanningError as error:
                 at = error.pointer.replace("/cluster/accelerator", pointer, 1)
                 raise PlanningError(error.code, at, error.detail) from error
@@ -176,7 +181,7 @@ class _Search:
             question = ThroughputQuestion.model_construct(
                 model=self.question.model, workload=self.question.workload, cluster=asked
             )
-            yield question, cluster
+            yield question, cluster, catalog
 
     def _workloads(self) -> Iterator[InferenceWorkloadInput]:
         given, search = self.question.workload, self.question.search
@@ -197,13 +202,15 @@ class _Search:
         layout: Parallelism,
         cluster: Cluster,
         sizes: Sequence[int],
+        *,
+        catalog: Catalog,
     ) -> _Searched | None:
         """The variant with what memory and engine allow; None where it has no rate for its precision."""
         alone = {**dict.fromkeys(_SEARCHED, MISSING), "concurrency": layout.data}
         given = given.model_copy(update=alone)
         question = question.model_copy(update={"workload": given, "parallelism": _given(layout)})
         notes = Notes()
-        resolved = resolve(question, cluster, self.catalog, notes, self.model)
+        resolved = resolve(question, cluster, catalog, notes, self.model)
         self.notes.take(notes)
         held, workload = resolved.held.profile, resolved.held.workload
         assert isinstance(workload, InferenceWorkload)  # noqa: S101
@@ -223,7 +230,7 @@ class _Search:
             fitting = [size for size in allowed if size <= most]
             self.ruled_out[Constraint.MEMORY] += len(allowed) - len(fitting)
             allowed = fitting
-        return _Searched(question, given, cluster, resolved, workload, allowed)
+        return _Searched(question, given, cluster, catalog, resolved, workload, allowed)
 
 
 def _given(layout: Parallelism) -> ParallelismInput:
@@ -239,15 +246,17 @@ def _given(layout: Parallelism) -> ParallelismInput:
 class _Served:
     """What a variant does for numbers of requests, by the functions of a single estimate."""
 
-    def __init__(self, searched: _Searched, catalog: Catalog) -> None:
+    def __init__(self, searched: _Searched) -> None:
         self._subject = subject_of(searched.resolved, searched.given, searched.cluster)
         least = searched.sizes[0]
         subject = self._of(least * searched.layout.data)
         limit = usable_bytes(searched.cluster, subject.workload)
-        one = serve(subject, searched.cluster, catalog.curves, limit_bytes=limit)
+        one = serve(subject, searched.cluster, searched.catalog.curves, limit_bytes=limit)
         assert one is not None  # noqa: S101  # the bandwidth is known
         self._one = one
         self.notes = Notes(sources=[cited_iterations(one)])
+        note_rates(searched.resolved, searched.cluster, searched.catalog, self.notes)
+        note_memory(searched.catalog, self.notes, has_context=True)
         self._searched = searched
         levels = searched.given.service_levels
         self._levels = None if levels is MISSING else levels_of(levels)
@@ -319,7 +328,7 @@ def estimate_frontier(question: FrontierQuestion, catalog: Catalog) -> FrontierA
     _warn_of_given(question, notes)
     is_answered = search.is_answered()
     searched = list(search.variants()) if is_answered else []
-    answering = [_Served(one, catalog) for one in searched]
+    answering = [_Served(one) for one in searched]
     found = frontier([Variant(one.sizes, by.speeds) for one, by in zip(searched, answering, strict=True)])
     for by in answering:
         notes.take(by.notes)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
+from service.estimates.calibrated import note_memory, note_rates
 from service.estimates.residuals import as_measured
 from service.estimates.serving import serve, subject_of
 from service.planning.advice import Step, cheapest_techniques
@@ -52,6 +53,7 @@ from service.questions.estimates import MemoryQuestion
 from service.questions.hardware import resolve_cluster, usable_bytes
 from service.questions.notes import Notes
 from service.questions.resolve import Resolved, resolve
+from service.questions.resolve.calibrated import calibrated
 from service.questions.resolve.model import ResolvedModel
 from service.questions.resolve.serving import under_engine
 from service.questions.workloads import InferenceWorkloadInput, WorkloadInput
@@ -59,6 +61,7 @@ from service.questions.workloads import InferenceWorkloadInput, WorkloadInput
 
 def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     """Memory of the fullest device, the verdict, and how far it goes."""
+    catalog = calibrated(catalog, question.cluster)
     notes = Notes()
     cluster = None
     if question.cluster is not MISSING:
@@ -88,6 +91,7 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
         elif not unknown and not serving.request_bytes:
             limits = _pass_limits(resolved, serving, usable, notes)
         per_device = _serving_device(between, workload, unknown, catalog)
+    note_memory(catalog, notes, has_context=_has_context(workload))
     answer: MemoryAnswer = {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
@@ -109,6 +113,11 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     return answer
 
 
+def _has_context(workload: TrainingWorkload | InferenceWorkload) -> bool:
+    """Whether the total counts what driver and libraries hold: of a named engine, and of training."""
+    return isinstance(workload, TrainingWorkload) or workload.buffers.context_bytes > 0.0
+
+
 def _arriving(
     resolved: Resolved, question: MemoryQuestion, cluster: Cluster | None, catalog: Catalog, notes: Notes
 ) -> Resolved:
@@ -121,6 +130,7 @@ def _arriving(
         subject = subject_of(resolved, question.workload, cluster)
         limit = usable_bytes(cluster, subject.workload)
         serving = serve(subject, cluster, catalog.curves, limit_bytes=limit)
+        note_rates(resolved, cluster, catalog, notes)
     if serving is None:
         detail = "how many requests there are at a time is not known: one of each replica is counted"
         notes.warn("CONCURRENCY_UNKNOWN", "/workload/request_rate_per_second", detail)

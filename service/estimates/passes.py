@@ -24,7 +24,7 @@ from service.planning.quantity import Basis, Quantity, Spread, assumed
 from service.planning.workload import InferenceWorkload
 from service.questions.answer import quantity
 from service.questions.catalog import Catalog
-from service.questions.hardware import usable_bytes
+from service.questions.hardware import compute_peak, usable_bytes
 from service.questions.notes import Notes
 from service.questions.passes import PassesAnswer
 from service.questions.resolve import Resolved
@@ -177,7 +177,7 @@ def serve_passes(
         pipeline=float(layout.pipeline),
         arriving=asked.rate_per_second,
         spread=spread,
-        basis=machine.machine.rates.basis,
+        basis=machine.machine.rates.basis_of_work(compute_peak(cluster, workload)[0]),
     )
 
 

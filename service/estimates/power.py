@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from service.estimates.calibrated import note_power
 from service.estimates.disaggregated import Apart
 from service.estimates.passes import Passing
 from service.estimates.run import Run, step_tokens
@@ -121,11 +122,13 @@ def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catal
     spread, elsewhere = error, curves.device_power_elsewhere
     if not is_measured:
         spread = Spread(min(error.low, elsewhere.low), max(error.high, elsewhere.high), elsewhere.source)
+    basis = Basis.REFERENCE if is_measured else Basis.DATASHEET
     drawn = spread.around(
-        mean_device_watts(works, limit, rates), Basis.REFERENCE if is_measured else Basis.DATASHEET
+        mean_device_watts(works, limit, rates), curves.calibration.power.basis_of_draw or basis
     )
     # No device draws less than its idle power or more than its limit.
     watts = drawn._replace(low=max(idle_watts(limit, rates), drawn.low), high=min(limit, drawn.high))
+    note_power(catalog, run.notes)
     limited = any(is_limited(work, limit, rates) for work in works if work.busy_seconds > 0.0)
     run.notes.sources.append(
         {

@@ -11,6 +11,7 @@ from service.planning.workload import TrainingWorkload
 from service.questions.answer import quantity
 from service.questions.bill_answers import UtilityBillAnswer
 from service.questions.catalog import Catalog
+from service.questions.resolve.calibrated import calibrated
 from service.questions.what_if import CapFigures, PowerCapAnswer, PowerCapQuestion
 
 _MEASURED_ERROR = ((2 / 3, 0.04), (0.0, 0.14))
@@ -19,6 +20,7 @@ _MEASURED_ERROR = ((2 / 3, 0.04), (0.0, 0.14))
 
 def estimate_power_cap(question: PowerCapQuestion, catalog: Catalog) -> PowerCapAnswer:
     """Time, energy and money of a training run whose devices are held below their limit."""
+    catalog = calibrated(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
     draw, workload, limit = device_draw(run, catalog), run.resolved.workload, _limit(run)
     works = trained_works(run, workload, catalog) if isinstance(workload, TrainingWorkload) else None

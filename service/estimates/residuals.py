@@ -1,5 +1,6 @@
 """Intervals of whole answers, from what rows outside of their fit were off by."""
 
+import math
 from collections.abc import Iterable
 
 from service.planning.calibration import LinkCalibration, LinkCurves, OperatorQuantity
@@ -8,7 +9,7 @@ from service.planning.curves import ReferenceCurves
 from service.planning.distance import System, widened
 from service.planning.frameworks import Framework
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis, Quantity, Spread
+from service.planning.quantity import CALIBRATED, Basis, Quantity, Spread
 from service.questions.answer import quantity
 from service.questions.answers import DeviceMemory
 from service.questions.software import software_of
@@ -57,13 +58,39 @@ def step_spread(
             break
     spread = _over_links(spread, curves.calibration.links, cluster, waiting_share)
     operators = curves.calibration.operators
-    if operators.rates(generation).basis is Basis.REFERENCE:
+    rates, multiplied = operators.rates(generation), OperatorQuantity.MATRIX_PEAK
+    if rates.basis_of(multiplied, compute_format) in CALIBRATED:
+        return over_devices(spread, curves, generation, multiplied, compute_format)
+    if rates.basis is Basis.REFERENCE:
         return spread
-    share = operators.find(OperatorQuantity.MATRIX_PEAK, generation, compute_format)
+    share = operators.find(multiplied, generation, compute_format)
     return Spread(
         spread.low * share.value / share.high,
         spread.high * share.value / share.low,
         f"{spread.source}; kernels of this generation are not measured",
+    )
+
+
+def over_devices(
+    spread: Spread,
+    curves: ReferenceCurves,
+    generation: str,
+    quantity: OperatorQuantity,
+    number_format: NumberFormat | None = None,
+) -> Spread:
+    """A spread of times with the range that a constant was measured in; as it is where it was not measured.
+
+    What software adds and what devices differ by are independent: their logarithms add as squares.
+    """
+    operators = curves.calibration.operators
+    if operators.rates(generation).basis_of(quantity, number_format) not in CALIBRATED:
+        return spread
+    share = operators.find(quantity, generation, number_format)
+    faster, slower = math.log(share.high / share.value), math.log(share.value / share.low)
+    return Spread(
+        math.exp(-math.hypot(math.log(spread.low), faster)),
+        math.exp(math.hypot(math.log(spread.high), slower)),
+        f"{spread.source}; {quantity} of {share.runs} own runs",
     )
 
 

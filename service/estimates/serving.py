@@ -7,7 +7,8 @@ from typing import NamedTuple
 from pydantic import MISSING
 
 from service.estimates.encoded import Encoded, iterations_of
-from service.estimates.residuals import serving_spreads
+from service.estimates.residuals import over_devices, serving_spreads
+from service.planning.calibration import OperatorQuantity
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
 from service.planning.distance import System, family_of
@@ -35,6 +36,7 @@ from service.planning.memory.capacity import requests_held
 from service.planning.memory.serving import inference_memory
 from service.planning.operators import Bound, Phase
 from service.planning.parallelism import Parallelism
+from service.planning.precision import NumberFormat
 from service.planning.profile import Profile
 from service.planning.quantity import Basis, Quantity, Spread, assumed, combine
 from service.planning.workload import HorizonUnit, InferenceWorkload
@@ -111,17 +113,32 @@ class Serving:
     subject: Subject
     curves: ReferenceCurves
 
-    @property
+    @cached_property
     def basis(self) -> Basis:
         """The evidence behind the rates of operators."""
-        return self.model.machine.rates.basis
+        return self.model.machine.rates.basis_of_work(self.model.narrow)
 
     @cached_property
     def spreads(self) -> Spreads:
-        """Of the nearest system that was measured."""
-        count, together = self.subject.profile.parameter_count, self.load.is_all_at_once
+        """Of the nearest system that was measured, over the range of own devices where those were."""
+        subject, together = self.subject, self.load.is_all_at_once
         families = [family_of(family, all_at_once=together) for family in _FAMILIES]
-        return Spreads(*serving_spreads(self.curves, families, self.subject.system, count))
+        count = subject.profile.parameter_count
+        first, each, rate, *drawn = serving_spreads(self.curves, families, subject.system, count)
+        if not self.model.machine.rates.bases:
+            return Spreads(first, each, rate, *drawn)
+        multiplied = OperatorQuantity.MATRIX_PEAK, self.model.narrow
+        streamed = OperatorQuantity.BANDWIDTH, None
+        return Spreads(
+            self._over_devices(first, multiplied),
+            self._over_devices(each, streamed),
+            _inverse(self._over_devices(self._over_devices(_inverse(rate), multiplied), streamed)),
+            *drawn,
+        )
+
+    def _over_devices(self, spread: Spread, constant: tuple[OperatorQuantity, NumberFormat | None]) -> Spread:
+        generation = self.subject.system.generation
+        return spread if generation is None else over_devices(spread, self.curves, generation, *constant)
 
     @property
     def computing(self) -> tuple[tuple[float, IterationTime], ...]:
@@ -199,11 +216,23 @@ class Serving:
 
     def first_token(self, seconds: float) -> Quantity:
         """A time before the first token, with its interval."""
-        return self.spreads.first_token.around(seconds, self.basis)
+        return self.spreads.first_token.around(seconds, self._basis_of(self.prefill_iteration))
 
     def output_token(self, seconds: float) -> Quantity:
         """A time behind the first token, with its interval."""
-        return self.spreads.output_token.around(seconds, self.basis)
+        return self.spreads.output_token.around(seconds, self._basis_of(self.served.iteration))
+
+    def _basis_of(self, iteration: IterationTime) -> Basis:
+        """The evidence behind what takes most of an iteration; behind all of it where that is no operator."""
+        rates = self.model.machine.rates
+        if not rates.bases:
+            return rates.basis
+        match bound_of(iteration):
+            case Bound.COMPUTE:
+                return rates.basis_of(OperatorQuantity.MATRIX_PEAK, self.model.narrow)
+            case Bound.MEMORY:
+                return rates.basis_of(OperatorQuantity.BANDWIDTH)
+        return self.basis
 
     def goodput(self, levels: Levels) -> Quantity:
         """Share of the requests within ``levels``, by latencies at the ends of their intervals."""
@@ -237,6 +266,11 @@ def _shrunk(levels: Levels, factors: tuple[float, float]) -> Levels:
     return Levels(
         *(level and level / factor for level, factor in zip(levels, (first, each, whole), strict=True))
     )
+
+
+def _inverse(spread: Spread) -> Spread:
+    """The spread of a time from that of a rate, and the reverse."""
+    return Spread(1.0 / spread.high, 1.0 / spread.low, spread.source)
 
 
 def bound_of(time: IterationTime) -> Bound:

@@ -21,6 +21,7 @@ from service.questions.answer import evidence, quantity
 from service.questions.base import MoneyAmount
 from service.questions.catalog import Catalog
 from service.questions.notes import Notes
+from service.questions.resolve.calibrated import calibrated
 from service.questions.what_if import ShiftAnswer, ShiftQuestion, StartAnswer
 
 
@@ -34,6 +35,7 @@ class _Moves(NamedTuple):
 
 def estimate_shift(question: ShiftQuestion, catalog: Catalog) -> ShiftAnswer:
     """The bill and the emissions of every start of a window."""
+    catalog = calibrated(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
     question = question.model_copy(update={"starts_at": question.window.earliest_start_at})
     notes, site = run.notes, resolve_site(question, catalog, run.notes)

@@ -15,11 +15,13 @@ from service.questions.base import MoneyQuantity, QuantityAnswer
 from service.questions.bill_answers import UtilityBillAnswer
 from service.questions.catalog import Catalog
 from service.questions.notes import Notes
+from service.questions.resolve.calibrated import calibrated
 from service.questions.what_if import SiteComparison, SiteComparisonAnswer, SiteFigures
 
 
 def compare_sites(question: SiteComparison, catalog: Catalog) -> SiteComparisonAnswer:
     """The run in several buildings, side by side."""
+    catalog = calibrated(catalog, question.cluster, question.efficiency)
     notes = Notes()
     run = plan_run(question, catalog)
     draw = device_draw(run, catalog)
@@ -32,6 +34,7 @@ def compare_sites(question: SiteComparison, catalog: Catalog) -> SiteComparisonA
         except PlanningError as error:
             pointer = error.pointer.replace("/site", f"/sites/{place}/site", 1)
             raise PlanningError(error.code, pointer, error.detail) from error
+        notes.calibrated(own.notes.calibration_ids)
         for source in own.notes.sources:
             if source not in notes.sources:
                 notes.sources.append(source)

@@ -20,10 +20,12 @@ from service.questions.answers import ThroughputAnswer
 from service.questions.base import Advice
 from service.questions.catalog import Catalog
 from service.questions.estimates import ThroughputQuestion
+from service.questions.resolve.calibrated import calibrated
 
 
 def estimate_throughput(question: ThroughputQuestion, catalog: Catalog) -> ThroughputAnswer:
     """Rates of training or of serving, where the time goes and what limits it."""
+    catalog = calibrated(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
     answer: ThroughputAnswer = {
         "peak_flops_per_second_per_device": run.peak_flops_per_second,

@@ -1,5 +1,6 @@
 """The run of a model in training."""
 
+from service.estimates.calibrated import note_rates
 from service.estimates.data_pipeline import data_time
 from service.estimates.reliability import interruptions
 from service.estimates.residuals import serving_spreads, step_spread
@@ -43,7 +44,7 @@ def trained_run(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     given, workload = question.workload, run.resolved.workload
     assert isinstance(given, TrainingWorkloadInput)  # noqa: S101
     assert isinstance(workload, TrainingWorkload)  # noqa: S101
-    note_host(question.cluster.host, run.cluster.host, workload, run.notes)
+    note_host(question.cluster.host, run.cluster.host, workload, catalog, run.notes)
     is_assumed = isinstance(question.efficiency, AssumedEfficiency)
     if is_assumed or not _is_modelled(run):
         efficiency = resolve_efficiency(question.efficiency, catalog, run.cluster, workload, run.notes)
@@ -96,8 +97,9 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
             profile, workload, generated, training=layout, cluster=cluster, calibration=calibration
         )
         step = generated_step(step, workload.rollout, generated, sent)
-    basis = machine.rates.basis
+    basis = machine.rates.basis_of_work(compute_format)
     waiting = sum(seconds for _, seconds, bound in step.phases() if bound is Bound.COMMUNICATION)
+    note_rates(resolved, cluster, catalog, run.notes)
     spread = step_spread(curves, workload.framework, cluster, compute_format, waiting / step.total)
     time = modelled_time(
         flops_per_token(profile, workload),

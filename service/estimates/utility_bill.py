@@ -18,10 +18,12 @@ from service.questions.catalog import Catalog
 from service.questions.cost_answers import MoneyTotal
 from service.questions.estimates import UtilityBillQuestion
 from service.questions.notes import Notes
+from service.questions.resolve.calibrated import calibrated
 
 
 def estimate_utility_bill(question: UtilityBillQuestion, catalog: Catalog) -> UtilityBillAnswer:
     """Energy, electricity, carbon and water of the run; rent against purchase."""
+    catalog = calibrated(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
     return bill_of_run(question, run, device_draw(run, catalog), catalog)
 

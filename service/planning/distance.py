@@ -38,19 +38,32 @@ def release_of(version: str | None) -> str | None:
     return match[1] if match else None
 
 
+_WITHOUT_DEVICE: Final = {Near.ENGINE: Near.GENERATION, Near.NOTHING: Near.DEVICE}
+"""Levels that are left where the device is known by itself: what its generation would say of it."""
+
 _SAME_MODEL: Final = 0.005
 """Relative difference of parameters up to which models count as one: releases of the same shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServingEvidence:
-    """Systems and models that measured rows are of."""
+    """Systems and models that measured rows are of.
+
+    Of ``calibrated`` accelerators rate and bandwidth were measured: no row is of another device than they.
+    """
 
     systems: frozenset[System] = frozenset()
     parameter_counts: tuple[int, ...] = ()
+    calibrated: frozenset[str] = frozenset()
 
     def near(self, system: System) -> Near:
         """What the nearest measured system shares with this one."""
+        found = self._near(system)
+        if system.accelerator in self.calibrated:
+            return _WITHOUT_DEVICE.get(found, found)
+        return found
+
+    def _near(self, system: System) -> Near:
         engine, release, accelerator, generation = system
         if engine and release and accelerator and system in self.systems:
             return Near.SYSTEM

@@ -23,6 +23,9 @@ class Basis(StrEnum):
     ASSUMED = "assumed"
 
 
+CALIBRATED = frozenset({Basis.CALIBRATED_NODE, Basis.CALIBRATED_SKU, Basis.CALIBRATED_GENERATION})
+"""Evidence of devices of one's own."""
+
 _RANK = {basis: rank for rank, basis in enumerate(Basis)}
 
 
@@ -61,6 +64,11 @@ def scaled(quantity: Quantity, factor: float) -> Quantity:
     """``quantity`` times a factor above zero that is known exactly."""
     value, low, high, basis = quantity
     return Quantity(value * factor, low * factor, high * factor, basis)
+
+
+def weaker(*bases: Basis) -> Basis:
+    """The weakest of some evidence."""
+    return max(bases, key=_RANK.__getitem__)
 
 
 def weakest(first: Quantity, *rest: Quantity) -> Basis:

@@ -108,7 +108,7 @@ def generation(
         held = min(held, requests_that_fit(profile, engine, layout, limit))
     running = max(1, held)
     found = _rollout_seconds(model, rollout, engine, each=each, running=running)
-    basis = model.machine.rates.basis
+    basis = model.machine.rates.basis_of_work(model.narrow)
     return Generation(spread.around(found.seconds, basis), found.bound, layout, held)
 
 

@@ -77,6 +77,6 @@ def evidence(question: Input, notes: Notes, revision: int) -> Evidence:
         "catalog_revision": revision,
         "method_version": METHOD_VERSION,
         "input_digest": hashlib.sha256(canonical).hexdigest(),
-        "calibration_ids": [],
+        "calibration_ids": notes.calibration_ids,
         "sources": notes.sources,
     }

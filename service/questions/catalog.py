@@ -6,6 +6,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol
 
+from service.planning.calibration.measured import DeviceCalibration, MeasuredAnswer
 from service.planning.carbon import IntensitySeries
 from service.planning.cluster import Accelerator
 from service.planning.curves import ReferenceCurves
@@ -178,3 +179,15 @@ class Catalog(Protocol):
     @property
     def exchange_rates(self) -> ExchangeRates:
         """What currencies were worth in others."""
+
+    @property
+    def calibrations(self) -> tuple[DeviceCalibration, ...]:
+        """What devices of the tenant were measured to reach, the oldest set first."""
+
+    @property
+    def measured_answers(self) -> tuple[MeasuredAnswer, ...]:
+        """Measured end-to-end figures of the tenant beside the questions that they answer."""
+
+    @property
+    def worked_out(self) -> dict[str, Any]:
+        """What estimates work out once of a view, under names of their own."""

@@ -11,8 +11,10 @@ from service.planning.errors import PlanningError
 from service.planning.links import Link, LinkKind
 from service.planning.precision import COMPUTE_FORMATS, NumberFormat
 from service.planning.quantity import Basis, assumed
+from service.planning.resolution import Resolved
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.base import Source
+from service.questions.calibrated import resolved_of
 from service.questions.catalog import Catalog, KnownAccelerator, KnownLink
 from service.questions.host import host_of
 from service.questions.notes import Notes, lookup
@@ -116,7 +118,8 @@ def resolve_cluster(
 
     ``communicates`` says that the time of its links enters the answer, which then names where they come from.
     """
-    accelerator = _accelerator(given.accelerator, catalog, notes)
+    measured = resolved_of(catalog)
+    accelerator = measured.on(_accelerator(given.accelerator, catalog, notes))
     server = accelerator.server
     per_node = given.accelerators_per_node
     if per_node is MISSING:
@@ -129,15 +132,36 @@ def resolve_cluster(
         given.accelerator_count,
         per_node,
         None if host_watts is MISSING else assumed(host_watts),
-        links.intra,
-        links.inter,
+        measured.through(links.intra),
+        measured.through(links.inter),
         host_of(given.host, accelerator.id, catalog),
     )
+    _note_measured(given, measured, notes)
     if communicates:
         _note_links(cluster, links, notes)
     else:
         _note_unused_links(given, notes)
     return cluster
+
+
+def _note_measured(given: ClusterInput, measured: Resolved, notes: Notes) -> None:
+    """Say what the node or the data sheet that a question names does not hold."""
+    at_node = any(held.basis is Basis.CALIBRATED_NODE for held in measured.held.values())
+    if given.node_id is not MISSING and not at_node:
+        detail = "no accepted measurement of this node counts: what is known of its kind is taken"
+        notes.warn("NODE_NOT_CALIBRATED", "/cluster/node_id", detail)
+    if measured.above_limit:
+        names = ", ".join(measured.above_limit)
+        detail = f"measured above the accelerator's figures, which are taken as they are: {names}"
+        notes.warn("CALIBRATION_ABOVE_LIMIT", "/cluster/accelerator", detail)
+
+
+def with_accelerator(given: ClusterInput, reference: AcceleratorReference) -> ClusterInput:
+    """The cluster with other devices; a node that was named is one of those that it had."""
+    changes: dict[str, object] = {"accelerator": reference}
+    if reference != given.accelerator:
+        changes["node_id"] = MISSING
+    return given.model_copy(update=changes)
 
 
 def catalog_cluster(catalog: Catalog, name: str, count: int, per_node: int) -> Cluster | None:

@@ -7,6 +7,7 @@ from service.planning.links import Link, LinkKind
 from service.planning.quantity import Basis
 from service.planning.workload import Offload, Place, TrainingWorkload
 from service.questions.base import Input, Positive
+from service.questions.calibrated import resolved_of
 from service.questions.catalog import Catalog
 from service.questions.notes import Notes
 
@@ -46,6 +47,15 @@ def host_of(given: HostInput | MISSING, accelerator_id: str, catalog: Catalog) -
         link = Link(LinkKind.PCIE, asked.link_bandwidth_bytes_per_second, basis=Basis.ASSUMED)
     memory = _MEMORY.get(generation or 0, ASSUMED_HOST.memory_bytes_per_second)
     drives = ASSUMED_HOST.drive_bytes_per_second
+    measured = resolved_of(catalog)
+    if (copied := measured.value("host_link_bytes_per_second")) is not None:
+        # Times the share that links of this kind reach it is the rate that was measured.
+        achieved = catalog.curves.links.value.links[link.kind].rate
+        link = link._replace(bytes_per_second=copied / achieved)
+    # What a stream reaches stands for the data sheet of a memory that nobody gave.
+    memory = measured.value("host_memory_bytes_per_second") or memory
+    ways = (measured.value(f"storage_{way}_bytes_per_second") for way in ("read", "write"))
+    drives = min((rate for rate in ways if rate is not None), default=drives)
     if asked.memory_bandwidth_bytes_per_second is not MISSING:
         memory = asked.memory_bandwidth_bytes_per_second
     if asked.drive_bandwidth_bytes_per_second is not MISSING:
@@ -53,7 +63,17 @@ def host_of(given: HostInput | MISSING, accelerator_id: str, catalog: Catalog) -
     return Host(link, memory, drives)
 
 
-def note_host(given: HostInput | MISSING, host: Host, workload: TrainingWorkload, notes: Notes) -> None:
+_MEASURED = {
+    "link_bandwidth_bytes_per_second": ("host_link_bytes_per_second",),
+    "memory_bandwidth_bytes_per_second": ("host_memory_bytes_per_second",),
+    "drive_bandwidth_bytes_per_second": ("storage_read_bytes_per_second", "storage_write_bytes_per_second"),
+}
+"""Measured figures that stand for those of the host."""
+
+
+def note_host(
+    given: HostInput | MISSING, host: Host, workload: TrainingWorkload, catalog: Catalog, notes: Notes
+) -> None:
     """Warn of the rates that are assumed and enter the time, or of a host that does not."""
     offload = workload.offload
     if offload == Offload():
@@ -73,6 +93,10 @@ def note_host(given: HostInput | MISSING, host: Host, workload: TrainingWorkload
         ),
     }
     for name, (enters, rate) in used.items():
-        if enters and getattr(asked, name) is MISSING:
+        if not enters or getattr(asked, name) is not MISSING:
+            continue
+        if ids := resolved_of(catalog).ids(_MEASURED[name]):
+            notes.calibrated(ids)
+        else:
             detail = f"{rate / 1e9:.4g} GB/s are taken: machines of this generation have them"
             notes.warn("HOST_ASSUMED", f"/cluster/host/{name}", detail)

@@ -8,7 +8,17 @@ from service.planning.links import LinkKind
 from service.planning.parallelism import PipelineSchedule, Sharding
 from service.planning.precision import NumberFormat
 from service.questions.architectures import Architecture
-from service.questions.base import CatalogName, Count, Degree, Input, NotNegative, Positive, Share, Text
+from service.questions.base import (
+    CatalogName,
+    Count,
+    Degree,
+    Input,
+    NotNegative,
+    Positive,
+    ResourceId,
+    Share,
+    Text,
+)
 from service.questions.host import HostInput
 
 
@@ -142,6 +152,11 @@ class ClusterInput(Input):
     """Power of a node beside its accelerators; defaults to a share of the reference server's."""
     host: HostInput | MISSING = MISSING
     """What the accelerators of a node share, where state is offloaded."""
+    node_id: ResourceId | MISSING = MISSING
+    """A node of the tenant whose own measurements count before those of others of its kind. It is what an
+    accelerator given by its figures was measured on."""
+    driver_version: Annotated[str, Field(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6}){0,3}$")] | MISSING = MISSING
+    """Driver of the accelerators: measurements under the same major version count before others."""
 
 
 class ParallelismInput(Input):
@@ -188,4 +203,14 @@ class AssumedEfficiency(Input):
     """Defaults to `utilization`, with a warning where it matters."""
 
 
-EfficiencyInput = Annotated[ModelledEfficiency | AssumedEfficiency, Field(discriminator="source")]
+class CalibrationEfficiency(Input):
+    """The achieved share of the limits is that of one calibration, else of the reference set."""
+
+    source: Literal["calibration"]
+    id: ResourceId
+    """Id of a calibration that counts."""
+
+
+EfficiencyInput = Annotated[
+    ModelledEfficiency | AssumedEfficiency | CalibrationEfficiency, Field(discriminator="source")
+]

@@ -6,13 +6,14 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
+from service.benchmarks.calibrations import service as calibrations
 from service.catalog import service as catalog
 from service.catalog.offers.service import currency_of, instance_price, term_of
 from service.catalog.rows import Document
@@ -21,6 +22,7 @@ from service.evidence.service import reference_curves
 from service.kit.database import Database
 from service.kit.problems import Unavailable
 from service.kit.subjects import SHIPPED_TENANT
+from service.planning.calibration.measured import DeviceCalibration, MeasuredAnswer
 from service.planning.carbon import IntensitySeries
 from service.planning.cluster import Accelerator, Server, memory_capacity
 from service.planning.curves import ReferenceCurves
@@ -70,6 +72,10 @@ class Snapshot:
     sites: Mapping[str, KnownSite]
     tariffs: Mapping[str, KnownTariff]
     exchange_rates: ExchangeRates
+    calibrations: tuple[DeviceCalibration, ...] = ()
+    measured_answers: tuple[MeasuredAnswer, ...] = ()
+    worked_out: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What estimates work out once of a snapshot, under names of their own."""
 
 
 _Kind = Literal[
@@ -292,8 +298,13 @@ def _shadowing(rows: catalog.Documents, shipped: _Layer) -> catalog.Documents:
     return marked
 
 
-def _snapshot(revision: int, shipped: _Layer, own: _Layer | None = None) -> Snapshot:
-    """The snapshot of the shipped rows behind a tenant's own."""
+def _snapshot(
+    revision: int,
+    shipped: _Layer,
+    own: _Layer | None = None,
+    measured: calibrations.Measured = calibrations.NOTHING_MEASURED,
+) -> Snapshot:
+    """The snapshot of the shipped rows behind a tenant's own, and of what the tenant has measured."""
     known: dict[str, dict[str, Any]] = {}
     for noun, entries in shipped.items():
         mine = own[noun] if own else ()
@@ -302,7 +313,14 @@ def _snapshot(revision: int, shipped: _Layer, own: _Layer | None = None) -> Snap
         known[noun] = {name: entry.known for entry in seen for name in entry.names}
     # Those of the tenant last: of two rates for one pair and day the later given counts.
     rates = ExchangeRates(known.pop("exchange_rates").values())
-    return Snapshot(revision=revision, curves=reference_curves(), exchange_rates=rates, **known)
+    return Snapshot(
+        revision=revision,
+        curves=reference_curves(),
+        exchange_rates=rates,
+        calibrations=measured.calibrations,
+        measured_answers=measured.answers,
+        **known,
+    )
 
 
 def shipped_snapshot(revision: int = 0) -> Snapshot:
@@ -347,7 +365,9 @@ class SnapshotStore:
             stale = {name for name in revisions if revisions[name] != self._revisions.get(name)}
             for tenant_id in (stale | (revisions.keys() - tenants.keys())) - {SHIPPED_TENANT}:
                 rows = _shadowing(catalog.own_documents(session, tenant_id), self._shipped)
-                tenants[tenant_id] = _snapshot(base + revisions[tenant_id], self._shipped, _layer(rows))
+                measured = calibrations.planning_values(session, tenant_id)
+                revision = base + revisions[tenant_id]
+                tenants[tenant_id] = _snapshot(revision, self._shipped, _layer(rows), measured)
             # The common one last: whoever sees it sees a whole state.
             self._tenants, self._common = tenants, _snapshot(base, self._shipped)
             self._revisions = revisions

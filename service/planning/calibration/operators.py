@@ -15,7 +15,7 @@ from typing import NamedTuple
 from service.planning.calibration.shares import Share
 from service.planning.errors import PlanningError
 from service.planning.precision import NumberFormat
-from service.planning.quantity import Basis
+from service.planning.quantity import Basis, weaker
 
 
 class OperatorQuantity(StrEnum):
@@ -78,10 +78,31 @@ class OperatorRates(NamedTuple):
     scan_peak: float
     expert_variation: float
     basis: Basis
+    """The evidence behind what was not measured on the device itself."""
+    bases: Mapping[tuple[OperatorQuantity, NumberFormat | None], Basis] = {}
+    """That behind what was."""
+
+    def basis_of(self, quantity: OperatorQuantity, number_format: NumberFormat | None = None) -> Basis:
+        """The evidence behind one constant."""
+        same = number_format and unit_of(number_format)
+        return self.bases.get((quantity, same), self.basis)
+
+    def basis_of_work(self, number_format: NumberFormat) -> Basis:
+        """The evidence behind work that multiplies in a format and streams: the weaker of both."""
+        if not self.bases:
+            return self.basis
+        matrices = self.basis_of(OperatorQuantity.MATRIX_PEAK, number_format)
+        return weaker(matrices, self.basis_of(OperatorQuantity.BANDWIDTH))
 
 
 _SAME_UNIT = {NumberFormat.FP16: NumberFormat.BF16, NumberFormat.INT8: NumberFormat.FP8}
 """Formats that the same units multiply at the same rate."""
+
+
+def unit_of(number_format: NumberFormat) -> NumberFormat:
+    """The format that stands for the units which multiply this one."""
+    return _SAME_UNIT.get(number_format, number_format)
+
 
 Key = tuple[OperatorQuantity, str | None, NumberFormat | None]
 
@@ -90,18 +111,22 @@ Key = tuple[OperatorQuantity, str | None, NumberFormat | None]
 class OperatorCalibration:
     """Constants by quantity, generation and format; None stands for any of them.
 
-    ``machines`` are facts by the id of an accelerator, or by generation for those without their own.
+    ``machines`` are facts by the id of an accelerator, or by generation for those without their own. A set
+    that holds what a device was measured to reach names the ``reference`` behind it and has the evidence of
+    each measured constant in ``bases``.
     """
 
     constants: Mapping[Key, Share]
     machines: Mapping[str, MachineFacts]
+    bases: Mapping[Key, Basis] = field(default_factory=dict)
+    reference: "OperatorCalibration | None" = None
     _known: dict[tuple[str, str], OperatorRates] = field(default_factory=dict, repr=False, compare=False)
 
     def find(
         self, quantity: OperatorQuantity, generation: str, number_format: NumberFormat | None = None
     ) -> Share:
         """The nearest constant: of the generation and format, of one of them, of any device."""
-        same = _SAME_UNIT.get(number_format, number_format) if number_format else None
+        same = number_format and unit_of(number_format)
         for key in (
             (quantity, generation, same),
             (quantity, generation, None),
@@ -125,7 +150,8 @@ class OperatorCalibration:
             share = self.find(quantity, generation, number_format)
             return float(getattr(share, end))
 
-        own = any(key[0] is OperatorQuantity.MATRIX_PEAK and key[1] == generation for key in self.constants)
+        known = (self.reference or self).constants
+        own = any(key[0] is OperatorQuantity.MATRIX_PEAK and key[1] == generation for key in known)
         single = {
             quantity.value: of(quantity)
             for quantity in OperatorQuantity
@@ -134,8 +160,13 @@ class OperatorCalibration:
         return OperatorRates(
             matrix_peak={each: of(OperatorQuantity.MATRIX_PEAK, each) for each in NumberFormat},
             basis=Basis.REFERENCE if own else Basis.DATASHEET,
+            bases={(key[0], key[2]): basis for key, basis in self.bases.items() if key[1] == generation},
             **single,
         )
+
+    def bases_of(self, quantity: OperatorQuantity) -> frozenset[Basis]:
+        """The evidence behind a constant in every format in which it was measured on a device."""
+        return frozenset(basis for key, basis in self.bases.items() if key[0] is quantity)
 
     def machine(self, accelerator_id: str, generation: str) -> MachineFacts:
         """Facts of an accelerator, or of its generation."""

@@ -7,9 +7,10 @@ coolers take away; a byte of memory costs what its interface costs, whatever the
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from service.planning.calibration.shares import Share, kept, nearest_share
+from service.planning.quantity import Basis, weaker
 
 
 class PowerQuantity(StrEnum):
@@ -29,6 +30,17 @@ class PowerQuantity(StrEnum):
     """Share of the limit that sending and receiving at the rate of the links adds."""
     BYTE_JOULES = "byte_joules"
     """Energy of one byte between memory and multiprocessors."""
+
+
+DRAW: Final = frozenset(
+    {
+        PowerQuantity.IDLE_SHARE,
+        PowerQuantity.ACTIVE_SHARE,
+        PowerQuantity.MATRIX_SHARE,
+        PowerQuantity.BYTE_JOULES,
+    }
+)
+"""What the draw under load consists of: a device of which all were measured is a measured one."""
 
 
 class PowerRates(NamedTuple):
@@ -53,7 +65,16 @@ class PowerCalibration:
     constants: Mapping[Key, Share]
     measured: frozenset[str] = frozenset()
     """Generations whose draw was measured."""
+    bases: Mapping[PowerQuantity, Basis] = field(default_factory=dict)
+    """The evidence behind constants that were measured on the device itself."""
     _known: dict[str, PowerRates] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def basis_of_draw(self) -> Basis | None:
+        """The evidence behind the draw under load; None where a part of it was not measured on the device."""
+        if not self.bases.keys() >= DRAW:
+            return None
+        return weaker(*(self.bases[quantity] for quantity in DRAW))
 
     def find(self, quantity: PowerQuantity, generation: str) -> Share:
         """The constant of the generation, else that of any."""

@@ -166,6 +166,8 @@ class IterationModel:
 
     machine: Machine
     rates: ServingRates
+    narrow: NumberFormat
+    """The format that the weights are multiplied in."""
     wide: NumberFormat
     ranks: float
     """Groups of devices that share the requests between them."""
@@ -329,6 +331,7 @@ def iteration_model(
     return IterationModel(
         machine=machine,
         rates=rates,
+        narrow=narrow[0],
         wide=wide,
         ranks=1.0 * layout.expert,
         matrices=matrices,

@@ -18,6 +18,8 @@ def _lazily(module: str) -> Prepare:
 
 PREPARE: dict[str, Prepare] = {
     "gemm": _lazily("service.worker.cuda.gemm"),
+    "attention": _lazily("service.worker.cuda.attention"),
+    "fft": _lazily("service.worker.cuda.fft"),
     "stream": _lazily("service.worker.cuda.stream"),
     "strided_read": _lazily("service.worker.cuda.strided"),
     "cache_stream": _lazily("service.worker.cuda.cache"),
@@ -28,6 +30,8 @@ PREPARE: dict[str, Prepare] = {
     "optimizer_step": _lazily("service.worker.cuda.optimizer"),
     "gradient_accumulation": _lazily("service.worker.cuda.accumulation"),
     "gradient_compression": _lazily("service.worker.cuda.compression"),
+    "peer_link": _lazily("service.worker.cuda.peer"),
+    "collective": _lazily("service.worker.cuda.collective"),
     "launch_latency": _lazily("service.worker.cuda.launch"),
     "power": _lazily("service.worker.cuda.power"),
     "context_memory": _lazily("service.worker.cuda.memory"),

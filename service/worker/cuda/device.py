@@ -29,8 +29,10 @@ class Device:
 
     def __init__(self, driver: Any, number: Any, context: Any, stack: ExitStack) -> None:  # noqa: ANN401
         self.driver = driver
-        self._context = context
+        self.context = context
         self._number = number
+        self.ordinal = int(number)
+        """What the driver, and libraries on top of it, call the device."""
         self._stack = stack
         attribute = driver.CUdevice_attribute
         self.capability = (
@@ -55,7 +57,7 @@ class Device:
 
     def use(self) -> None:
         """Make the context current in this thread too."""
-        done(self.driver.cuCtxSetCurrent(self._context))
+        done(self.driver.cuCtxSetCurrent(self.context))
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -272,8 +274,25 @@ def opened(index: int | None) -> Iterator[Device]:
         try:
             yield device
         finally:
-            # What is still queued uses what is about to be freed.
+            # What is still queued uses what is about to be freed; another device may have been used last.
+            driver.cuCtxSetCurrent(context)
             driver.cuCtxSynchronize()
+
+
+def beginning_with(index: int | None, count: int) -> list[int]:
+    """Indices of accelerators, one after the other in the inventory and round its end.
+
+    Raises :class:`Unsupported` where there are fewer, or none is named.
+    """
+    if index is None:
+        raise Unsupported("the benchmark needs an accelerator")
+    with nvml.opened() as bindings:
+        there = int(bindings.nvmlDeviceGetCount())
+    if index >= there:
+        raise Unsupported(f"accelerator {index} is not there")
+    if there < count:
+        raise Unsupported(f"{count} accelerators are needed, {there} are there")
+    return [(index + place) % there for place in range(count)]
 
 
 def attributes(index: int) -> dict[str, int]:

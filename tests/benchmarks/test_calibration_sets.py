@@ -1,0 +1,74 @@
+"""What is kept of a calibration is what planning reads of it, and only its own tenant's snapshot has it."""
+
+import pytest
+
+from service.benchmarks.calibrations import service as calibrations
+from service.benchmarks.calibrations.sets import RestsOn, read, written
+from service.planning.calibration import OperatorQuantity, PowerQuantity, ServingQuantity
+from service.planning.calibration.measured import (
+    DeviceCalibration,
+    MeasuredAnswer,
+    MeasuredFigure,
+    MeasuredLink,
+    Scope,
+)
+from service.planning.links import LinkKind
+from service.planning.precision import NumberFormat
+from service.planning.quantity import Basis, Quantity
+from service.snapshot.service import SnapshotStore
+
+SCOPE = Scope("cuda", "node-1", "h100-sxm", "hopper", 700.0, 575)
+
+
+def figure(value, limit=None):
+    return MeasuredFigure(value * 0.99, value, value * 1.01, 3, limit, "3 runs")
+
+
+def whole():
+    """A set that has every kind of figure."""
+    return DeviceCalibration(
+        id="set",
+        scope=SCOPE,
+        operators={
+            (OperatorQuantity.MATRIX_PEAK, NumberFormat.BF16): figure(7e14, 989e12),
+            (OperatorQuantity.KERNEL_SECONDS, None): figure(4e-6),
+        },
+        serving={ServingQuantity.WEIGHT_BANDWIDTH: figure(2.8e12, 2.9e12)},
+        power={PowerQuantity.IDLE_SHARE: figure(100.0, 700.0)},
+        links={LinkKind.NVLINK: MeasuredLink(figure(3.6e11, 4.5e11), None, figure(2e-5))},
+        memory_bytes=Quantity(8.4e10, 8.3e10, 8.5e10, Basis.CALIBRATED_NODE),
+        host_link_bytes_per_second=figure(5.5e10, 6.4e10),
+    )
+
+
+def test_a_set_comes_back_as_it_was_kept():
+    assert read("set", SCOPE, written(whole(), {})) == whole()
+
+
+def test_a_figure_is_kept_with_what_it_rests_on():
+    rest = RestsOn(result_ids=("r1", "r2"), run_ids=("run",), method="median")
+    kept = {entry["name"]: entry for entry in written(whole(), {"operators.matrix_peak.bf16": rest})}
+    peak = kept["operators.matrix_peak.bf16"]
+    assert (peak["result_ids"], peak["run_ids"], peak["method"]) == (["r1", "r2"], ["run"], "median")
+    assert "limit" not in kept["operators.kernel_seconds"]
+
+
+@pytest.fixture
+def store(database):
+    store = SnapshotStore(database)
+    store.refresh()
+    return store
+
+
+def test_the_snapshot_of_the_tenant_follows_and_no_other(store, database):
+    answer = MeasuredAnswer("", "", "throughput", "serving_tpot", 0.02, {"model": {"source": "catalog"}})
+    before = store.current("own")
+    with database.writing() as session:
+        kept = calibrations.keep(session, "own", whole(), {}, answers=[answer])
+    store.refresh()
+    (held,) = store.current("own").calibrations
+    assert (held.id, held.operators, held.links) == (kept, whole().operators, whole().links)
+    (measured,) = store.current("own").measured_answers
+    assert measured == answer._replace(id=f"{kept}-1", calibration_id=kept)
+    assert store.current("own").revision > before.revision
+    assert store.current("another").calibrations == ()
