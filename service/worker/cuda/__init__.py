@@ -34,6 +34,9 @@ PREPARE: dict[str, Prepare] = {
     "collective": _lazily("service.worker.cuda.collective"),
     "launch_latency": _lazily("service.worker.cuda.launch"),
     "power": _lazily("service.worker.cuda.power"),
+    "capacity": _lazily("service.worker.cuda.capacity"),
     "context_memory": _lazily("service.worker.cuda.memory"),
+    "host_stream": _lazily("service.worker.cpu.stream"),
+    "storage": _lazily("service.worker.cpu.storage"),
 }
-"""What measures a kind of work, by its name in a suite."""
+"""What measures a kind of work, by its name in a suite; the last two do without the accelerator."""
