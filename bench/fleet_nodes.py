@@ -545,7 +545,7 @@ class Operator(Caller):
 
     async def _ask_for_run(self, number: int, nodes: list[Node]) -> None:
         device = "cuda" if number % 10 == 1 else "cpu"
-        body = {"suite_id": "gpu-first" if device == "cuda" else "cpu-first", "note": f"number {number}"}
+        body = {"suite_id": "gpu-quick" if device == "cuda" else "cpu-quick", "note": f"number {number}"}
         if number % 5 == 0:
             body["node_id"] = self.chance.choice([one for one in nodes if one.device == device]).id
         answer = await self.ask("create_benchmark_run", "POST", "/v1/benchmark-runs", body)

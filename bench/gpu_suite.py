@@ -72,9 +72,9 @@ def accelerator_id(name: str) -> str | None:
 
 def chosen(patterns: Sequence[str], folder: Path) -> str:
     """The suite, or a file of the part of it whose names match."""
-    suite = importlib.import_module("service.protocol.suites").shipped_suites()["gpu-first"]
+    suite = importlib.import_module("service.protocol.suites").shipped_suites()["gpu-standard"]
     if not patterns:
-        return "gpu-first"
+        return "gpu-standard"
     kept = [b for b in suite.benchmarks if any(fnmatch.fnmatch(b.name, pattern) for pattern in patterns)]
     if not kept:
         raise NotHere(f"no benchmark is called {' or '.join(patterns)}")

@@ -4,6 +4,7 @@ from service.audit import tables as audit_tables
 from service.auth import tables as auth_tables
 from service.benchmarks import tables as benchmark_tables
 from service.benchmarks.calibrations import tables as calibration_tables
+from service.benchmarks.validation import tables as validation_tables
 from service.catalog import tables as catalog_tables
 from service.kit import idempotency
 from service.kit.database import Base
@@ -20,6 +21,7 @@ _MODULES = (
     idempotency,
     job_tables,
     node_tables,
+    validation_tables,
 )
 
 METADATA = Base.metadata

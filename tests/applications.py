@@ -19,6 +19,7 @@ from service.auth.service import Keys, Write, create_tenant
 from service.benchmarks import service as benchmarks
 from service.benchmarks.repository import keep_result
 from service.catalog.face import CatalogFace
+from service.catalog.tables import CatalogState
 from service.examples import EXAMPLES
 from service.kit import logs
 from service.kit.clock import now
@@ -29,12 +30,13 @@ from service.kit.jobs.tables import JobRow
 from service.kit.keyring import Keyring
 from service.kit.logs import configure_logs
 from service.kit.pages import PageTokens
-from service.kit.subjects import LOCAL, NODE_SCOPES, Subject, SubjectKind
+from service.kit.subjects import LOCAL, NODE_SCOPES, SHIPPED_TENANT, Subject, SubjectKind
 from service.nodes.schemas import EnrolmentTokenInput
 from service.nodes.service import Enrolments
 from service.protocol.nodes import Enrolment
 from service.protocol.results import Result
 from service.settings import Settings
+from service.snapshot.service import SnapshotStore
 
 KEYRING = Keyring(b"a secret of the tests, nowhere else")
 OPEN = Settings(allowed_hosts="*", requests_per_minute=0, background_threads=0)
@@ -44,6 +46,25 @@ TENANT = OPEN.model_copy(update={"mode": "tenant"})
 def attach(app: FastAPI, database: Database, settings: Settings = OPEN) -> None:
     """Let ``app`` serve ``database``, in open mode unless ``settings`` say other."""
     application.attach(app, database, settings, KEYRING)
+    _know_shipped_rows(app.state.snapshots, database)
+
+
+_SHIPPED: dict[tuple[int, str], Any] = {}
+"""Stores that have read the shipped rows of a revision and digest."""
+
+
+def _know_shipped_rows(store: SnapshotStore, database: Database) -> None:
+    """Let a store begin with what another has read of the same rows: most databases are copies of one."""
+    with database.reading() as session:
+        state = session.get(CatalogState, SHIPPED_TENANT)
+        if state is None:
+            return
+    known = _SHIPPED.get((state.revision, state.shipped_digest))
+    if known is None:
+        known = _SHIPPED[state.revision, state.shipped_digest] = SnapshotStore(database)
+        known.refresh()
+    store._shipped, store._common = known._shipped, known._common
+    store._revisions = {SHIPPED_TENANT: state.revision}
 
 
 def catalog_face(database: Database, on_change: Callable[[], None] = lambda: None) -> CatalogFace:

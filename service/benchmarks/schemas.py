@@ -82,6 +82,8 @@ class BenchmarkRun(Input):
     node_id: ResourceId | MISSING = MISSING
     """Node that runs it: the one that was asked for, or the last that took it."""
     note: Text | MISSING = MISSING
+    re_run_of: ResourceId | MISSING = MISSING
+    """The run whose suspects it measures again; validation asks for at most two."""
     state: RunState
     """A `dead` run was lost too often; its results so far are kept."""
     attempt: Integer

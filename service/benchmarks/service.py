@@ -1,16 +1,14 @@
 """The rules of benchmark runs and results."""
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from uuid import uuid4
 
 from pydantic import MISSING
 from sqlalchemy import ColumnElement, or_
 from sqlalchemy.orm import Session
 
 from service.audit.service import Change
-from service.benchmarks import repository
+from service.benchmarks import asking, repository
 from service.benchmarks.conditions import Hardware, conditions, hardware
 from service.benchmarks.errors import (
     NotAsAsked,
@@ -37,6 +35,7 @@ from service.benchmarks.schemas import (
     ComparisonQuery,
 )
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
+from service.benchmarks.validation import jobs as validation
 from service.kit import leases
 from service.kit.database import Reader, Writer
 from service.kit.problems import ERROR_LIMIT, FieldError, Unprocessable
@@ -48,8 +47,6 @@ from service.protocol.results import Receipt, Result, content_sha256
 from service.protocol.suites import Suite
 from service.protocol.summary import Summary
 
-_SEEDS = 2**53
-
 
 def ask(session: Writer, tenant_id: str, body: BenchmarkRunInput, suites: Mapping[str, Suite]) -> Change:
     """Store a new run, which waits for its node."""
@@ -57,29 +54,12 @@ def ask(session: Writer, tenant_id: str, body: BenchmarkRunInput, suites: Mappin
     if suite is None:
         field = FieldError("/suite_id", "UNKNOWN_REFERENCE", "there is no suite of this id")
         raise Unprocessable("A member refers to nothing", field)
-    node_id = None if body.node_id is MISSING else body.node_id
-    row = BenchmarkRunRow(
-        tenant_id=tenant_id,
-        id=uuid4().hex,
-        suite_id=suite.id,
-        suite_version=suite.version,
-        suite=suite.model_dump(mode="json"),
-        device=suite.device,
-        seed=secrets.randbelow(_SEEDS),
-        node_id=node_id,
-        note=None if body.note is MISSING else body.note,
-        created_at=leases.now(),
-    )
-    session.add(row)
-    session.flush()
-    nodes.ask(
+    row = asking.add_run(
         session,
-        run_id=row.id,
-        tenant_id=tenant_id,
-        device=suite.device,
-        target_node_id=node_id,
-        suite=suite,
-        seed=row.seed,
+        tenant_id,
+        suite,
+        node_id=None if body.node_id is MISSING else body.node_id,
+        note=None if body.note is MISSING else body.note,
     )
     shown = shown_run(session, row)
     location = {"Location": f"/v1/benchmark-runs/{row.id}"}
@@ -129,6 +109,7 @@ def _shown_run(row: BenchmarkRunRow, standing: nodes.Standing) -> dict[str, Any]
         "seed": row.seed,
         "node_id": standing.node_id or row.node_id,
         "note": row.note,
+        "re_run_of": row.re_run_of,
         "state": standing.state,
         "attempt": standing.attempt,
         "cancel_requested": standing.cancel_requested,
@@ -234,6 +215,9 @@ def keep(session: Writer, node: Subject, result: Result, values: Mapping[str, An
         "received_at": leases.now(),
     }
     row = repository.keep_result(session, {n: value for n, value in found.items() if value is not None})
+    if row.lease != "current":
+        # Its run may have been validated long ago, or never be.
+        validation.ask(session, node.tenant_id, row.run_id, because=row.id)
     if row.content_sha256 != values["content_sha256"]:
         raise ResultDiffers
     return Receipt.model_validate(
@@ -262,7 +246,7 @@ def _check_run(run: BenchmarkRunRow, result: Result) -> None:
 
 
 def _hardware(session: Writer, node: Subject, result: Result) -> Hardware | None:
-    inventory = nodes.inventory(session, node, result.inventory_sha256)
+    inventory = nodes.inventory(session, node.id, result.inventory_sha256)
     return None if inventory is None else hardware(inventory, result)
 
 
@@ -278,6 +262,7 @@ def complete(session: Writer, node: Subject, lease_id: str, completion: Completi
     ]
     if missing:
         raise ResultsMissing("", *missing[:ERROR_LIMIT])
+    validation.ask(session, node.tenant_id, lease_id, because=str(completion.fencing_token))
     return completed
 
 

@@ -29,7 +29,7 @@ _INVENTORY: Final[dict[str, Any]] = {
 _INVENTORY_SHA256: Final = digest(Inventory.model_validate(_INVENTORY))
 _RUN_ID: Final = "8c1f0a6b2d7e4c5f9a3b6d8e0f1a2b3c"
 _NODE_ID: Final = "n5r8k1m4p7s0v3ya"
-_SUITE: Final = shipped_suites()["cpu-first"]
+_SUITE: Final = shipped_suites()["cpu-quick"]
 _BENCHMARK: Final = _SUITE.benchmarks[0]
 _RECORD: Final[dict[str, Any]] = {
     "result_id": "019aa6f2-7c31-7b5e-9d04-3f8a61c2e7b9",
@@ -64,7 +64,7 @@ _RECORD: Final[dict[str, Any]] = {
 }
 """One repeat of a product of matrices, in three samples."""
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
-    "create_benchmark_run": {"suite_id": "cpu-first", "note": "Before the new memory"},
+    "create_benchmark_run": {"suite_id": "cpu-quick", "note": "Before the new memory"},
     "report_benchmark_result": _RECORD,
     "complete_lease": {
         "fencing_token": 1,

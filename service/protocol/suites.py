@@ -15,7 +15,10 @@ from pydantic import MISSING, Field, model_validator
 
 from service.protocol.base import AboveZero, Line, Message, Name, Positive, Seconds
 from service.protocol.nodes import DeviceKind
-from service.protocol.work import Work
+from service.protocol.work import Capacity, ContextMemory, Power, Work
+
+PREPARING_SECONDS: dict[DeviceKind, float] = {"cpu": 1.0, "cuda": 5.0}
+"""To start a process, make its data and check what came out: measured on processors, assumed of GPUs."""
 
 
 class Sampling(Message):
@@ -86,6 +89,17 @@ class Benchmark(Message):
             case "bytes" | "watts":
                 return middle
 
+    def planned_seconds(self, device: DeviceKind) -> float:
+        """How long its repeats take: preparing each, and its warm-up and its samples at most."""
+        match self.work:
+            case Power():
+                own = self.work.settle_seconds + self.work.window_seconds
+            case Capacity() | ContextMemory():
+                own = 0.0
+            case _:
+                own = self.sampling.warmup_seconds + self.sampling.most_seconds
+        return self.repeats * (PREPARING_SECONDS[device] + own)
+
 
 class Suite(Message):
     """Benchmarks that one node runs under one lease."""
@@ -109,6 +123,11 @@ class Suite(Message):
     def benchmark(self, name: str) -> Benchmark | None:
         """The benchmark of a name."""
         return next((benchmark for benchmark in self.benchmarks if benchmark.name == name), None)
+
+    @property
+    def planned_seconds(self) -> float:
+        """How long the suite takes where nothing hangs."""
+        return sum(benchmark.planned_seconds(self.device) for benchmark in self.benchmarks)
 
     @property
     def longest_seconds(self) -> float:

@@ -1,13 +1,19 @@
 """Every operation under requests that Schemathesis derives from the document, right ones and wrong ones."""
 
+import asyncio
+import io
 from collections import Counter
+from urllib.parse import unquote, urlsplit
 
 import pytest
+import requests
 import schemathesis
+from requests.adapters import HTTPAdapter
+from requests.structures import CaseInsensitiveDict
 from schemathesis.config import SchemathesisConfig
 from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.pytest._test_builder import build_operation_test
-from schemathesis.python import asgi
+from urllib3 import HTTPResponse
 
 from service.examples import EXAMPLE_IDS, EXAMPLES
 from service.kit.credentials import id_of
@@ -22,6 +28,8 @@ thousand requests for each and keep them all in memory. Every field of theirs is
 they are fuzzed, the largest of them at length."""
 OF_SEVERAL = "estimate_.*_(batch|comparison|export|shift|power_cap)"
 """Operations that take the questions of others, which are fuzzed by themselves."""
+BY_ID = "(get|delete|copy)_.*"
+"""Operations that take an id and little else."""
 
 CONFIG = {
     "seed": 1,
@@ -37,7 +45,7 @@ CONFIG = {
             "include-operation-id-regex": f"^({WITH_A_LARGE_SHAPE})$",
             "phases": {"coverage": {"enabled": False}},
         },
-        {"include-operation-id-regex": f"^({OF_SEVERAL})$", "generation": {"max-examples": 3}},
+        {"include-operation-id-regex": f"^({OF_SEVERAL}|{BY_ID})$", "generation": {"max-examples": 3}},
         {"include-operation-id": "estimate_utility_bill", "generation": {"max-examples": 80}},
     ],
     "checks": {
@@ -105,11 +113,65 @@ def whole(body):
     return int(body) if isinstance(body, float) and body.is_integer() and abs(body) < 2**53 else body
 
 
+class Direct(HTTPAdapter):
+    """Calls an application in this thread: that of Schemathesis hands each request to another one."""
+
+    def __init__(self, app):
+        super().__init__()
+        self._app = app
+        self._runner = asyncio.Runner()
+
+    def send(self, request, **_):
+        parts = urlsplit(request.url)
+        given = [("host", parts.netloc), *request.headers.items()]
+        body = request.body or b""
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": request.method,
+            "path": unquote(parts.path),
+            "raw_path": parts.path.encode(),
+            "root_path": "",
+            "scheme": parts.scheme,
+            "query_string": parts.query.encode(),
+            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in given],
+            "client": ("127.0.0.1", 50000),
+            "server": ("testserver", 80),
+            "state": {},
+        }
+        messages = [{"type": "http.request", "body": body.encode() if isinstance(body, str) else body}]
+        answer = []
+
+        async def receive():
+            return messages.pop() if messages else await asyncio.Event().wait()
+
+        async def send(message):
+            answer.append(message)
+
+        self._runner.run(asyncio.wait_for(self._app(scope, receive, send), PATIENCE_SECONDS))
+        response = requests.Response()
+        response.request, response.url, response.status_code = request, request.url, answer[0]["status"]
+        response.raw = HTTPResponse(
+            io.BytesIO(b"".join(message.get("body", b"") for message in answer)),
+            [(name.decode(), value.decode("latin-1")) for name, value in answer[0]["headers"]],
+            answer[0]["status"],
+            11,
+            preload_content=False,
+            request_method=request.method,
+        )
+        response.headers = CaseInsensitiveDict(response.raw.headers)
+        return response
+
+    def close(self):
+        self._runner.close()
+
+
 class Caller:
     """Sends the cases of one operation to the application, and counts what came back."""
 
     def __init__(self, app, name):
-        self._session = asgi.get_client(app)
+        self._session = requests.Session()
+        self._session.mount(BASE, Direct(app))
         headers = credentials(app, name)
         self._session.headers.update(headers)
         app.state.nodes.waiting.close()  # claims that find nothing do not wait for it
@@ -146,6 +208,9 @@ class Caller:
         self._id = location.rpartition("/")[2]
         if self._name == "retire_api_key":
             self._session.post(f"{BASE}{location}:rotate", json={})
+
+    def close(self):
+        self._session.close()
 
     def _delete(self, address):
         """Take back what was created; a tenant stays."""
@@ -202,7 +267,9 @@ def caller(app, databases, name, monkeypatch):
     app.state.snapshots.refresh()
     # No estimate follows a write here, so none has to be seen by one.
     app.state.catalog = catalog_face(database)
-    return Caller(app, name)
+    made = Caller(app, name)
+    yield made
+    made.close()
 
 
 def hold(caller, name, schema):

@@ -22,6 +22,10 @@ SEED = 5
 GEMM = {"kind": "gemm", "dtype": "fp64", "m": 33, "n": 17, "k": 65}
 FFT = {"kind": "fft", "dtype": "fp64", "points": 96, "batch": 3}
 STRIDED = {"kind": "strided_read", "stride_bytes": 64, "array_bytes": 64 * 1000}
+ATTENTION = {
+    "kind": "attention", "phase": "prefill", "back_end": "own", "dtype": "fp32",
+    "batch": 2, "query_heads": 4, "kv_heads": 2, "head_size": 64, "context_tokens": 300,
+}  # fmt: skip
 STORAGE = {"kind": "storage", "direction": "write", "file_bytes": 100_000, "block_bytes": 8192}
 
 
@@ -42,6 +46,10 @@ COMPUTED = [
     FFT,
     {**FFT, "dtype": "fp32"},
     {**FFT, "points": 2, "batch": 1},
+    {**FFT, "points": 12, "dimensions": 2},
+    {**FFT, "points": 7, "dimensions": 3, "dtype": "fp32"},
+    ATTENTION,
+    {**ATTENTION, "phase": "decode"},
 ]
 
 
@@ -121,6 +129,7 @@ def spoilt(name, module=np):
         (array("triad"), np, "add"),
         (FFT, np.fft, "fft"),
         ({**FFT, "dtype": "fp32"}, np.fft, "fft"),
+        (ATTENTION, np, "matmul"),
     ],
 )
 def test_a_wrong_result_is_noticed(monkeypatch, work, module, name):
@@ -138,7 +147,7 @@ def test_a_part_that_is_not_read_is_noticed(monkeypatch, work):
     "work", [work for work in COMPUTED if work["kind"] in ("gemm", "fft")] + [array("copy")], ids=identify
 )
 def test_work_that_is_left_out_is_noticed(monkeypatch, work):
-    for module, name in ((np, "matmul"), (np, "copyto"), (np.fft, "fft")):
+    for module, name in ((np, "matmul"), (np, "copyto"), (np.fft, "fft"), (np.fft, "fftn")):
         monkeypatch.setattr(module, name, lambda *_, **__: None)
     outcome = checked(work)
     assert not outcome.passed
@@ -150,6 +159,21 @@ def test_types_that_numpy_does_not_multiply_are_unsupported(dtype):
     result = measure(task(benchmark({**GEMM, "dtype": dtype})))
     assert (result.status, result.failure.reason) == ("unsupported", "UNSUPPORTED")
     assert "NumPy" in result.failure.detail
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {**FFT, "dtype": "fp16"},
+        {**FFT, "in_place": True},
+        {**ATTENTION, "dtype": "bf16"},
+        {**ATTENTION, "back_end": "flash"},
+    ],
+    ids=identify,
+)
+def test_what_numpy_does_not_have_is_unsupported(work):
+    with pytest.raises(Unsupported), prepared(work):
+        pass
 
 
 def test_numpy_multiplies_fp16_without_the_library():

@@ -1,10 +1,11 @@
 """What a node without an accelerator measures: the same kinds of work, done by NumPy on its processor."""
 
 from service.worker.benchmark import Prepare
-from service.worker.cpu import fft, gemm, storage, stream
+from service.worker.cpu import attention, fft, gemm, storage, stream
 
 PREPARE: dict[str, Prepare] = {
     "gemm": gemm.prepare,
+    "attention": attention.prepare,
     "stream": stream.prepare,
     "strided_read": stream.prepare_strided,
     "fft": fft.prepare,

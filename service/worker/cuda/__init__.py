@@ -18,9 +18,13 @@ def _lazily(module: str) -> Prepare:
 
 PREPARE: dict[str, Prepare] = {
     "gemm": _lazily("service.worker.cuda.gemm"),
+    "attention": _lazily("service.worker.cuda.attention"),
+    "fft": _lazily("service.worker.cuda.fft"),
     "stream": _lazily("service.worker.cuda.stream"),
     "strided_read": _lazily("service.worker.cuda.strided"),
     "host_link": _lazily("service.worker.cuda.link"),
+    "peer_link": _lazily("service.worker.cuda.peer"),
+    "collective": _lazily("service.worker.cuda.collective"),
     "launch_latency": _lazily("service.worker.cuda.launch"),
     "power": _lazily("service.worker.cuda.power"),
     "context_memory": _lazily("service.worker.cuda.memory"),

@@ -29,8 +29,10 @@ class Device:
 
     def __init__(self, driver: Any, number: Any, context: Any, stack: ExitStack) -> None:  # noqa: ANN401
         self.driver = driver
-        self._context = context
+        self.context = context
         self._number = number
+        self.ordinal = int(number)
+        """What the driver, and libraries on top of it, call the device."""
         self._stack = stack
         attribute = driver.CUdevice_attribute
         self.capability = (
@@ -52,7 +54,7 @@ class Device:
 
     def use(self) -> None:
         """Make the context current in this thread too."""
-        done(self.driver.cuCtxSetCurrent(self._context))
+        done(self.driver.cuCtxSetCurrent(self.context))
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -68,6 +70,11 @@ class Device:
     def pci_bus_id(self) -> str:
         """Domain, bus and device, such as 0000:17:00.0."""
         return nvml.text(done(self.driver.cuDeviceGetPCIBusId(32, self._number))).rstrip("\x00").lower()
+
+    @property
+    def ordinal(self) -> int:
+        """By which number CUDA, and PyTorch, know it in this process."""
+        return int(self._number)
 
     def event(self) -> Any:  # noqa: ANN401
         """An event with a time, destroyed with the device."""
@@ -240,8 +247,25 @@ def opened(index: int | None) -> Iterator[Device]:
         try:
             yield device
         finally:
-            # What is still queued uses what is about to be freed.
+            # What is still queued uses what is about to be freed; another device may have been used last.
+            driver.cuCtxSetCurrent(context)
             driver.cuCtxSynchronize()
+
+
+def beginning_with(index: int | None, count: int) -> list[int]:
+    """Indices of accelerators, one after the other in the inventory and round its end.
+
+    Raises :class:`Unsupported` where there are fewer, or none is named.
+    """
+    if index is None:
+        raise Unsupported("the benchmark needs an accelerator")
+    with nvml.opened() as bindings:
+        there = int(bindings.nvmlDeviceGetCount())
+    if index >= there:
+        raise Unsupported(f"accelerator {index} is not there")
+    if there < count:
+        raise Unsupported(f"{count} accelerators are needed, {there} are there")
+    return [(index + place) % there for place in range(count)]
 
 
 def attributes(index: int) -> dict[str, int]:

@@ -1,4 +1,4 @@
-// A CUDA driver of one device that is this processor: memory is the host's, a kernel runs when it is
+// A CUDA driver whose devices are this processor: memory is the host's, a kernel runs when it is
 // launched, and a clock of its own gives every event its time. It knows what the worker uses of the driver.
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +25,10 @@ static double now_us = 0;
 static u64 memory = 1ull << 30, used = 0;
 static std::map<void*, u64> sizes;
 static std::string text;
+// What belongs to which device, and the one whose context is current: mixing them up is refused.
+static std::map<const void*, int> owners;
+static std::map<int, void*> contexts;
+static int current = -1;
 
 static void note(const std::string& line) { journal.push_back(line); }
 
@@ -59,31 +63,53 @@ int cuGetExportTable(const void** table, const void*) {
 }
 int cuDriverGetVersion(int* version) { *version = 13000; return 0; }
 int cuDeviceGetByPCIBusId(int* device, const char* bus) {
-    if (std::string(bus) != "00000000:17:00.0") return 101;
-    *device = 0;
+    const std::string name = bus;
+    const int found = std::atoi(name.substr(9, 2).c_str()) - 17;
+    const int there = facts.count("devices") ? std::atoi(facts["devices"].c_str()) : 1;
+    if (name.size() != 16 || name.substr(11) != ":00.0" || found < 0 || found >= there) return 101;
+    *device = found;
     return 0;
 }
-int cuDeviceGetPCIBusId(char* bus, int size, int) { std::strncpy(bus, "0000:17:00.0", size); return 0; }
+int cuDeviceGetPCIBusId(char* bus, int size, int device) {
+    std::strncpy(bus, ("0000:" + std::to_string(17 + device) + ":00.0").c_str(), size);
+    return 0;
+}
+int cuDeviceCanAccessPeer(int* can, int device, int peer) {
+    *can = device != peer && !facts.count("apart");
+    return 0;
+}
+int cuCtxEnablePeerAccess(void* peer, unsigned flags) {
+    if (flags || owners.at(peer) == current) return 1;
+    note("reach:" + std::to_string(current) + std::to_string(owners.at(peer)));
+    return 0;
+}
 int cuDeviceGetAttribute(int* value, int which, int) {
     const std::map<int, int> known = {{75, 9}, {76, 0}, {16, 2}, {38, 1 << 20}, {134, -1}};
     if (!known.count(which)) return 1;
     *value = known.at(which);
     return 0;
 }
-int cuDevicePrimaryCtxRetain(void** context, int) {
+int cuDevicePrimaryCtxRetain(void** context, int device) {
     *context = std::malloc(1);
     alive.insert(*context);
+    owners[*context] = device;
+    contexts[device] = *context;
     note("retain");
     return 0;
 }
-int cuDevicePrimaryCtxRelease(int) {
+int cuDevicePrimaryCtxRelease(int device) {
     note("release");
-    for (void* object : alive) if (!sizes.count(object)) { alive.erase(object); break; }
+    alive.erase(contexts[device]);
     return 0;
 }
-int cuCtxSetCurrent(void*) { return 0; }
+int cuCtxSetCurrent(void* context) { current = owners.at(context); return 0; }
 int cuCtxSynchronize() { return 0; }
-int cuStreamCreate(void** stream, unsigned) { *stream = new Stream; alive.insert(*stream); return 0; }
+int cuStreamCreate(void** stream, unsigned) {
+    *stream = new Stream;
+    alive.insert(*stream);
+    owners[*stream] = current;
+    return 0;
+}
 int cuStreamDestroy(void* stream) { alive.erase(stream); return 0; }
 int cuStreamSynchronize(void*) { return facts.count("sync") ? std::atoi(facts["sync"].c_str()) : 0; }
 int cuStreamWaitEvent(void*, void*, unsigned) { note("wait"); return 0; }
@@ -100,9 +126,19 @@ int cuGraphInstantiateWithFlags(void** runnable, void* graph, u64) { *runnable =
 int cuGraphUpload(void*, void*) { return 0; }
 int cuGraphDestroy(void* graph) { alive.erase(graph); return 0; }
 int cuGraphExecDestroy(void*) { return 0; }
-int cuEventCreate(void** event, unsigned) { *event = new Event; alive.insert(*event); return 0; }
+int cuEventCreate(void** event, unsigned) {
+    *event = new Event;
+    alive.insert(*event);
+    owners[*event] = current;
+    return 0;
+}
 int cuEventDestroy(void* event) { alive.erase(event); return 0; }
-int cuEventRecord(void* event, void*) { ((Event*)event)->at = now_us; note("record"); return 0; }
+int cuEventRecord(void* event, void* stream) {
+    if (owners.at(event) != owners.at(stream)) return 400;
+    ((Event*)event)->at = now_us;
+    note("record");
+    return 0;
+}
 int cuEventSynchronize(void*) { return facts.count("sync_event") ? std::atoi(facts["sync_event"].c_str()) : 0; }
 int cuEventElapsedTime(float* ms, void* start, void* stop) {
     *ms = (float)((((Event*)stop)->at - ((Event*)start)->at) / 1000);
@@ -115,6 +151,7 @@ int cuMemAlloc(u64* address, u64 size) {
     void* block = std::aligned_alloc(256, (size + 255) / 256 * 256);
     std::memset(block, 0xEE, size);
     sizes[block] = size;
+    owners[block] = current;
     used += size;
     alive.insert(block);
     *address = (u64)block;
@@ -144,6 +181,10 @@ int cuMemcpyHtoD(u64 to, const void* from, u64 size) { return copy((void*)to, fr
 int cuMemcpyDtoH(void* to, u64 from, u64 size) { return copy(to, (void*)from, size, "download"); }
 int cuMemcpyHtoDAsync(u64 to, const void* from, u64 size, void*) { return copy((void*)to, from, size, "upload"); }
 int cuMemcpyDtoHAsync(void* to, u64 from, u64 size, void*) { return copy(to, (void*)from, size, "download"); }
+int cuMemcpyPeerAsync(u64 to, void* to_context, u64 from, void* from_context, u64 size, void*) {
+    if (owners.at((void*)to) != owners.at(to_context) || owners.at((void*)from) != owners.at(from_context)) return 1;
+    return copy((void*)to, (void*)from, size, "peer");
+}
 int cuModuleLoadData(void** module, const void* code) {
     if (std::memcmp(code, "\x7f" "ELF", 4)) return 200;
     *module = new char;
@@ -164,6 +205,7 @@ static void execute(Kernel* kernel, const std::vector<u64>& arguments, unsigned 
 int cuLaunchKernel(Kernel* kernel, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz,
                    unsigned shared, Stream* stream, void** parameters, void**) {
     if (y != 1 || z != 1 || ty != 1 || tz != 1 || shared || threads != 256) return 1;
+    if (owners.at(stream) != current) return 201;
     std::vector<u64> arguments;
     for (int i = 0; i < kernel->arguments; i++) arguments.push_back(*(u64*)parameters[i]);
     if (stream->capturing) stream->queue.push_back({kernel, arguments});

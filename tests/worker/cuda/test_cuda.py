@@ -215,16 +215,29 @@ def test_odd_sizes_are_unsupported(driver):
 
 @pytest.mark.parametrize("kind", PREPARE)
 def test_work_of_another_kind_is_unsupported(kind):
-    work = asked("fft", dtype="fp32", points=64, batch=2)
-    with pytest.raises(Unsupported, match="fft"), PREPARE[kind](work, SEED, 0):
+    other = "stream" if kind == "launch_latency" else "launch_latency"
+    with pytest.raises(Unsupported, match=other), PREPARE[kind](asked(other, **WORK[other]), SEED, 0):
         pass
 
 
 WORK = {
     "gemm": {"dtype": "bf16", "m": 32, "n": 32, "k": 32},
+    "attention": {
+        "phase": "decode",
+        "back_end": "own",
+        "dtype": "bf16",
+        "batch": 1,
+        "query_heads": 2,
+        "kv_heads": 1,
+        "head_size": 64,
+        "context_tokens": 16,
+    },
+    "fft": {"dtype": "fp32", "points": 64, "batch": 2},
     "stream": {"pattern": "copy", "array_bytes": MIB},
     "strided_read": {"stride_bytes": 128, "array_bytes": MIB},
     "host_link": {"direction": "both", "memory": "pinned", "transfer_bytes": MIB},
+    "peer_link": {"direction": "both", "method": "copy_engine", "transfer_bytes": MIB},
+    "collective": {"operation": "all_reduce", "devices": 2, "payload_bytes": MIB},
     "launch_latency": {"method": "graph", "launches": 5},
     "power": {"load": "context", "window_seconds": 1.0, "settle_seconds": 0.0},
     "context_memory": {"with_library": False},

@@ -12,7 +12,7 @@ from bench import gpu_suite
 from service.protocol.suites import shipped_suites
 
 ROOT = Path(__file__).resolve().parents[3]
-SUITE = shipped_suites()["gpu-first"]
+SUITE = shipped_suites()["gpu-standard"]
 
 
 def record(name, nanoseconds, status="ok"):
@@ -89,7 +89,7 @@ def test_the_demands_on_products_and_copies(kind, ratio, passed):
 
 
 def test_a_part_of_the_suite_can_be_chosen(tmp_path):
-    assert gpu_suite.chosen([], tmp_path) == "gpu-first"
+    assert gpu_suite.chosen([], tmp_path) == "gpu-standard"
     part = json.loads(Path(gpu_suite.chosen(["hbm.*", "gemm.bf16"], tmp_path)).read_text())
     names = [benchmark["name"] for benchmark in part["benchmarks"]]
     assert names[0] == "gemm.bf16"

@@ -1,0 +1,25 @@
+"""Limits of the rules that differ between accelerators and processors, each with its source."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Limits(NamedTuple):
+    """How far samples and repeats may spread, as shares of their median."""
+
+    sample_spread: float
+    """Interquartile range of the samples of one process."""
+    drift: float
+    """Change over the window, by least squares."""
+    repeat_spread: float
+    """Highest less lowest figure of the repeats; what two runs that agree may differ by."""
+    fewest_samples: int
+
+
+LIMITS: Mapping[str, Limits] = {
+    # 1% is where sampling ends (benchmark-worker.md 7.3); 5% is SuperBench's gate (2.5), 3% that of 10.5.
+    "cuda": Limits(sample_spread=0.05, drift=0.05, repeat_spread=0.03, fewest_samples=10),
+    # A processor is shared with the operating system and whoever else works there: measured on two busy
+    # cores, see docs/methods/validation.md.
+    "cpu": Limits(sample_spread=0.5, drift=0.5, repeat_spread=0.25, fewest_samples=3),
+}
