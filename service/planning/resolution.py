@@ -435,7 +435,8 @@ def _over_streaming(
         figure, stream = each.serving.get(quantity), each.operators.get((OperatorQuantity.BANDWIDTH, None))
         if figure is None:
             return None
-        over = stream.value if stream else figure.limit or (bandwidth and bandwidth * streamed)
+        limit = bandwidth or figure.limit
+        over = stream.value if stream else limit and limit * streamed
         if not over:
             return None
         low, value, high = (end / over for end in figure[:3])
