@@ -19,7 +19,6 @@ from service.benchmarks.validation.limits import LIMITS
 from service.benchmarks.validation.rules import RULES_VERSION, Validation, confirmed, validate
 from service.benchmarks.verdicts import Finding, Verdict, verdict_of
 from service.catalog import service as catalog
-from service.catalog.nouns import NOUNS
 from service.kit.database import Reader, Writer
 from service.nodes import service as nodes
 from service.protocol.nodes import Accelerator, Inventory
@@ -118,7 +117,7 @@ class _Examiner:
 
     def _documents(self, noun: str) -> list[Document]:
         if noun not in self.documents:
-            self.documents[noun] = [*catalog.seen(self.session, NOUNS[noun], self.tenant_id)]
+            self.documents[noun] = [*catalog.seen(self.session, noun, self.tenant_id)]
         return self.documents[noun]
 
     def _siblings(self, row: BenchmarkResultRow) -> Iterator[Sibling]:
