@@ -499,6 +499,7 @@ def _links(known: LinkCurves, search: _Search, asked: Asked) -> LinkCurves:
         if rate is None:
             continue
         hop = search.seconds(f"links.{kind}.hop_seconds", part("hop_seconds"))
+        through = search.share(f"links.{kind}.in_network_rate", part("in_network_rate"), own.get(kind))
         launch = search.seconds(f"links.{kind}.launch_seconds", part("launch_seconds"))
         for place, (share, end) in enumerate(zip(rate[:3], ("high", "value", "low"), strict=True)):
             before = ends[place].links[kind]
@@ -506,6 +507,9 @@ def _links(known: LinkCurves, search: _Search, asked: Asked) -> LinkCurves:
             ends[place] = ends[place]._replace(links={**ends[place].links, kind: link})
             if launch is not None:
                 ends[place] = ends[place]._replace(launch_seconds=getattr(launch, end))
+            if through is not None:
+                reduced = {**ends[place].in_network, asked.accelerator.generation: through[place]}
+                ends[place] = ends[place]._replace(in_network=reduced)
         measured.add(kind)
         sources[kind] = rate.source
     if measured == known.measured and sources == known.sources:
