@@ -71,6 +71,8 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
         "outcome": "completed",
         "results": [{"result_id": _RECORD["result_id"], "content_sha256": "5" * 64}],
     },
+    "withdraw_calibration": {"reason": "The fans of rack 7 stood still"},
+    "withdraw_node_calibrations": {"node_id": _NODE_ID, "reason": "Its memory reports errors"},
     "create_enrolment_token": {"lifetime_seconds": 900, "node_name": "rack-7"},
     "enrol_node": {
         "token": "ironlawenrol_t4b7n2w9q5z1x8ce_" + "0" * 49,  # no token: its checksum is wrong
@@ -169,12 +171,45 @@ ANSWERED: Final[dict[str, Any]] = {
     },
     "renew_lease": {"lease_seconds": 90.0, "cancel": False},
 }
+_CALIBRATION: Final[dict[str, Any]] = {
+    "id": "0c4b7e6f9d1a4a52b7c3e8f1d2a6b905",
+    "number": 1,
+    "origin": "benchmarks",
+    "state": "active",
+    "device": "cuda",
+    "node_id": _NODE_ID,
+    "hardware": "NVIDIA H100 80GB HBM3",
+    "hardware_sha256": "9" * 64,
+    "accelerator_id": "h100-sxm",
+    "generation": "hopper",
+    "power_limit_watts": 700.0,
+    "driver_major": 575,
+    "created_at": WRITTEN_AT,
+}
+_BANDWIDTH: Final[dict[str, Any]] = {
+    "name": "operators.bandwidth",
+    "unit": "bytes_per_second",
+    "value": 2.9e12,
+    "low": 2.88e12,
+    "high": 2.91e12,
+    "runs": 1,
+    "limit": 3.35e12,
+    "share": 2.9e12 / 3.35e12,
+    "source": "measured by hbm.copy",
+    "method": "bytes over the time without that of a kernel, the middle of copies and triads",
+    "benchmarks": ["hbm.copy"],
+    "result_ids": [_RECORD["result_id"]],
+    "run_ids": [_RUN_ID],
+    "conditions": {"timer": "cuda_event", "sm_clock_hz": 1.98e9, "temperature_celsius": 51.0},
+}
+_WITHDRAWN: Final[dict[str, Any]] = {**_CALIBRATION, "state": "withdrawn", "ended_at": WRITTEN_AT}
 IDS: Final = {
     "benchmark-suites": _SUITE.id,
     "benchmark-runs": _RUN_ID,
     "benchmark-results": _RECORD["result_id"],
     "enrolment-tokens": _TOKEN["id"],
     "nodes": _NODE["id"],
+    "calibrations": _CALIBRATION["id"],
     "leases": _RUN_ID,
 }
 
@@ -228,6 +263,12 @@ def benchmarks() -> dict[str, Any]:
             "lease": "current",
         },
         "complete_lease": {"state": "completed"},
+        "list_calibrations": {"items": [_CALIBRATION], "next_page_token": None},
+        "get_calibration": {**_CALIBRATION, "figures": [_BANDWIDTH], "fits": [], "answers": []},
+        "withdraw_calibration": {**_WITHDRAWN, **EXAMPLES["withdraw_calibration"]},
+        "withdraw_node_calibrations": {
+            "items": [{**_WITHDRAWN, "reason": EXAMPLES["withdraw_node_calibrations"]["reason"]}]
+        },
     }
 
 

@@ -25,6 +25,7 @@ from service.benchmarks.calibrations.sets import (
     figures,
     read,
     read_answers,
+    unit_of,
     written,
     written_answers,
 )
@@ -32,6 +33,7 @@ from service.benchmarks.calibrations.tables import ACTIVE, SUPERSEDED, WITHDRAWN
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation.repository import accepted
 from service.catalog import service as catalog
+from service.catalog.rows import REVISION_HEADER
 from service.kit import idempotency, leases
 from service.kit.database import Reader, Writer
 from service.nodes import service as nodes
@@ -267,7 +269,7 @@ def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) 
     if row.state == WITHDRAWN:
         raise CalibrationWithdrawn
     before = shown(row)
-    catalog.next_revision(session, tenant_id)
+    revision = catalog.next_revision(session, tenant_id)
     was_active = row.state == ACTIVE
     repository.end(session, row, WITHDRAWN, reason)
     if row.origin == BENCHMARKS and row.node_id is not None:
@@ -276,7 +278,8 @@ def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) 
             repository.revive(session, former)
         jobs.ask(session, tenant_id, row.node_id, because=f"without {row.id}")
     after = shown(row)
-    return Change(resource=f"calibrations/{row.id}", body=after, before=before, after=after)
+    headers = {REVISION_HEADER: str(revision)}
+    return Change(resource=f"calibrations/{row.id}", body=after, headers=headers, before=before, after=after)
 
 
 def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) -> Change:
@@ -284,13 +287,19 @@ def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) ->
     rows = repository.standing(session, tenant_id, node_id)
     if not rows:
         raise NothingToWithdraw
-    catalog.next_revision(session, tenant_id)
+    revision = catalog.next_revision(session, tenant_id)
     before = [shown(row) for row in rows]
     for row in rows:
         repository.end(session, row, WITHDRAWN, reason)
     after = [shown(row) for row in rows]
     jobs.ask(session, tenant_id, node_id, because=f"without all of {rows[-1].id}")
-    return Change(resource=f"nodes/{node_id}/calibrations", body={"items": after}, before=before, after=after)
+    return Change(
+        resource=f"nodes/{node_id}/calibrations",
+        body={"items": after},
+        headers={REVISION_HEADER: str(revision)},
+        before=before,
+        after=after,
+    )
 
 
 class State(NamedTuple):
@@ -346,6 +355,7 @@ def whole(session: Reader, tenant_id: str, calibration_id: str) -> dict[str, Any
 
 
 def _shown_figure(entry: Document) -> Document:
-    """A figure with its share of the limit."""
+    """A figure with its unit, and its share of the limit."""
+    told = {"unit": unit_of(entry["name"]), **entry}
     limit = entry.get("limit")
-    return {**entry, "share": entry["value"] / limit} if limit else entry
+    return {**told, "share": entry["value"] / limit} if limit else told
