@@ -72,6 +72,7 @@ def record(
     readings: list[float] | None = None,
     inner_iterations: int = 1,
     clock_hz: float | None = None,
+    checksum: str | None = None,
     **members: Any,
 ) -> Result:
     """The record of one repeat, measured unless ``members`` say other."""
@@ -96,7 +97,11 @@ def record(
     if readings is not None:
         measurement["readings"] = readings
     else:
-        measurement["samples_ns"] = samples or samples_ns(3_000_000, seed=number)
+        taken = samples or samples_ns(3_000_000, seed=number)
+        measurement["samples_ns"] = taken
+        measurement["telemetry"]["window_seconds"] = max(0.6, 1.1 * sum(taken) / 1e9)
+    if checksum is not None:
+        measurement["correctness"]["checksum"] = checksum
     if clock_hz is not None:
         measurement["telemetry"]["sm_clock_hz"] = dict.fromkeys(("minimum", "median", "maximum"), clock_hz)
     document = {
