@@ -9,7 +9,6 @@ from pydantic import MISSING
 
 from service.audit.service import Writes
 from service.background.calibrations import DRAWING
-from service.benchmarks.calibrations.jobs import ask as ask_to_draw
 from service.benchmarks.face import BenchmarksFace
 from service.benchmarks.validation.jobs import VALIDATE
 from service.kit.pages import PageTokens
@@ -96,10 +95,7 @@ class Machines:
         for result in results:
             assert self.nodes.put(name, result).status_code == 200
         assert self.nodes.complete(name, lease, *results).json() == {"state": "completed"}
-        do_all(self.database, VALIDATE)
-        with self.database.writing() as session:
-            ask_to_draw(session, "default", name, because=lease.id)
-        do_all(self.database, DRAWING)
+        do_all(self.database, VALIDATE, DRAWING)
         assert {self.nodes.validations()[one.result_id].verdict for one in results} == {"accepted"}
         self.nodes.app.state.snapshots.refresh()
         [drawn] = self.nodes.get("/v1/calibrations", node_id=name)["items"]
