@@ -9,7 +9,7 @@ from service.kit.jobs.runner import Runner
 from service.planning.calibration import OperatorQuantity, ServingQuantity
 from service.planning.calibration.measured import Scope
 from service.planning.precision import NumberFormat
-from tests.applications import attach, bearing
+from tests.applications import attach
 from tests.benchmarks.measured_nodes import MeasuredNodes
 from tests.benchmarks.planned import SUITE, Planned, device
 from tests.conftest import Client
