@@ -1,7 +1,7 @@
 """The service's own table of measurements: a CSV with ``metric`` and ``value``, and what else is known.
 
 ``metric`` is the name of a figure with its unit in it, such as ``time_per_output_token_seconds``, always in
-SI units; ``statistic`` is ``mean`` when left out, else a percentile or ``max``. ``run`` joins rows of one run.
+SI units; ``statistic`` is ``mean`` when left out, else a percentile or ``max``. ``run`` joins rows of a run.
 Every further column is a member of the question by its path, such as ``workload.concurrency`` or
 ``cluster.accelerator_count``, or ``model_name`` and ``accelerator_name``; an empty cell leaves it out.
 """
