@@ -1,6 +1,7 @@
 """The rules of calibrations: drawn or imported once, never changed, superseded or withdrawn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -44,10 +45,13 @@ __all__ = [
     "Measured",
     "Message",
     "RestsOn",
+    "State",
     "draw",
+    "figures",
     "keep",
     "link_of",
     "planning_values",
+    "states",
     "withdraw",
     "withdraw_node",
 ]
@@ -287,6 +291,20 @@ def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) ->
     after = [shown(row) for row in rows]
     jobs.ask(session, tenant_id, node_id, because=f"without all of {rows[-1].id}")
     return Change(resource=f"nodes/{node_id}/calibrations", body={"items": after}, before=before, after=after)
+
+
+class State(NamedTuple):
+    """Whether a set counts, and if not why and since when."""
+
+    state: str
+    reason: str | None
+    ended_at: datetime | None
+
+
+def states(session: Session, tenant_id: str, ids: Collection[str]) -> dict[str, State]:
+    """How sets of a tenant stand, by id."""
+    rows = repository.some(session, tenant_id, ids)
+    return {row.id: State(row.state, row.reason, row.ended_at) for row in rows}
 
 
 _SHOWN = (
