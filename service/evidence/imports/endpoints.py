@@ -7,11 +7,11 @@ from fastapi import Query, Response
 from service.audit.service import Caller, WriteCall
 from service.evidence.imports.face import Face, ImportPath
 from service.evidence.imports.schemas import (
-    Evidence,
     EvidenceImport,
     EvidencePage,
     EvidenceQuery,
-    Withdrawal,
+    EvidenceWithdrawal,
+    ImportedEvidence,
 )
 from service.kit.web import LOCATED, api_router
 
@@ -24,7 +24,7 @@ def list_evidence(face: Face, caller: Caller, query: Annotated[EvidenceQuery, Qu
     return face.list(caller.tenant_id, query)
 
 
-@router.post(":import", status_code=201, response_model=Evidence, responses=LOCATED)
+@router.post(":import", status_code=201, response_model=ImportedEvidence, responses=LOCATED)
 def import_evidence(face: Face, call: WriteCall, body: EvidenceImport) -> Response:
     """Count the measurements of a file as evidence of the tenant, in the format of the program that wrote it.
 
@@ -34,13 +34,13 @@ def import_evidence(face: Face, call: WriteCall, body: EvidenceImport) -> Respon
     return face.create(call, body)
 
 
-@router.get("/{id:name}", response_model=Evidence)
+@router.get("/{id:name}", response_model=ImportedEvidence)
 def get_evidence(face: Face, caller: Caller, id: ImportPath) -> Response:
     """An import: what was read, what counts, what was refused."""
     return face.get(caller.tenant_id, id)
 
 
-@router.post("/{id:name}:withdraw", response_model=Evidence)
-def withdraw_evidence(face: Face, call: WriteCall, id: ImportPath, body: Withdrawal) -> Response:
+@router.post("/{id:name}:withdraw", response_model=ImportedEvidence)
+def withdraw_evidence(face: Face, call: WriteCall, id: ImportPath, body: EvidenceWithdrawal) -> Response:
     """Let an import count no longer; estimates are then what they were without it."""
     return face.withdraw(call, id, body.reason)

@@ -68,20 +68,22 @@ class EvidenceImport(Input):
     """Where the file comes from."""
 
 
-class ReadFigure(TypedDict):
+class ImportedReading(TypedDict):
     """One figure as it was read, in the SI unit that the metric's name ends in."""
 
     pointer: str
     """Line of the file (/12) or JSON Pointer into it."""
     metric: str
+    """What was measured."""
     value: float
+    """The figure."""
     statistic: str
     """mean, a percentile such as p50, min, max, or single."""
     of: NotRequired[dict[str, str | float]]
     """What it belongs to: step, rank, device, test, size."""
 
 
-class MeasuredFigure(TypedDict):
+class ImportedFigure(TypedDict):
     """One figure that counts as evidence, beside the estimate of it at the time of the import."""
 
     pointer: str
@@ -94,7 +96,7 @@ class MeasuredFigure(TypedDict):
     """What the service estimated for the same question, without this evidence."""
 
 
-class RefusedPart(TypedDict):
+class ImportRemark(TypedDict):
     """A part of the file that does not count, or what should be known of one that does."""
 
     pointer: str
@@ -102,6 +104,7 @@ class RefusedPart(TypedDict):
     code: str
     """Stable name of the reason."""
     detail: str
+    """The reason in words."""
 
 
 class EvidenceSummary(TypedDict):
@@ -109,6 +112,7 @@ class EvidenceSummary(TypedDict):
 
     id: ResourceId
     format: EvidenceFormat
+    """Which program wrote the file."""
     state: EvidenceState
     """Whether it counts; that of its calibration."""
     reason: NotRequired[str]
@@ -123,22 +127,23 @@ class EvidenceSummary(TypedDict):
     """Runs that the file holds."""
     reading_count: Integer
     """Figures that were read."""
-    answers: list[MeasuredFigure]
+    answers: list[ImportedFigure]
     """Figures of whole runs, which move estimates of the tenant."""
     figures: list[str]
     """Figures of the device that were drawn, by their name in the calibration."""
-    refused: list[RefusedPart]
+    refused: list[ImportRemark]
     """Parts of the file that do not count."""
-    notes: list[RefusedPart]
+    notes: list[ImportRemark]
     """What should be known of parts that count."""
     created_at: AwareDatetime
     withdrawn_at: NotRequired[AwareDatetime]
+    """When it stopped to count."""
 
 
-class Evidence(EvidenceSummary):
+class ImportedEvidence(EvidenceSummary):
     """A file of measurements that was imported, with what was read of it."""
 
-    readings: list[ReadFigure]
+    readings: list[ImportedReading]
     """The first 1,000 figures."""
 
 
@@ -156,7 +161,7 @@ class EvidenceQuery(PageQuery):
     """Formats to list."""
 
 
-class Withdrawal(Input):
+class EvidenceWithdrawal(Input):
     """Why something counts no longer."""
 
     reason: Text
