@@ -108,6 +108,7 @@ _TAGS = (
     ("benchmark-suites", "What nodes can measure."),
     ("benchmark-runs", "Suites, each run once on one node."),
     ("benchmark-results", "What was measured, with its raw samples; computed again, compared, exported."),
+    ("calibrations", "What devices were measured to reach, and what each figure rests on."),
     ("evidence", "What was measured elsewhere: files of other programs that move the tenant's estimates."),
     ("api-keys", "Keys with which programs call the service."),
     ("tenants", "Whose data is whose; for the operator of the service."),

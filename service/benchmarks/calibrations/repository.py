@@ -8,7 +8,6 @@ from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.orm import Session, undefer, undefer_group
 
 from service.benchmarks.calibrations.tables import ACTIVE, SUPERSEDED, WITHDRAWN, CalibrationRow
-from service.benchmarks.repository import COUNTS
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.kit import leases
 from service.kit.database import Reader, Writer
@@ -129,14 +128,6 @@ def _change(session: Writer, row: CalibrationRow, values: Mapping[str, object]) 
     )
     session.execute(of_row.values(**values))
     session.refresh(row)
-
-
-def accepted(session: Session, tenant_id: str, node_id: str) -> Sequence[BenchmarkResultRow]:
-    """The results of a node that a calibration may rest on, the first received first."""
-    statement = select(BenchmarkResultRow).where(
-        BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.node_id == node_id, *COUNTS
-    )
-    return session.scalars(statement.order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.id)).all()
 
 
 def runs(session: Session, tenant_id: str, run_ids: Collection[str]) -> Sequence[BenchmarkRunRow]:

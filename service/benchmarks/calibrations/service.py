@@ -25,12 +25,15 @@ from service.benchmarks.calibrations.sets import (
     figures,
     read,
     read_answers,
+    unit_of,
     written,
     written_answers,
 )
 from service.benchmarks.calibrations.tables import ACTIVE, SUPERSEDED, WITHDRAWN, CalibrationRow
 from service.benchmarks.tables import BenchmarkResultRow
+from service.benchmarks.validation.repository import accepted
 from service.catalog import service as catalog
+from service.catalog.rows import REVISION_HEADER
 from service.kit import idempotency, leases
 from service.kit.database import Reader, Writer
 from service.nodes import service as nodes
@@ -105,7 +108,7 @@ def prepare(session: Session, tenant_id: str, node_id: str, reference: Calibrati
     """The sets that the accepted results of a node make now, one for each hardware that it measured."""
     withdrawn = repository.withdrawn_results(session, tenant_id, node_id)
     by_hardware: dict[str, list[BenchmarkResultRow]] = {}
-    for row in repository.accepted(session, tenant_id, node_id):
+    for row in accepted(session, tenant_id, node_id):
         if row.hardware_sha256 is not None and row.id not in withdrawn:
             by_hardware.setdefault(row.hardware_sha256, []).append(row)
     reading = _Reading(session, tenant_id, node_id, reference)
@@ -172,9 +175,9 @@ class _Reading:
     def _known(self, row: BenchmarkResultRow, inventory: Inventory) -> Known:
         index = row.conditions.get("accelerator_index")
         part = next((each for each in inventory.accelerators if each.index == index), None)
-        links = catalog.seen(self._session, catalog.NOUNS["links"], self._tenant_id)
+        links = catalog.seen(self._session, "links", self._tenant_id)
         seen = Catalog(
-            catalog.seen(self._session, catalog.NOUNS["accelerators"], self._tenant_id),
+            catalog.seen(self._session, "accelerators", self._tenant_id),
             {name: link for link in links for name in (link["id"], *link["aliases"])},
         )
         return known(self._node_id, inventory, part if row.device == "cuda" else None, seen, self._reference)
@@ -267,7 +270,7 @@ def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) 
     if row.state == WITHDRAWN:
         raise CalibrationWithdrawn
     before = shown(row)
-    catalog.next_revision(session, tenant_id)
+    revision = catalog.next_revision(session, tenant_id)
     was_active = row.state == ACTIVE
     repository.end(session, row, WITHDRAWN, reason)
     if row.origin == BENCHMARKS and row.node_id is not None:
@@ -276,7 +279,8 @@ def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) 
             repository.revive(session, former)
         jobs.ask(session, tenant_id, row.node_id, because=f"without {row.id}")
     after = shown(row)
-    return Change(resource=f"calibrations/{row.id}", body=after, before=before, after=after)
+    headers = {REVISION_HEADER: str(revision)}
+    return Change(resource=f"calibrations/{row.id}", body=after, headers=headers, before=before, after=after)
 
 
 def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) -> Change:
@@ -284,13 +288,33 @@ def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) ->
     rows = repository.standing(session, tenant_id, node_id)
     if not rows:
         raise NothingToWithdraw
-    catalog.next_revision(session, tenant_id)
+    revision = catalog.next_revision(session, tenant_id)
     before = [shown(row) for row in rows]
     for row in rows:
         repository.end(session, row, WITHDRAWN, reason)
     after = [shown(row) for row in rows]
     jobs.ask(session, tenant_id, node_id, because=f"without all of {rows[-1].id}")
-    return Change(resource=f"nodes/{node_id}/calibrations", body={"items": after}, before=before, after=after)
+    return Change(
+        resource=f"nodes/{node_id}/calibrations",
+        body={"items": after},
+        headers={REVISION_HEADER: str(revision)},
+        before=before,
+        after=after,
+    )
+
+
+class State(NamedTuple):
+    """Whether a set counts, and if not why and since when."""
+
+    state: str
+    reason: str | None
+    ended_at: datetime | None
+
+
+def states(session: Session, tenant_id: str, ids: Collection[str]) -> dict[str, State]:
+    """How sets of a tenant stand, by id."""
+    rows = repository.some(session, tenant_id, ids)
+    return {row.id: State(row.state, row.reason, row.ended_at) for row in rows}
 
 
 class State(NamedTuple):
@@ -346,6 +370,7 @@ def whole(session: Reader, tenant_id: str, calibration_id: str) -> dict[str, Any
 
 
 def _shown_figure(entry: Document) -> Document:
-    """A figure with its share of the limit."""
+    """A figure with its unit, and its share of the limit."""
+    told = {"unit": unit_of(entry["name"]), **entry}
     limit = entry.get("limit")
-    return {**entry, "share": entry["value"] / limit} if limit else entry
+    return {**told, "share": entry["value"] / limit} if limit else told

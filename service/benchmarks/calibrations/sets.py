@@ -27,6 +27,33 @@ _RATES = (
 _LINK_FIGURES = MeasuredLink._fields
 
 
+_UNITS = {
+    OperatorQuantity.MATRIX_FILL: "bytes",
+    OperatorQuantity.WAVE_TAIL: "share",
+    OperatorQuantity.KERNEL_SECONDS: "seconds",
+    OperatorQuantity.BANDWIDTH: "bytes_per_second",
+    OperatorQuantity.GATHER_ROW: "bytes",
+    OperatorQuantity.ATTENTION_BACKWARD: "share",
+    OperatorQuantity.ATTENTION_CONTEXT: "tokens",
+    OperatorQuantity.ATTENTION_HEAD: "elements",
+    OperatorQuantity.EXPERT_VARIATION: "share",
+}
+"""Of constants of operators that are no FLOPs per second."""
+
+
+def unit_of(name: str) -> str:
+    """The unit of a figure by its name: its end says it where there is one."""
+    match name.split("."):
+        case ["operators", quantity, *_]:
+            return _UNITS.get(OperatorQuantity(quantity), "flops_per_second")
+        case ["power", "byte_joules"]:
+            return "joules_per_byte"
+        case ["power", _]:
+            return "watts"
+    ends = ("bytes_per_second", "seconds", "bytes")
+    return next((end for end in ends if name.endswith(end)), "bytes_per_second")
+
+
 class RestsOn(NamedTuple):
     """What one figure was drawn from, and how."""
 
