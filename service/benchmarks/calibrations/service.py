@@ -50,6 +50,7 @@ __all__ = [
     "RestsOn",
     "State",
     "draw",
+    "figures",
     "keep",
     "link_of",
     "planning_values",
@@ -300,6 +301,20 @@ def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) ->
         before=before,
         after=after,
     )
+
+
+class State(NamedTuple):
+    """Whether a set counts, and if not why and since when."""
+
+    state: str
+    reason: str | None
+    ended_at: datetime | None
+
+
+def states(session: Session, tenant_id: str, ids: Collection[str]) -> dict[str, State]:
+    """How sets of a tenant stand, by id."""
+    rows = repository.some(session, tenant_id, ids)
+    return {row.id: State(row.state, row.reason, row.ended_at) for row in rows}
 
 
 class State(NamedTuple):
