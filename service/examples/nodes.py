@@ -6,6 +6,7 @@ from typing import Any, Final
 from service import __version__
 from service.benchmarks.conditions import conditions
 from service.benchmarks.figures import measured
+from service.benchmarks.validation.rules import RULES_VERSION
 from service.examples.catalog import WRITTEN_AT
 from service.protocol.canonical import digest
 from service.protocol.nodes import Inventory
@@ -254,8 +255,30 @@ def benchmarks() -> dict[str, Any]:
         "create_benchmark_run": run,
         "get_benchmark_run": {**run, "figures": [{**figures, **value, "repeats": 1}]},
         "cancel_benchmark_run": {**run, **ended},
+        "validate_benchmark_run": {**run, "state": "completed", "finished_at": WRITTEN_AT},
         "list_benchmark_results": {"items": [result], "next_page_token": None},
         "get_benchmark_result": {**result, "record": _RECORD},
+        "list_benchmark_regressions": {
+            "items": [
+                {
+                    "against": "earlier_runs",
+                    **figures,
+                    **shared,
+                    "node_id": _NODE_ID,
+                    "run_id": _RUN_ID,
+                    "received_at": WRITTEN_AT,
+                    "value": result["figure"] * 0.75,
+                    "baseline_node_id": _NODE_ID,
+                    "baseline_run_id": "0" * 32,
+                    "baseline_value": result["figure"],
+                    "compared": 3,
+                    "relative_change": -0.25,
+                    "has_clocks": False,
+                }
+            ],
+            "results_considered": 12,
+            "since": WRITTEN_AT,
+        },
         "compare_benchmark_results": {**figures, **shared, "baseline": compared, "runs": [compared]},
         "report_benchmark_result": {
             "result_id": _RECORD["result_id"],
@@ -301,5 +324,15 @@ def _result() -> dict[str, Any]:
         "figure": found.figure,
         "summary": found.summary._asdict(),
         "conditions": conditions(record),
+        "validation": {
+            "verdict": "accepted",
+            "findings": [],
+            "unchecked": [
+                {"rule": "quality.repeat_spread", "detail": "no other repeat of the attempt counts"}
+            ],
+            "agreeing_run_ids": [],
+            "rules_version": RULES_VERSION,
+            "validated_at": WRITTEN_AT,
+        },
         "received_at": WRITTEN_AT,
     }
