@@ -34,6 +34,23 @@ static inline float __uint_as_float(unsigned bits) {
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
+// Rounded to nearest and never fused: what the compiler does here with a plain operation.
+static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline float __fsub_rn(float a, float b) { return a - b; }
+static inline float __fmul_rn(float a, float b) { return a * b; }
+static inline float __fdiv_rn(float a, float b) { return a / b; }
+static inline float __fsqrt_rn(float a) { return std::sqrt(a); }
+static inline int __float2int_rn(float a) { return (int)std::nearbyint(a); }
+static inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+
+// One thread runs at a time.
+template <class T>
+static T atomicAdd(T* at, T more) {
+    const T before = *at;
+    *at = before + more;
+    return before;
+}
+
 static inline unsigned __byte_perm(unsigned low, unsigned high, unsigned order) {
     const unsigned long long bytes = (unsigned long long)high << 32 | low;
     unsigned out = 0;

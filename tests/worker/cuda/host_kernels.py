@@ -57,7 +57,8 @@ def library(file):
     text = (KERNELS / file).read_text()
     waits = "true" if WAITS.search(text) else "false"
     source += "".join(f"EXPORT({name}, {waits})\n" for name in names_in(file))
-    built = _built(file, source, SHIM.read_text(), text, flags=COUNTED)
+    headers = [path.read_text() for path in sorted(KERNELS.glob("*.h"))]
+    built = _built(file, source, SHIM.read_text(), text, *headers, flags=COUNTED)
     found = ctypes.CDLL(str(built))
     for count in (found.bytes_read, found.bytes_written):
         count.restype = ctypes.c_uint64
