@@ -29,6 +29,8 @@ from service.background.endpoints import JobsFace
 from service.background.endpoints import router as background_jobs
 from service.background.service import working
 from service.benchmarks import endpoints as benchmarks
+from service.benchmarks.calibrations import endpoints as calibrations
+from service.benchmarks.calibrations.face import CalibrationsFace
 from service.benchmarks.face import BenchmarksFace
 from service.benchmarks.service import missing_results
 from service.catalog.accelerators.endpoints import router as accelerators
@@ -86,6 +88,7 @@ ROUTERS = (
     benchmarks.results,
     benchmarks.reporting,
     benchmarks.leases,
+    calibrations.router,
 )
 log = logging.getLogger(__name__)
 
@@ -146,6 +149,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     )
     refresh = state.snapshots.refresh
     state.catalog = CatalogFace(database, writes=writes, tokens=tokens, on_change=refresh)
+    state.calibrations = CalibrationsFace(database, writes=writes, tokens=tokens, on_change=refresh)
     refresh = state.held_keys.refresh
     state.auth = AuthFace(database, writes=writes, keys=keys, tokens=tokens, on_change=refresh)
     state.audit = AuditFace(database, writes=writes, tokens=tokens)

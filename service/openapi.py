@@ -107,6 +107,7 @@ _TAGS = (
     ("benchmark-suites", "What nodes can measure."),
     ("benchmark-runs", "Suites, each run once on one node."),
     ("benchmark-results", "What was measured, with its raw samples; computed again, compared, exported."),
+    ("calibrations", "What devices were measured to reach, and what each figure rests on."),
     ("api-keys", "Keys with which programs call the service."),
     ("tenants", "Whose data is whose; for the operator of the service."),
     ("background-jobs", "What the service does by itself."),

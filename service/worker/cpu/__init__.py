@@ -1,7 +1,17 @@
 """What a node without an accelerator measures: the same kinds of work, done by NumPy on its processor."""
 
 from service.worker.benchmark import Prepare
-from service.worker.cpu import attention, cache, fft, gemm, gradients, optimizer, storage, stream
+from service.worker.cpu import (
+    attention,
+    cache,
+    collective,
+    fft,
+    gemm,
+    gradients,
+    optimizer,
+    storage,
+    stream,
+)
 
 PREPARE: dict[str, Prepare] = {
     "gemm": gemm.prepare,
@@ -13,6 +23,7 @@ PREPARE: dict[str, Prepare] = {
     "optimizer_step": optimizer.prepare,
     "gradient_accumulation": gradients.prepare_accumulation,
     "gradient_compression": gradients.prepare_compression,
+    "collective": collective.prepare,
     "storage": storage.prepare,
 }
 """How each kind is made ready; a kind that is not here cannot be measured on a processor."""

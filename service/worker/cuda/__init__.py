@@ -19,6 +19,7 @@ def _lazily(module: str) -> Prepare:
 PREPARE: dict[str, Prepare] = {
     "gemm": _lazily("service.worker.cuda.gemm"),
     "attention": _lazily("service.worker.cuda.attention"),
+    "decode_loop": _lazily("service.worker.cuda.decode"),
     "fft": _lazily("service.worker.cuda.fft"),
     "stream": _lazily("service.worker.cuda.stream"),
     "strided_read": _lazily("service.worker.cuda.strided"),
@@ -32,6 +33,7 @@ PREPARE: dict[str, Prepare] = {
     "gradient_compression": _lazily("service.worker.cuda.compression"),
     "peer_link": _lazily("service.worker.cuda.peer"),
     "collective": _lazily("service.worker.cuda.collective"),
+    "external_tool": _lazily("service.worker.cuda.external"),
     "launch_latency": _lazily("service.worker.cuda.launch"),
     "power": _lazily("service.worker.cuda.power"),
     "capacity": _lazily("service.worker.cuda.capacity"),

@@ -31,8 +31,6 @@ class Device:
         self.driver = driver
         self.context = context
         self._number = number
-        self.ordinal = int(number)
-        """What the driver, and libraries on top of it, call the device."""
         self._stack = stack
         attribute = driver.CUdevice_attribute
         self.capability = (
@@ -73,6 +71,11 @@ class Device:
     def pci_bus_id(self) -> str:
         """Domain, bus and device, such as 0000:17:00.0."""
         return nvml.text(done(self.driver.cuDeviceGetPCIBusId(32, self._number))).rstrip("\x00").lower()
+
+    @property
+    def ordinal(self) -> int:
+        """By which number CUDA, and PyTorch, know it in this process."""
+        return int(self._number)
 
     def event(self) -> Any:  # noqa: ANN401
         """An event with a time, destroyed with the device."""
@@ -279,8 +282,8 @@ def opened(index: int | None) -> Iterator[Device]:
             driver.cuCtxSynchronize()
 
 
-def beginning_with(index: int | None, count: int) -> list[int]:
-    """Indices of accelerators, one after the other in the inventory and round its end.
+def beginning_with(index: int | None, count: int, *, all_of_them: bool = False) -> list[int]:
+    """Indices of accelerators, one after the other in the inventory and round its end: so many, or all.
 
     Raises :class:`Unsupported` where there are fewer, or none is named.
     """
@@ -292,7 +295,7 @@ def beginning_with(index: int | None, count: int) -> list[int]:
         raise Unsupported(f"accelerator {index} is not there")
     if there < count:
         raise Unsupported(f"{count} accelerators are needed, {there} are there")
-    return [(index + place) % there for place in range(count)]
+    return [(index + place) % there for place in range(there if all_of_them else count)]
 
 
 def attributes(index: int) -> dict[str, int]:

@@ -97,7 +97,7 @@ constexpr int most_threads = 1024;
 struct Fiber { ucontext_t start; jmp_buf at; bool is_new, is_over; unsigned turn; char* stack; };
 struct Barrier { unsigned arrived, generation; };
 static Fiber fibers[most_threads];
-static Barrier of_block, of_warps[most_threads / 32];
+static Barrier block_barrier, warp_barriers[most_threads / 32];
 static int current;
 static unsigned waited;
 static jmp_buf home;
@@ -134,9 +134,9 @@ UNSEEN static void arrive(Barrier& barrier, unsigned threads) {
     while (*(volatile unsigned*)&barrier.generation == generation) hand_over();
 }
 
-UNSEEN static inline void __syncthreads() { arrive(of_block, blockDim.x); }
+UNSEEN static inline void __syncthreads() { arrive(block_barrier, blockDim.x); }
 UNSEEN static inline void __syncwarp(unsigned = ~0u) {
-    arrive(of_warps[current / 32], blockDim.x < 32 ? blockDim.x : 32);
+    arrive(warp_barriers[current / 32], blockDim.x < 32 ? blockDim.x : 32);
 }
 
 // What each lane of a warp shows the others; two places in turn, so that one wait is enough.
@@ -280,8 +280,8 @@ UNSEEN static void thread_of_grid() {
 UNSEEN static void together(void (*kernel)(void*), void* arguments) {
     constexpr std::size_t stack = 64 * 1024;
     body = kernel, launched = arguments;
-    of_block = {}, current = 0, waited = 0;
-    std::memset(of_warps, 0, sizeof of_warps);
+    block_barrier = {}, current = 0, waited = 0;
+    std::memset(warp_barriers, 0, sizeof warp_barriers);
     for (unsigned thread = 0; thread < blockDim.x; thread++) {
         Fiber& fiber = fibers[thread];
         if (!fiber.stack) fiber.stack = (char*)std::malloc(stack);
