@@ -94,10 +94,15 @@ def content(session: Reader, tenant_id: str, result_id: str) -> str:
 
 
 def results(
-    session: Reader, tenant_id: str, filters: Filters, *, after: After | None = None, limit: int
+    session: Reader,
+    tenant_id: str,
+    filters: Filters,
+    *conditions: ColumnElement[bool],
+    after: After | None = None,
+    limit: int,
 ) -> Sequence[BenchmarkResultRow]:
     """Results of a tenant without their content, the last received first."""
-    statement = select(BenchmarkResultRow).where(BenchmarkResultRow.tenant_id == tenant_id)
+    statement = select(BenchmarkResultRow).where(BenchmarkResultRow.tenant_id == tenant_id, *conditions)
     for name, allowed in filters.items():
         if allowed:
             statement = statement.where(getattr(BenchmarkResultRow, name).in_(allowed))

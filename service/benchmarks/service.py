@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 from pydantic import MISSING
 from sqlalchemy import ColumnElement, or_
@@ -33,9 +34,14 @@ from service.benchmarks.schemas import (
     BenchmarkRunInput,
     BenchmarkRunQuery,
     ComparisonQuery,
+    ResultFilter,
+    ResultValidation,
 )
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.benchmarks.validation import jobs as validation
+from service.benchmarks.validation import repository as validations
+from service.benchmarks.validation.tables import BenchmarkValidationRow
+from service.benchmarks.verdicts import Verdict, worst
 from service.kit import leases
 from service.kit.database import Reader, Writer
 from service.kit.problems import ERROR_LIMIT, FieldError, Unprocessable
@@ -96,8 +102,29 @@ def shown_run(session: Session, row: BenchmarkRunRow) -> dict[str, Any]:
 
 def whole_run(session: Reader, tenant_id: str, run_id: str) -> dict[str, Any]:
     """A run with its figures."""
-    row = _run(session, tenant_id, run_id)
-    return {**shown_run(session, row), "figures": figures_of(repository.counted(session, tenant_id, run_id))}
+    run = _run(session, tenant_id, run_id)
+    rows = latest_attempt(repository.counted(session, tenant_id, run_id))
+    found = validations.of_results(session, tenant_id, [row.id for row in rows])
+    return {
+        **shown_run(session, run),
+        "figures": [_with_verdict(one, rows, found) for one in figures_of(rows)],
+    }
+
+
+def _with_verdict(
+    figure: dict[str, Any], rows: Sequence[BenchmarkResultRow], found: Mapping[str, BenchmarkValidationRow]
+) -> dict[str, Any]:
+    repeats = [row.id for row in rows if row.benchmark == figure["benchmark"]]
+    if not found.keys() >= set(repeats):
+        return figure
+    return {**figure, "result_verdict": worst(Verdict(found[result_id].verdict) for result_id in repeats)}
+
+
+def validate_again(session: Writer, tenant_id: str, run_id: str) -> Change:
+    """Ask for a run to be validated with what is known now: other peers, another catalog."""
+    shown = shown_run(session, _run(session, tenant_id, run_id))
+    validation.ask(session, tenant_id, run_id, because=uuid4().hex, again=True)
+    return Change(resource=f"benchmark-runs/{run_id}", status=202, body=shown)
 
 
 def _shown_run(row: BenchmarkRunRow, standing: nodes.Standing) -> dict[str, Any]:
@@ -163,13 +190,14 @@ def figures_of(rows: Sequence[BenchmarkResultRow]) -> list[dict[str, Any]]:
             "benchmark": name,
             "metric": repeats[0].metric,
             "direction": repeats[0].direction,
-            **_figure(repeats),
+            **figure_of(repeats),
         }
         for name, repeats in by_benchmark.items()
     ]
 
 
-def _figure(repeats: Sequence[BenchmarkResultRow]) -> dict[str, Any]:
+def figure_of(repeats: Sequence[BenchmarkResultRow]) -> dict[str, Any]:
+    """The figure of the repeats of a run."""
     figure = run_figure([row.figure for row in repeats if row.figure is not None])
     shown = figure._asdict()
     return shown if figure.relative_spread is None else {**shown, "relative_spread": figure.relative_spread}
@@ -285,10 +313,23 @@ def missing_results(session: Session, node: Subject, digests: Sequence[str]) -> 
     return [digest for digest in digests if digest not in stored]
 
 
-def shown_result(row: BenchmarkResultRow) -> dict[str, Any]:
-    """A result as callers see it, without the record."""
-    members = {name: getattr(row, name) for name in BenchmarkResult.model_fields}
-    return {name: value for name, value in members.items() if value is not None}
+def listed_results(
+    session: Reader, tenant_id: str, query: ResultFilter, *, after: repository.After | None, limit: int
+) -> list[dict[str, Any]]:
+    """Results as callers see them in a list, the last received first."""
+    conditions = [validations.is_of_verdict(query.verdict)] if query.verdict else []
+    rows = repository.results(session, tenant_id, query.allowed(), *conditions, after=after, limit=limit)
+    found = validations.of_results(session, tenant_id, [row.id for row in rows])
+    return [_shown_result(row, found.get(row.id)) for row in rows]
+
+
+def _shown_result(row: BenchmarkResultRow, validation: BenchmarkValidationRow | None) -> dict[str, Any]:
+    members = {name: getattr(row, name) for name in BenchmarkResult.model_fields if name != "validation"}
+    shown = {name: value for name, value in members.items() if value is not None}
+    if validation is not None:
+        names = ResultValidation.model_fields
+        shown["validation"] = {name: getattr(validation, name) for name in names}
+    return shown
 
 
 def whole_result(session: Reader, tenant_id: str, result_id: str) -> tuple[dict[str, Any], str]:
@@ -296,7 +337,8 @@ def whole_result(session: Reader, tenant_id: str, result_id: str) -> tuple[dict[
     row = repository.result(session, tenant_id, result_id)
     if row is None:
         raise ResultNotFound
-    return shown_result(row), repository.content(session, tenant_id, result_id)
+    found = validations.of_results(session, tenant_id, [result_id])
+    return _shown_result(row, found.get(result_id)), repository.content(session, tenant_id, result_id)
 
 
 def compare(session: Reader, tenant_id: str, query: ComparisonQuery) -> dict[str, Any]:
@@ -320,8 +362,8 @@ def compare(session: Reader, tenant_id: str, query: ComparisonQuery) -> dict[str
     )
     run_ids = repository.latest_runs(session, comparable, limit=query.runs)
     own = comparable._replace(node_id=first.node_id)
-    (baseline,) = _by_run(repository.compared(session, own, [first.run_id]))
-    runs = _by_run(repository.compared(session, comparable, run_ids))
+    (baseline,) = by_run(repository.compared(session, own, [first.run_id]))
+    runs = by_run(repository.compared(session, comparable, run_ids))
     return {
         "benchmark": first.benchmark,
         "metric": first.metric,
@@ -333,7 +375,7 @@ def compare(session: Reader, tenant_id: str, query: ComparisonQuery) -> dict[str
     }
 
 
-def _by_run(rows: Iterable[BenchmarkResultRow]) -> list[list[BenchmarkResultRow]]:
+def by_run(rows: Iterable[BenchmarkResultRow]) -> list[list[BenchmarkResultRow]]:
     """The repeats of the last attempt of each run, in the order in which their first came."""
     runs: dict[str, list[BenchmarkResultRow]] = {}
     for row in rows:
@@ -341,7 +383,8 @@ def _by_run(rows: Iterable[BenchmarkResultRow]) -> list[list[BenchmarkResultRow]
     return [slowest(latest_attempt(run)) for run in runs.values()]
 
 
-def _standing(repeats: Sequence[BenchmarkResultRow]) -> Standing:
+def standing_of(repeats: Sequence[BenchmarkResultRow]) -> Standing:
+    """How the repeats of a run stand."""
     return Standing.of([_measured(row) for row in repeats])
 
 
@@ -353,8 +396,8 @@ def _measured(row: BenchmarkResultRow) -> Measured:
 
 
 def _point(repeats: Sequence[BenchmarkResultRow], baseline: Sequence[BenchmarkResultRow]) -> dict[str, Any]:
-    first, standing, beside = repeats[0], _standing(repeats), _standing(baseline)
-    figure, base = _figure(repeats), _figure(baseline)
+    first, standing, beside = repeats[0], standing_of(repeats), standing_of(baseline)
+    figure, base = figure_of(repeats), figure_of(baseline)
     has_clocks = standing.cycles is not None and beside.cycles is not None
     shown = {
         "run_id": first.run_id,

@@ -43,5 +43,10 @@ _WORST = (Verdict.REJECTED, Verdict.EVIDENCE_ONLY, Verdict.SUSPECT)
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
     """The verdict of all findings: the worst of them."""
-    found = {finding.verdict for finding in findings}
+    return worst(finding.verdict for finding in findings)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst verdict; accepted where there is none."""
+    found = set(verdicts)
     return next((verdict for verdict in _WORST if verdict in found), Verdict.ACCEPTED)

@@ -43,9 +43,9 @@ def get(session: Reader, noun: Noun, tenant_id: str, row_id: str) -> Document:
     return _visible(session, noun, tenant_id, row_id).document
 
 
-def seen(session: Session, noun: Noun, tenant_id: str) -> list[Document]:
-    """Every row of a noun that a tenant sees."""
-    return list(repository.visible_rows(session, noun, tenant_id))
+def seen(session: Session, noun: str, tenant_id: str) -> list[Document]:
+    """Every row that a tenant sees of the noun of this name."""
+    return list(repository.visible_rows(session, NOUNS[noun], tenant_id))
 
 
 def _visible(session: Reader | Writer, noun: Noun, tenant_id: str, row_id: str) -> Stored:

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from sqlalchemy import select, update
 
 from service.audit.service import Writes
+from service.audit.tables import AuditEventRow
 from service.benchmarks.face import BenchmarksFace
 from service.benchmarks.validation.jobs import VALIDATE
 from service.benchmarks.validation.tables import BenchmarkValidationRow
@@ -172,6 +173,17 @@ class Fleet:
         """What validation says, by the id of the result."""
         with self.database.reading() as session:
             return {row.result_id: row for row in session.scalars(select(BenchmarkValidationRow))}
+
+    def results(self, by: str = "operator", **filters: Any) -> list[dict[str, Any]]:
+        """Results as callers see them, the last received first."""
+        items: list[dict[str, Any]] = self.get("/v1/benchmark-results", by=by, **filters)["items"]
+        return items
+
+    def audited(self, operation: str) -> list[str]:
+        """What an operation changed, by the chain of the tenant."""
+        with self.database.reading() as session:
+            events = session.scalars(select(AuditEventRow).where(AuditEventRow.operation == operation))
+            return [event.resource for event in events]
 
     def close(self) -> None:
         """End the application."""

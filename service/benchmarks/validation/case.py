@@ -109,6 +109,31 @@ class Case:
         return known(self.measurement.telemetry)
 
     @property
+    def clock_offset_seconds(self) -> float | None:
+        """The service's clock less the node's."""
+        return known(self.result.clock_offset_seconds)
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """How long the process measured, by a clock that is never set."""
+        return self.result.finished_monotonic_seconds - self.result.started_monotonic_seconds
+
+    @property
+    def execution_seconds(self) -> float | None:
+        """Middle time of one execution; None of readings."""
+        return self.summary.median if self.measurement.samples_ns else None
+
+    @property
+    def flops_per_second(self) -> float:
+        """FLOP of one execution over its time; 0 where none are counted."""
+        return self.work.amount().flops / self.execution_seconds if self.execution_seconds else 0.0
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes of one execution over its time; 0 where none are counted."""
+        return self.work.amount().moved_bytes / self.execution_seconds if self.execution_seconds else 0.0
+
+    @property
     def index(self) -> int | None:
         """Which accelerator of the node."""
         return known(self.result.accelerator_index)

@@ -22,13 +22,15 @@ class RunToValidate(BaseModel):
     """Which run."""
 
     run_id: str
+    again: bool = False
+    """Also those that the rules have been applied to."""
 
 
 def _validate(job: Job[RunToValidate]) -> Done:
     run_id = job.arguments.run_id
     # Parsed and judged outside the write transaction: an embedded database has one writer.
     with job.database.reading() as session:
-        examined = service.examine(session, job.tenant_id, run_id)
+        examined = service.examine(session, job.tenant_id, run_id, again=job.arguments.again)
     with job.writing() as session:
         service.keep(session, job.tenant_id, run_id, examined)
     return Done({"results": len(examined)})
@@ -39,11 +41,10 @@ VALIDATE = Kind(
 )
 
 
-def ask(session: Writer, tenant_id: str, run_id: str, *, because: str) -> None:
+def ask(session: Writer, tenant_id: str, run_id: str, *, because: str, again: bool = False) -> None:
     """Ask for the results of a run to be validated, once for each reason."""
-    enqueue(
-        session, VALIDATE, RunToValidate(run_id=run_id), tenant_id=tenant_id, effect_key=f"{run_id} {because}"
-    )
+    arguments = RunToValidate(run_id=run_id, again=again)
+    enqueue(session, VALIDATE, arguments, tenant_id=tenant_id, effect_key=f"{run_id} {because}")
 
 
 def _sweep(job: Job[Nothing]) -> Done:

@@ -19,7 +19,8 @@ class Limits(NamedTuple):
 LIMITS: Mapping[str, Limits] = {
     # 1% is where sampling ends (benchmark-worker.md 7.3); 5% is SuperBench's gate (2.5), 3% that of 10.5.
     "cuda": Limits(sample_spread=0.05, drift=0.05, repeat_spread=0.03, fewest_samples=10),
-    # A processor is shared with the operating system and whoever else works there: measured on two busy
-    # cores, see docs/methods/validation.md.
-    "cpu": Limits(sample_spread=0.5, drift=0.5, repeat_spread=0.25, fewest_samples=3),
+    # A processor is shared with whoever else works there. On two cores under a load of five, repeats of the
+    # CPU suite differed by up to 0.41 and quartiles by up to 0.49 (docs/methods/validation.md); calibrations
+    # keep that range, so that it is shown and not lost.
+    "cpu": Limits(sample_spread=1.0, drift=1.0, repeat_spread=0.5, fewest_samples=3),
 }

@@ -36,6 +36,25 @@ def accepted(session: Session, tenant_id: str, node_id: str) -> Sequence[Benchma
     return session.scalars(statement.order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.id)).all()
 
 
+def plausible(
+    session: Reader, tenant_id: str, benchmarks: Collection[str], *, limit: int
+) -> Sequence[BenchmarkResultRow]:
+    """The last results of a tenant that are accepted or suspect, the first received first."""
+    statement = (
+        select(BenchmarkResultRow)
+        .join(BenchmarkValidationRow, _OF_RESULT)
+        .where(
+            BenchmarkResultRow.tenant_id == tenant_id,
+            BenchmarkValidationRow.verdict.in_((Verdict.ACCEPTED, Verdict.SUSPECT)),
+            *COUNTS,
+        )
+    )
+    if benchmarks:
+        statement = statement.where(BenchmarkResultRow.benchmark.in_(benchmarks))
+    ordered = statement.order_by(BenchmarkResultRow.received_at.desc(), BenchmarkResultRow.id.desc())
+    return list(reversed(session.scalars(ordered.limit(limit)).all()))
+
+
 def is_of_verdict(verdicts: Collection[str]) -> ColumnElement[bool]:
     """For a listing of results: whether one has a verdict among these."""
     found = select(BenchmarkValidationRow.result_id).where(

@@ -3,13 +3,31 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from service.benchmarks.validation import envelope
+from service.benchmarks.validation import (
+    conditions,
+    correctness,
+    cross_metric,
+    envelope,
+    fleet,
+    physics,
+    quality,
+    replay,
+)
 from service.benchmarks.validation.case import Case, Said
 from service.benchmarks.verdicts import Finding, Unchecked, Verdict, verdict_of
 
 RULES_VERSION = 1
 """Rises when a rule or a limit changes: a verdict is of its version."""
-STAGES: tuple[Callable[[Case], Said], ...] = (envelope.check,)
+STAGES: tuple[Callable[[Case], Said], ...] = (
+    envelope.check,
+    replay.check,
+    physics.check,
+    conditions.check,
+    quality.check,
+    correctness.check,
+    fleet.check,
+    cross_metric.check,
+)
 CONFIRMABLE = ("quality.", "fleet.", "cross_metric.")
 """Suspicions by statistics: they fall where runs agree. What is wrong with the conditions is not cured so."""
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from statistics import median
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from pydantic_core import to_json
 
 from service.benchmarks import asking
 from service.benchmarks import repository as benchmarks
+from service.benchmarks.calibrations import jobs as calibrations
 from service.benchmarks.datasheets import Document, datasheet
 from service.benchmarks.figures import measured
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
@@ -19,7 +21,6 @@ from service.benchmarks.validation.limits import LIMITS
 from service.benchmarks.validation.rules import RULES_VERSION, Validation, confirmed, validate
 from service.benchmarks.verdicts import Finding, Verdict, verdict_of
 from service.catalog import service as catalog
-from service.catalog.nouns import NOUNS
 from service.kit.database import Reader, Writer
 from service.nodes import service as nodes
 from service.protocol.nodes import Accelerator, Inventory
@@ -37,6 +38,7 @@ class Examined(NamedTuple):
     """What is to be kept of one result."""
 
     result_id: str
+    node_id: str
     values: Values
 
 
@@ -61,7 +63,7 @@ class _Examiner:
         validation = validate(case)
         if samples_sha256:
             self.samples.setdefault(samples_sha256, row.id)
-        return Examined(row.id, _values(case, validation, samples_sha256))
+        return Examined(row.id, row.node_id, _values(case, validation, samples_sha256))
 
     def _case(self, row: BenchmarkResultRow, record: Result) -> tuple[Case, str | None]:
         read, measurement = measured(record), known(record.measurement)
@@ -118,7 +120,7 @@ class _Examiner:
 
     def _documents(self, noun: str) -> list[Document]:
         if noun not in self.documents:
-            self.documents[noun] = [*catalog.seen(self.session, NOUNS[noun], self.tenant_id)]
+            self.documents[noun] = [*catalog.seen(self.session, noun, self.tenant_id)]
         return self.documents[noun]
 
     def _siblings(self, row: BenchmarkResultRow) -> Iterator[Sibling]:
@@ -166,6 +168,8 @@ def _part(inventory: Inventory | None, record: Result) -> Accelerator | None:
     if inventory is None or record.device == "cpu":
         return None
     index = known(record.accelerator_index)
+    if index is None and len({part.name for part in inventory.accelerators}) == 1:
+        return inventory.accelerators[0]  # all of them took part, and they are alike
     return next((part for part in inventory.accelerators if part.index == index), None)
 
 
@@ -191,10 +195,10 @@ def _read(written: Mapping[str, Any]) -> Finding:
     return Finding(**{**written, "verdict": Verdict(written["verdict"])})
 
 
-def examine(session: Reader, tenant_id: str, run_id: str) -> list[Examined]:
-    """What the rules say of every result of a run that they have not been applied to."""
+def examine(session: Reader, tenant_id: str, run_id: str, *, again: bool = False) -> list[Examined]:
+    """What the rules say of every result of a run that they have not been applied to, or of all of them."""
     rows = repository.measured(session, tenant_id, [run_id])
-    done = repository.validated(session, tenant_id, run_id, RULES_VERSION)
+    done = set() if again else repository.validated(session, tenant_id, run_id, RULES_VERSION)
     run = benchmarks.run(session, tenant_id, run_id)
     suite = Suite.model_validate(run.suite) if run else None
     examiner = _Examiner(session, tenant_id, rows, suite)
@@ -210,6 +214,8 @@ def keep(session: Writer, tenant_id: str, run_id: str, examined: Sequence[Examin
         return
     family = repository.family(session, tenant_id, run.re_run_of or run.id)
     suspects = _settle(session, tenant_id, family)
+    for node_id in sorted({one.node_id for one in examined}):
+        calibrations.ask(session, tenant_id, node_id, because=uuid4().hex)
     if examined and family[-1].id == run_id and len(family) <= MOST_RE_RUNS:
         _run_again(session, run, suspects.get(run_id, set()))
 

@@ -38,6 +38,9 @@ class Device:
             self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
         )
         self.multiprocessors = self._attribute(attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        self.shared_bytes = self._attribute(
+            attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+        )
         self.l2_bytes = self._attribute(attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
         flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
         self._stream = done(driver.cuStreamCreate(flags))
@@ -109,8 +112,16 @@ class Device:
             self._modules[file] = module
         return int(done(self.driver.cuModuleGetFunction(self._modules[file], name.encode())))
 
-    def launcher(self, kernel: int, blocks: int, *arguments: int) -> Launch:
-        """A launch with everything packed beforehand; each argument is 8 bytes, and fits every parameter."""
+    def launcher(
+        self, kernel: int, blocks: int, *arguments: int, threads: int = THREADS, shared_bytes: int = 0
+    ) -> Launch:
+        """A launch with everything packed beforehand; each argument is 8 bytes, and fits every parameter.
+
+        ``shared_bytes`` of each block come on top of what the kernel declares.
+        """
+        if shared_bytes:
+            attribute = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            done(self.driver.cuFuncSetAttribute(self.driver.CUfunction(kernel), attribute, shared_bytes))
         launch, stream, function = self.driver.cuLaunchKernel, self._stream, self.driver.CUfunction(kernel)
         # The driver reads the arguments at each launch, through an array of their addresses.
         values = (ctypes.c_uint64 * max(len(arguments), 1))(*arguments)
@@ -120,11 +131,16 @@ class Device:
         keep = (values, pointers)
 
         def queue() -> None:
-            (status,) = launch(function, blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters, 0)
+            (status,) = launch(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, parameters, 0)
             if status:
                 raise CudaError(f"{status.name} for {len(keep[0])} arguments")
 
         return queue
+
+    def resident_blocks(self, kernel: int, threads: int, shared_bytes: int = 0) -> int:
+        """Blocks of a launch that a multiprocessor has room for at a time."""
+        ask = self.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        return int(done(ask(self.driver.CUfunction(kernel), threads, shared_bytes)))
 
     def captured(self, queue: Launch) -> Launch:
         """What ``queue`` puts on the stream, as one graph that is launched at once."""
@@ -162,6 +178,22 @@ class Device:
         done(self.driver.cuEventRecord(stop, self._stream))
         done(self.driver.cuEventSynchronize(stop))
         return self.between(start, stop)
+
+    def repeated(self, launch: Launch, times: int, working_set_bytes: int | None = None) -> int:
+        """Nanoseconds of as many launches one after the other, after a flush.
+
+        While the device is at the flush, the launches are queued: none of them waits for the host. A
+        working set that is named and below 20 times the cache is flushed before each launch.
+        """
+        if working_set_bytes is not None and working_set_bytes < CACHE_SHARE * self.l2_bytes:
+            return sum(self.repeated(launch, 1) for _ in range(times))
+
+        def work() -> None:
+            for _ in range(times):
+                launch()
+
+        self.flush()
+        return self.timed(work)
 
     def between(self, start: Any, stop: Any) -> int:  # noqa: ANN401
         """Nanoseconds from one event to another; both have happened."""
