@@ -74,7 +74,7 @@ class Device:
 
     @property
     def ordinal(self) -> int:
-        """By which number CUDA, NCCL and PyTorch know it in this process."""
+        """By which number CUDA, and PyTorch, know it in this process."""
         return int(self._number)
 
     def event(self) -> Any:  # noqa: ANN401
