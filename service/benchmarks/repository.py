@@ -68,7 +68,7 @@ def keep_result(session: Writer, values: Mapping[str, Any]) -> BenchmarkResultRo
 
 
 def _in_its_place(session: Writer, values: Mapping[str, Any]) -> str:
-    place = ("tenant_id", "run_id", "fencing_token", "benchmark", "repeat")
+    place = ("tenant_id", "run_id", "fencing_token", "benchmark", "repeat", "accelerator_index")
     statement = select(BenchmarkResultRow.id).where(
         *(getattr(BenchmarkResultRow, name) == values[name] for name in place),
         BenchmarkResultRow.conflicts_with.is_(None),

@@ -52,6 +52,7 @@ class BenchmarkResultRow(Base):
             "fencing_token",
             "benchmark",
             "repeat",
+            "accelerator_index",
             unique=True,
             postgresql_where=_HOLDS_ITS_PLACE,
             sqlite_where=_HOLDS_ITS_PLACE,
@@ -73,6 +74,8 @@ class BenchmarkResultRow(Base):
     """Names the attempt: the service gave it, where the number is what the node says."""
     benchmark: Mapped[str] = mapped_column(String(100))
     repeat: Mapped[int] = mapped_column(BigInteger)
+    accelerator_index: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    """Of the inventory: several may measure one repeat at once. 0 on a node without accelerators."""
     lease: Mapped[str] = mapped_column(String(20))
     conflicts_with: Mapped[str | None] = mapped_column(String(36))
     node_id: Mapped[str] = mapped_column(String(100))

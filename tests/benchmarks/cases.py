@@ -180,6 +180,21 @@ def case(
     )
 
 
+def recorded(record: Result) -> Case:
+    """A record of a processor as it came, under a lease."""
+    read = measured(record)
+    assert read is not None
+    return Case(
+        result=record,
+        measurement=record.measurement,  # type: ignore[arg-type]
+        figure=read.figure,
+        summary=read.summary,
+        lease="current",
+        received_at=record.finished_at,
+        granted_at=record.started_at,
+    )
+
+
 def _without_none(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
@@ -193,7 +208,7 @@ def sibling(of: Case, *, figure: float | None = None, after_seconds: float = 60.
         work=of.work,
         metric=of.result.benchmark.metric,
         figure=of.figure if figure is None else figure,
-        accelerator_index=0,
+        accelerator_index=of.index,
         warmup_seconds=of.measurement.warmup_seconds,
         started_at=began,
         finished_at=began + timedelta(seconds=5),

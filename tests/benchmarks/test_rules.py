@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from service.benchmarks.validation.case import Earlier
 from service.benchmarks.validation.fleet import baseline
 from service.benchmarks.validation.rules import validate
 from service.benchmarks.verdicts import Verdict
+from service.protocol.results import Result
 from tests.benchmarks.cases import (
     BEGAN,
     COPY,
@@ -21,10 +23,12 @@ from tests.benchmarks.cases import (
     beside,
     case,
     found,
+    recorded,
     sibling,
     unchecked,
 )
 
+RECORDS = Path(__file__).parents[1] / "data/records/cpu"
 SKINNY = {"kind": "gemm", "dtype": "bf16", "m": 1, "n": 14336, "k": 8192}
 THROTTLE = ("sw_power_cap", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
 
@@ -354,3 +358,20 @@ class TestProcessors:
     def test_a_cache_that_nobody_knows(self):
         gaps = [{"pointer": "/measurement/rotated_buffers", "code": "cache-unknown", "detail": "not said"}]
         assert "physics.cache_resident" in unchecked(case(COPY, device="cpu", result={"gaps": gaps}))
+
+
+def test_real_records_of_two_busy_cores():
+    """Load four to seven: products are accepted; strided reads were 1.7 apart, and that is what is said."""
+    verdicts = {}
+    for path in sorted(RECORDS.glob("*.json")):
+        record = Result.model_validate_json(path.read_bytes())
+        alike = [
+            Result.model_validate_json(other.read_bytes())
+            for other in RECORDS.glob(f"{record.benchmark.name}-*.json")
+            if other != path
+        ]
+        verdicts[path.stem] = found(beside(recorded(record), *(sibling(recorded(one)) for one in alike)))
+    products = [said for name, said in verdicts.items() if name.startswith("gemm")]
+    strided = [said for name, said in verdicts.items() if name.startswith("dram")]
+    assert products == [{}] * 3
+    assert all("suspect" in said.values() and "rejected" not in said.values() for said in strided)

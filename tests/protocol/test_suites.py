@@ -150,6 +150,17 @@ def test_all_that_processors_can_do_is_asked_of_them():
     assert cpu.PREPARE.keys() <= kinds
 
 
+def test_what_several_accelerators_do_together_is_not_asked_of_each_at_the_same_time():
+    names = {one.name for one in shipped_suites()["gpu-deep"].benchmarks if one.concurrent}
+    assert names == {f"concurrent.{name}" for name in ("gemm.bf16", "hbm.copy", "link.h2d", "power.gemm")}
+    (collective,) = (
+        one for one in shipped_suites()["gpu-standard"].benchmarks if one.name.endswith("8x1mib")
+        and one.work.operation == "all_reduce"
+    )  # fmt: skip
+    with pytest.raises(ValidationError, match="work of several accelerators"):
+        Suite.model_validate(suite(benchmarks=[{**collective.model_dump(mode="json"), "concurrent": True}]))
+
+
 def test_two_benchmarks_of_one_name_are_refused():
     twice = suite()["benchmarks"][:1] * 2
     with pytest.raises(ValidationError, match="two benchmarks of one name"):

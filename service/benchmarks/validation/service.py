@@ -168,6 +168,8 @@ def _part(inventory: Inventory | None, record: Result) -> Accelerator | None:
     if inventory is None or record.device == "cpu":
         return None
     index = known(record.accelerator_index)
+    if index is None and len({part.name for part in inventory.accelerators}) == 1:
+        return inventory.accelerators[0]  # all of them took part, and they are alike
     return next((part for part in inventory.accelerators if part.index == index), None)
 
 

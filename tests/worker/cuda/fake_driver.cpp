@@ -1,5 +1,6 @@
 // A CUDA driver whose devices are this processor: memory is the host's, a kernel runs when it is
 // launched, and a clock of its own gives every event its time. It knows what the worker uses of the driver.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -13,9 +14,11 @@ typedef unsigned long long u64;
 typedef void (*Run)(unsigned, unsigned, const u64*);
 
 struct Kernel { std::string name; Run run; int arguments; };
+// A kernel, or what a library of the tests does in its place.
+struct Launch { Kernel* kernel; unsigned blocks, threads; std::vector<u64> arguments; void (*work)(); };
 struct Event { double at; };
-struct Stream { bool capturing = false; std::vector<std::pair<Kernel*, std::vector<u64>>> queue; };
-struct Graph { std::vector<std::pair<Kernel*, std::vector<u64>>> queue; };
+struct Stream { bool capturing = false; std::vector<Launch> queue; };
+struct Graph { std::vector<Launch> queue; };
 
 static std::map<std::string, Kernel> kernels;
 static std::map<std::string, std::string> facts;
@@ -84,7 +87,8 @@ int cuCtxEnablePeerAccess(void* peer, unsigned flags) {
     return 0;
 }
 int cuDeviceGetAttribute(int* value, int which, int) {
-    const std::map<int, int> known = {{75, 9}, {76, 0}, {16, 2}, {38, 1 << 20}, {134, -1}};
+    const std::map<int, int> known = {{75, 9}, {76, 0}, {16, 2}, {38, 1 << 20}, {134, -1},
+                                      {39, 2048}, {81, 233472}, {97, 232448}, {111, 1024}};
     if (!known.count(which)) return 1;
     *value = known.at(which);
     return 0;
@@ -197,24 +201,39 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
     *function = &kernels[name];
     return 0;
 }
-static void execute(Kernel* kernel, const std::vector<u64>& arguments, unsigned blocks, unsigned threads) {
-    kernel->run(blocks, threads, arguments.data());
-    now_us += microseconds(kernel->name, 10);
-    note(kernel->name);
+void fake_queue(Stream* stream, void (*work)()) {
+    if (stream->capturing) stream->queue.push_back({nullptr, 0, 0, {}, work});
+    else work();
+}
+int cuFuncSetAttribute(Kernel* kernel, int which, int value) {
+    if (which != 8 || value > 232448) return 1;
+    note("shared:" + std::to_string(value));
+    return 0;
+}
+// By the limits of compute capability 9.0 and no more registers than leave room for every thread.
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel*, int threads, u64 shared) {
+    *blocks = std::min({32, 2048 / threads, (int)(233472 / (shared + 1024))});
+    return 0;
+}
+static void execute(const Launch& launch) {
+    if (launch.work) { launch.work(); return; }
+    launch.kernel->run(launch.blocks, launch.threads, launch.arguments.data());
+    now_us += microseconds(launch.kernel->name, 10);
+    note(launch.kernel->name);
 }
 int cuLaunchKernel(Kernel* kernel, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz,
                    unsigned shared, Stream* stream, void** parameters, void**) {
-    if (y != 1 || z != 1 || ty != 1 || tz != 1 || shared || threads != 256) return 1;
+    if (y != 1 || z != 1 || ty != 1 || tz != 1 || shared > 232448 || !threads || threads > 1024) return 1;
     if (owners.at(stream) != current) return 201;
-    std::vector<u64> arguments;
-    for (int i = 0; i < kernel->arguments; i++) arguments.push_back(*(u64*)parameters[i]);
-    if (stream->capturing) stream->queue.push_back({kernel, arguments});
-    else execute(kernel, arguments, blocks, threads);
+    Launch launch{kernel, blocks, threads, {}, nullptr};
+    for (int i = 0; i < kernel->arguments; i++) launch.arguments.push_back(*(u64*)parameters[i]);
+    if (stream->capturing) stream->queue.push_back(launch);
+    else execute(launch);
     return 0;
 }
 int cuGraphLaunch(Graph* graph, void*) {
     note("graph");
-    for (auto& [kernel, arguments] : graph->queue) execute(kernel, arguments, 1, 256);
+    for (const Launch& launch : graph->queue) execute(launch);
     return 0;
 }
 int cuGetProcAddress(const char* symbol, void** function, int, u64, int* status) {

@@ -34,6 +34,23 @@ static inline float __uint_as_float(unsigned bits) {
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
+// Rounded to nearest and never fused: what the compiler does here with a plain operation.
+static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline float __fsub_rn(float a, float b) { return a - b; }
+static inline float __fmul_rn(float a, float b) { return a * b; }
+static inline float __fdiv_rn(float a, float b) { return a / b; }
+static inline float __fsqrt_rn(float a) { return std::sqrt(a); }
+static inline int __float2int_rn(float a) { return (int)std::nearbyint(a); }
+static inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+
+// One thread runs at a time.
+template <class T>
+static T atomicAdd(T* at, T more) {
+    const T before = *at;
+    *at = before + more;
+    return before;
+}
+
 static inline unsigned __byte_perm(unsigned low, unsigned high, unsigned order) {
     const unsigned long long bytes = (unsigned long long)high << 32 | low;
     unsigned out = 0;
@@ -80,7 +97,7 @@ constexpr int most_threads = 1024;
 struct Fiber { ucontext_t start; jmp_buf at; bool is_new, is_over; unsigned turn; char* stack; };
 struct Barrier { unsigned arrived, generation; };
 static Fiber fibers[most_threads];
-static Barrier of_block, of_warps[most_threads / 32];
+static Barrier block_barrier, warp_barriers[most_threads / 32];
 static int current;
 static unsigned waited;
 static jmp_buf home;
@@ -117,9 +134,9 @@ UNSEEN static void arrive(Barrier& barrier, unsigned threads) {
     while (*(volatile unsigned*)&barrier.generation == generation) hand_over();
 }
 
-UNSEEN static inline void __syncthreads() { arrive(of_block, blockDim.x); }
+UNSEEN static inline void __syncthreads() { arrive(block_barrier, blockDim.x); }
 UNSEEN static inline void __syncwarp(unsigned = ~0u) {
-    arrive(of_warps[current / 32], blockDim.x < 32 ? blockDim.x : 32);
+    arrive(warp_barriers[current / 32], blockDim.x < 32 ? blockDim.x : 32);
 }
 
 // What each lane of a warp shows the others; two places in turn, so that one wait is enough.
@@ -263,8 +280,8 @@ UNSEEN static void thread_of_grid() {
 UNSEEN static void together(void (*kernel)(void*), void* arguments) {
     constexpr std::size_t stack = 64 * 1024;
     body = kernel, launched = arguments;
-    of_block = {}, current = 0, waited = 0;
-    std::memset(of_warps, 0, sizeof of_warps);
+    block_barrier = {}, current = 0, waited = 0;
+    std::memset(warp_barriers, 0, sizeof warp_barriers);
     for (unsigned thread = 0; thread < blockDim.x; thread++) {
         Fiber& fiber = fibers[thread];
         if (!fiber.stack) fiber.stack = (char*)std::malloc(stack);
