@@ -152,6 +152,15 @@ def test_a_set_that_moves_nothing_is_not_named(snapshot, changes, efficiency):
     assert throughput(snapshot, asked, own) == throughput(snapshot, asked)
 
 
+def test_a_run_without_shapes_is_not_timed_by_a_calibration(snapshot):
+    asked = question({"source": "parameter_count", "parameter_count": 10**9}, "h100-sxm", **TRAINING)
+    own, chosen = a_set(snapshot, "h100-sxm", matrices=0.5), {"source": "calibration", "id": "set-1"}
+    answer = throughput(snapshot, {**asked, "efficiency": chosen}, own)
+    assert answer["tokens_per_second"] == throughput(snapshot, asked)["tokens_per_second"]
+    assert ids(answer) == []
+    assert ("NOT_USED", "/efficiency/id") in {(one["code"], one["pointer"]) for one in answer["warnings"]}
+
+
 def test_memory_that_was_measured_is_what_a_device_has(snapshot):
     asked = served()
     own = replace(
