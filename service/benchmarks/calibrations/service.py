@@ -317,20 +317,6 @@ def states(session: Session, tenant_id: str, ids: Collection[str]) -> dict[str, 
     return {row.id: State(row.state, row.reason, row.ended_at) for row in rows}
 
 
-class State(NamedTuple):
-    """Whether a set counts, and if not why and since when."""
-
-    state: str
-    reason: str | None
-    ended_at: datetime | None
-
-
-def states(session: Session, tenant_id: str, ids: Collection[str]) -> dict[str, State]:
-    """How sets of a tenant stand, by id."""
-    rows = repository.some(session, tenant_id, ids)
-    return {row.id: State(row.state, row.reason, row.ended_at) for row in rows}
-
-
 _SHOWN = (
     "id",
     "number",
