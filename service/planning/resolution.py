@@ -21,7 +21,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from service.planning.calibration import Calibration
-from service.planning.calibration.links import LinkCurves, LinkShare
+from service.planning.calibration.links import LinkCalibration, LinkCurves, LinkShare
 from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, MeasuredLink, Scope
 from service.planning.calibration.operators import Key, OperatorCalibration, OperatorQuantity
 from service.planning.calibration.power import DRAW, PowerCalibration, PowerQuantity
@@ -435,7 +435,8 @@ def _over_streaming(
         figure, stream = each.serving.get(quantity), each.operators.get((OperatorQuantity.BANDWIDTH, None))
         if figure is None:
             return None
-        over = stream.value if stream else figure.limit or (bandwidth and bandwidth * streamed)
+        limit = bandwidth or figure.limit
+        over = stream.value if stream else limit and limit * streamed
         if not over:
             return None
         low, value, high = (end / over for end in figure[:3])
@@ -498,19 +499,34 @@ def _links(known: LinkCurves, search: _Search, asked: Asked) -> LinkCurves:
         if rate is None:
             continue
         hop = search.seconds(f"links.{kind}.hop_seconds", part("hop_seconds"))
+        through = search.share(f"links.{kind}.in_network_rate", part("in_network_rate"), own.get(kind))
         launch = search.seconds(f"links.{kind}.launch_seconds", part("launch_seconds"))
+        # Slow ends have a low rate and long seconds.
         for place, (share, end) in enumerate(zip(rate[:3], ("high", "value", "low"), strict=True)):
-            before = ends[place].links[kind]
-            link = LinkShare(share, getattr(hop, end) if hop else before.hop_seconds)
-            ends[place] = ends[place]._replace(links={**ends[place].links, kind: link})
-            if launch is not None:
-                ends[place] = ends[place]._replace(launch_seconds=getattr(launch, end))
+            before = ends[place]
+            link = LinkShare(share, getattr(hop, end) if hop else before.links[kind].hop_seconds)
+            ends[place] = before._replace(
+                links={**before.links, kind: link},
+                launch_seconds=getattr(launch, end) if launch else before.launch_seconds,
+            )
+        if through is not None:
+            ends = _through_switches(ends, asked.accelerator.generation, through[:3])
         measured.add(kind)
         sources[kind] = rate.source
     if measured == known.measured and sources == known.sources:
         return known
     slow, value, fast = ends
     return LinkCurves(slow, value, fast, frozenset(measured), sources)
+
+
+def _through_switches(
+    ends: Sequence[LinkCalibration], generation: str, shares: Sequence[float]
+) -> list[LinkCalibration]:
+    """Both ends and the middle with what switches that reduce were measured to let through."""
+    return [
+        end._replace(in_network={**end.in_network, generation: share})
+        for end, share in zip(ends, shares, strict=True)
+    ]
 
 
 _HOST: Final = (

@@ -80,3 +80,16 @@ def in_one_bit(values: Values, scale: np.float32) -> tuple[Values, Values]:
     """Whether each value is below 0, and what is lost of the values where the scale stands for its size."""
     below = values < 0
     return below, values - np.where(below, -scale, scale)
+
+
+def bf16_bits(values: Values) -> Values:
+    """fp32 rounded to bf16, ties to even, as the 16 bits that are kept."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(
+        np.uint16
+    )
+
+
+def from_bf16(bits: Values) -> Values:
+    """The 16 bits of bf16 as fp32."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)

@@ -198,11 +198,12 @@ def test_memory_of_a_device_is_what_can_be_allocated_and_its_context():
 
 
 def test_a_link_has_the_share_and_the_seconds_that_were_measured():
-    link = MeasuredLink(figure(3e11, 4.5e11), figure(2e-6), figure(9e-6))
+    link = MeasuredLink(figure(3e11, 4.5e11), figure(2e-6), figure(9e-6), figure(2.7e11, 4.5e11))
     found = resolved(CURVES, [replace(NODE, links={LinkKind.NVLINK: link})], ASKED).curves.links
     assert found.value.links[LinkKind.NVLINK].rate == pytest.approx(2 / 3)
     assert found.value.links[LinkKind.NVLINK].hop_seconds == 2e-6
     assert found.value.launch_seconds == 9e-6
+    assert found.value.in_network["hopper"] == pytest.approx(0.6)
     assert found.slow.links[LinkKind.NVLINK].rate < found.value.links[LinkKind.NVLINK].rate
     assert found.value.links[LinkKind.PCIE] == CURVES.links.value.links[LinkKind.PCIE]
 

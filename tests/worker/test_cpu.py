@@ -13,7 +13,7 @@ from pydantic import MISSING
 from service.protocol.results import Result
 from service.worker import cpu
 from service.worker.benchmark import Unsupported
-from service.worker.cpu import blas, host_timed, storage, stream
+from service.worker.cpu import blas, cache, host_timed, storage, stream
 from service.worker.host import file_system, usable_processors
 from service.worker.measure import measure
 from tests.worker.machines import benchmark, task
@@ -50,13 +50,30 @@ COMPUTED = [
     {**FFT, "points": 7, "dimensions": 3, "dtype": "fp32"},
     ATTENTION,
     {**ATTENTION, "phase": "decode"},
+    *[
+        {"kind": "cache_stream", "pattern": name, "array_bytes": 8 * 2_001, "passes": 5}
+        for name in ("read", "copy")
+    ],
+    *[
+        {"kind": "optimizer_step", "optimizer": name, "parameters": 20_001}
+        for name in ("adamw", "sgd_momentum")
+    ],
+    *[
+        {"kind": "gradient_accumulation", "gradient_dtype": name, "parameters": 20_001}
+        for name in ("bf16", "fp32")
+    ],
+    *[
+        {"kind": "gradient_compression", "method": name, "parameters": 20 * 1024}
+        for name in ("int8", "sign", "top_k")
+    ],
 ]
 
 
 @pytest.fixture(autouse=True)
 def small_machine(monkeypatch, tmp_path):
     """A cache of which a few sets are four times, so that there is a rotation but no large buffer."""
-    monkeypatch.setattr(host_timed, "last_level_cache_bytes", lambda: 100_000)
+    for module in (host_timed, cache):
+        monkeypatch.setattr(module, "last_level_cache_bytes", lambda: 100_000)
     monkeypatch.setattr(host_timed, "available_memory_bytes", lambda: 2**30)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 

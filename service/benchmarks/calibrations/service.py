@@ -97,6 +97,7 @@ class Prepared(NamedTuple):
     hardware_sha256: str
     content: Mapping[str, Any]
     result_ids: tuple[str, ...]
+    """All that were read, also those that no figure took: it might have without the others."""
 
 
 def draw(session: Writer, tenant_id: str, node_id: str, reference: Calibration) -> tuple[str, ...]:
@@ -156,8 +157,8 @@ class _Reading:
             "fits": drawn.documents(),
             "answers": [],
         }
-        used = {result for figure in drawn.figures for result in figure.rests_on.result_ids}
-        return Prepared(found.scope, newest.hardware, hardware_sha256, content, tuple(sorted(used)))
+        read_of = tuple(row.id for row in rows)
+        return Prepared(found.scope, newest.hardware, hardware_sha256, content, read_of)
 
     def _inventory(self, row: BenchmarkResultRow) -> Inventory | None:
         """What the node was made of in the run of a result."""
@@ -201,9 +202,8 @@ def _kept(session: Writer, tenant_id: str, one: Prepared) -> CalibrationRow | No
     if before is not None and before.content_sha256 == _digest(one.scope, one.content):
         return None
     catalog.next_revision(session, tenant_id)
-    earlier: set[str] = set()
+    earlier = repository.brought(session, tenant_id, node_id, one.hardware_sha256)
     if before is not None:
-        earlier = {result for figure in before.figures for result in figure.get("result_ids", ())}
         repository.end(session, before, SUPERSEDED)
     return _stored(
         session,

@@ -72,6 +72,11 @@ class Device:
         """Domain, bus and device, such as 0000:17:00.0."""
         return nvml.text(done(self.driver.cuDeviceGetPCIBusId(32, self._number))).rstrip("\x00").lower()
 
+    @property
+    def ordinal(self) -> int:
+        """By which number CUDA, and PyTorch, know it in this process."""
+        return int(self._number)
+
     def event(self) -> Any:  # noqa: ANN401
         """An event with a time, destroyed with the device."""
         event = done(self.driver.cuEventCreate(self.driver.CUevent_flags.CU_EVENT_DEFAULT))
