@@ -54,6 +54,7 @@ def test_a_benchmark_becomes_figures_beside_their_estimates(client):
     assert figures["serving_throughput"]["measured"] == pytest.approx(8774.64, rel=1e-6)
     assert 0.5 < figures["serving_tpot"]["measured"] / figures["serving_tpot"]["estimated"] < 2.0
     assert client.get(made.headers["location"]).json() == told
+    assert int(made.headers["catalog-revision"]) > 1
     (listed,) = client.get("/v1/evidence").json()["items"]
     assert listed == without(told, "readings")
     assert client.get("/v1/evidence?format=guidellm").json()["items"] == []
