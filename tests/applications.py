@@ -17,10 +17,12 @@ from service.audit.service import Call, Writes
 from service.auth.schemas import ApiKeyInput, TenantInput
 from service.auth.service import Keys, Write, create_tenant
 from service.benchmarks import service as benchmarks
+from service.benchmarks.calibrations import service as calibrations
+from service.benchmarks.calibrations.sets import Drawn
 from service.benchmarks.repository import keep_result
 from service.catalog.face import CatalogFace
 from service.catalog.tables import CatalogState
-from service.examples import EXAMPLES
+from service.examples import EXAMPLE_IDS, EXAMPLES
 from service.kit import logs
 from service.kit.clock import now
 from service.kit.database import Database
@@ -33,6 +35,8 @@ from service.kit.pages import PageTokens
 from service.kit.subjects import LOCAL, NODE_SCOPES, SHIPPED_TENANT, Subject, SubjectKind
 from service.nodes.schemas import EnrolmentTokenInput
 from service.nodes.service import Enrolments
+from service.planning.calibration import OperatorQuantity
+from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, Scope
 from service.protocol.nodes import Enrolment
 from service.protocol.results import Result
 from service.settings import Settings
@@ -104,6 +108,18 @@ def store_result(database: Database) -> str:
     with database.writing() as session:
         keep_result(session, {**found, "lease": "current", "received_at": now()})
     return record.result_id
+
+
+def store_calibration(database: Database) -> str:
+    """A calibration of the default tenant; its id."""
+    figure = MeasuredFigure(2.88e12, 2.9e12, 2.91e12, 1, 3.35e12, "measured by hbm.copy")
+    drawn = DeviceCalibration(
+        id="",
+        scope=Scope("cuda", EXAMPLE_IDS["nodes"], "h100-sxm", "hopper", 700.0, 575),
+        operators={(OperatorQuantity.BANDWIDTH, None): figure},
+    )
+    with database.writing() as session:
+        return calibrations.keep(session, LOCAL.tenant_id, Drawn(drawn), {"import_id": "example"})
 
 
 class Callers:

@@ -20,12 +20,12 @@ from tests.nodes import fleet
 H100 = "NVIDIA H100 80GB HBM3"
 
 
-def inventory(name=H100, *, device="cuda", driver="575.51.03", power=700.0, **members):
+def inventory(*, model=H100, device="cuda", driver="575.51.03", power=700.0, **members):
     """What a node with one accelerator, or with none, is made of."""
     part = {
         "index": 0,
         "uuid_sha256": "a" * 64,
-        "name": name,
+        "name": model,
         "memory_bytes": 84_929_757_053,
         "power_limit_watts": power,
         "power_limit_default_watts": 700.0,
@@ -125,11 +125,11 @@ class MeasuredNodes:
             session.add(run)
             for benchmark in suite.benchmarks:
                 figure = planned(benchmark.work, benchmark.metric)
-                for row in self._result(run, node, benchmark, figure, verdict, conditions):
+                for row in self._result(run, node, benchmark, figure, verdict=verdict, **conditions):
                     session.add(row)
         return run_id
 
-    def _result(self, run, node, benchmark, figure, verdict, conditions):
+    def _result(self, run, node, benchmark, figure, *, verdict, **conditions):
         made = self._inventories[node]
         result_id = str(UUID(int=(0x0198_0000_0000_7000_8000 << 48) + next(self._numbers)))
         part = hardware(made, _Of(made.device))

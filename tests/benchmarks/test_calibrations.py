@@ -2,22 +2,28 @@
 
 import pytest
 
-from service.background.service import KINDS
+from service.background.calibrations import DRAWING
 from service.benchmarks.calibrations import service as calibrations
+from service.benchmarks.calibrations.jobs import ask
 from service.evidence.service import reference_curves
-from service.kit.jobs.runner import Runner
 from service.planning.calibration import OperatorQuantity, ServingQuantity
 from service.planning.calibration.measured import Scope
 from service.planning.precision import NumberFormat
-from tests.applications import attach, bearing
+from tests.applications import attach
 from tests.benchmarks.measured_nodes import MeasuredNodes
-from tests.benchmarks.planned import SUITE, Planned, device
+from tests.benchmarks.planned import SUITE, Planned, device, work
 from tests.conftest import Client
+from tests.working import do_all
 
 REFERENCE = reference_curves().calibration
 USUAL = Planned(device()).figure
 SLOW = Planned(device(), stream=0.5).figure
-FEW = SUITE[:1] + SUITE[8:9]
+FEW = (
+    SUITE[0],
+    *(one for one in SUITE if one[0] == "copy"),
+    ("read", work("stream", pattern="read", array_bytes=2**32), "bytes_per_second"),
+)
+"""A product, a copy, and a read that no figure takes beside the copy."""
 PEAK = (OperatorQuantity.MATRIX_PEAK, NumberFormat.BF16)
 BANDWIDTH = (OperatorQuantity.BANDWIDTH, None)
 
@@ -136,7 +142,7 @@ def test_a_processor_and_an_unknown_accelerator_have_rates_without_limits(fleet,
     (found,) = held(database)
     assert found.scope == Scope("cpu", "cpu", None, None, None, None)
     assert found.operators[BANDWIDTH].limit is None
-    fleet.node("new", name="NVIDIA X900")
+    fleet.node("new", model="NVIDIA X900")
     fleet.run("new", USUAL, benchmarks=FEW)
     draw(database, "new")
     found = held(database)[-1]
@@ -152,21 +158,14 @@ def client(app, database):
     made.close()
 
 
-def work_off(database):
-    """Do what was asked for in the background."""
-    runner = Runner(database, KINDS, ())
-    while any(runner.turn(kind) for kind in KINDS if kind.name == "calibrations.draw"):
-        pass
-
-
 def test_over_http(client, fleet, database):
     for node in ("good", "bad"):
         fleet.node(node)
         run = fleet.run(node, USUAL if node == "good" else SLOW, benchmarks=FEW, sm_clock_hz=1.98e9)
         with database.writing() as session:
-            calibrations.jobs.ask(session, "default", node, because=run)
+            ask(session, "default", node, because=run)
     assert client.get("/v1/calibrations").json()["items"] == []
-    work_off(database)
+    assert do_all(database, DRAWING) == 2
     listed = client.get("/v1/calibrations", params={"page_size": 1})
     rest = client.get(
         "/v1/calibrations", params={"page_size": 1, "page_token": listed.json()["next_page_token"]}

@@ -18,7 +18,7 @@ from urllib3 import HTTPResponse
 from service.examples import EXAMPLE_IDS, EXAMPLES
 from service.kit.credentials import id_of
 from service.snapshot import service as snapshots
-from tests.applications import TENANT, Callers, ask_job, attach, catalog_face, store_result
+from tests.applications import TENANT, Callers, ask_job, attach, catalog_face, store_calibration, store_result
 from tests.contract.credentials import OF_NODES, credentials, lease_of, prepare_node
 from tests.contract.test_document import NOUNS, OPERATIONS, PATH
 
@@ -182,6 +182,8 @@ class Caller:
         self.outcomes = Counter()
         if self._noun.startswith("benchmark_result") and name not in LISTS:
             store_result(app.state.database)
+        if name == "withdraw_node_calibrations":
+            store_calibration(app.state.database)
         if name in OF_NODES:
             make = lease_of if self._noun == "lease" and name != "claim_lease" else prepare_node
             database = [app.state.database] if make is lease_of else []
@@ -194,6 +196,9 @@ class Caller:
         if self._noun == "background_job":
             state = "dead" if self._name.startswith("retry") else "waiting"
             self._id = ask_job(self._app.state.database, state=state)
+            return
+        if self._noun == "calibration":
+            self._id = store_calibration(self._app.state.database)
             return
         if self._noun in ("benchmark_suite", "benchmark_result"):
             self._id = EXAMPLE_IDS[f"{self._noun.replace('_', '-')}s"]
@@ -229,6 +234,8 @@ class Caller:
             if self._name == "enrol_node":
                 made = self._session.post(f"{BASE}/v1/enrolment-tokens", json={})
                 case.body["token"] = made.json()["token"]
+            if self._name == "withdraw_node_calibrations":
+                case.body["node_id"] = EXAMPLE_IDS["nodes"]
             if self._name == "complete_lease":
                 case.body["results"] = []
             if self._name == "compare_benchmark_results":

@@ -101,6 +101,17 @@ def former(session: Session, row: CalibrationRow) -> CalibrationRow | None:
     return session.scalars(statement.order_by(CalibrationRow.number.desc()).limit(1)).one_or_none()
 
 
+def brought(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> set[str]:
+    """Results that the sets of a node and hardware have brought which nobody has withdrawn."""
+    statement = select(CalibrationRow.new_result_ids).where(
+        CalibrationRow.tenant_id == tenant_id,
+        CalibrationRow.node_id == node_id,
+        CalibrationRow.hardware_sha256 == hardware_sha256,
+        CalibrationRow.state != WITHDRAWN,
+    )
+    return {result_id for ids in session.scalars(statement) for result_id in ids}
+
+
 def withdrawn_results(session: Session, tenant_id: str, node_id: str) -> set[str]:
     """Results that no figure of a node may rest on any more."""
     statement = select(CalibrationRow.new_result_ids).where(

@@ -50,6 +50,7 @@ __all__ = [
     "RestsOn",
     "State",
     "draw",
+    "figures",
     "keep",
     "link_of",
     "planning_values",
@@ -60,6 +61,8 @@ __all__ = [
 
 BENCHMARKS = "benchmarks"
 IMPORT = "import"
+_MOST_RUNS = 20
+"""Runs that a drawing looks at: of suites of several tiers, each benchmark in some of them."""
 _UNKNOWN = Scope("cuda", None, None, None, None, None)
 
 
@@ -96,6 +99,7 @@ class Prepared(NamedTuple):
     hardware_sha256: str
     content: Mapping[str, Any]
     result_ids: tuple[str, ...]
+    """All that were read, also those that no figure took: it might have without the others."""
 
 
 def draw(session: Writer, tenant_id: str, node_id: str, reference: Calibration) -> tuple[str, ...]:
@@ -155,8 +159,8 @@ class _Reading:
             "fits": drawn.documents(),
             "answers": [],
         }
-        used = {result for figure in drawn.figures for result in figure.rests_on.result_ids}
-        return Prepared(found.scope, newest.hardware, hardware_sha256, content, tuple(sorted(used)))
+        read_of = tuple(row.id for row in rows)
+        return Prepared(found.scope, newest.hardware, hardware_sha256, content, read_of)
 
     def _inventory(self, row: BenchmarkResultRow) -> Inventory | None:
         """What the node was made of in the run of a result."""
@@ -166,10 +170,15 @@ class _Reading:
         return self._inventories[row.run_id]
 
     def _of_driver(self, rows: Sequence[BenchmarkResultRow], major: int | None) -> list[BenchmarkResultRow]:
-        """The results under the driver that the newest has: another one is another device."""
+        """The results of the last runs under the driver of the newest: another one is another device."""
         by_run = {row.run_id: row for row in rows}
-        inventories = {run_id: self._inventory(row) for run_id, row in by_run.items()}
-        return [row for row in rows if (own := inventories[row.run_id]) and driver_major(own) == major]
+        last: set[str] = set()
+        for run_id, row in list(reversed(by_run.items()))[:_MOST_RUNS]:
+            inventory = self._inventory(row)
+            if inventory is None or driver_major(inventory) != major:
+                break
+            last.add(run_id)
+        return [row for row in rows if row.run_id in last]
 
     def _known(self, row: BenchmarkResultRow, inventory: Inventory) -> Known:
         index = row.conditions.get("accelerator_index")
@@ -200,9 +209,8 @@ def _kept(session: Writer, tenant_id: str, one: Prepared) -> CalibrationRow | No
     if before is not None and before.content_sha256 == _digest(one.scope, one.content):
         return None
     catalog.next_revision(session, tenant_id)
-    earlier: set[str] = set()
+    earlier = repository.brought(session, tenant_id, node_id, one.hardware_sha256)
     if before is not None:
-        earlier = {result for figure in before.figures for result in figure.get("result_ids", ())}
         repository.end(session, before, SUPERSEDED)
     return _stored(
         session,

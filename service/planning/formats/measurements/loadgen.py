@@ -22,7 +22,6 @@ from service.planning.formats.measurements.readings import (
 )
 from service.planning.formats.offers.listed import RowError
 
-_PAIR = re.compile(r"\s*(.+?)\s*:\s+(.+?)\s*$")
 _TIMES: Final = (
     (re.compile(r"(?:(Mean)|([\d.]+) percentile) latency \(ns\)", re.IGNORECASE), serving.REQUEST),
     (
@@ -48,10 +47,10 @@ def measurements_from_mlperf_inference(content: str) -> Measurements:
     said: dict[str, str] = {}
     readings: dict[tuple[str, str], Reading] = {}
     for pointer, line in lines(content):
-        match = _PAIR.match(line)
-        if match is None:
+        name, colon, text = line.partition(":")
+        name, text = name.strip().lower(), text.strip()
+        if not colon or not text:
             continue
-        name, text = match[1].lower(), match[2]
         said.setdefault(name, text)
         for reading in _reading(pointer, name, text):
             readings.setdefault((reading.metric, reading.statistic), reading)

@@ -164,13 +164,14 @@ def length(mean: float | None, deviation: float | None = None) -> Fact | None:
 
 _EVEN: Final = 0.02
 """Deviation over mean below which lengths count as equal."""
+_LONGEST_LINE: Final = 2000
 _CODES: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def lines(content: str) -> Iterator[tuple[str, str]]:
     """Lines of a log with their pointers, without codes of colour; the first is ``/1``."""
     for place, line in enumerate(_CODES.sub("", content.removeprefix("\ufeff")).splitlines(), start=1):
-        yield f"/{place}", line
+        yield f"/{place}", line[:_LONGEST_LINE]
 
 
 NOT_A_RESULT: Final = "NOT_A_RESULT"

@@ -160,7 +160,7 @@ def _latency(result: Mapping[str, object]) -> Run:
         Reading("/percentiles", serving.REQUEST, positive(value), percentile_name(name))
         for name, value in mapping(result.get("percentiles")).items()
     )
-    return Run("", tuple(readings))
+    return Run("", tuple(readings), {"scenario": "batch"})
 
 
 def _throughput(result: Mapping[str, object]) -> Run:
