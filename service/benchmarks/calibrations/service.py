@@ -61,6 +61,8 @@ __all__ = [
 
 BENCHMARKS = "benchmarks"
 IMPORT = "import"
+_MOST_RUNS = 20
+"""Runs that a drawing looks at: of suites of several tiers, each benchmark in some of them."""
 _UNKNOWN = Scope("cuda", None, None, None, None, None)
 
 
@@ -168,10 +170,15 @@ class _Reading:
         return self._inventories[row.run_id]
 
     def _of_driver(self, rows: Sequence[BenchmarkResultRow], major: int | None) -> list[BenchmarkResultRow]:
-        """The results under the driver that the newest has: another one is another device."""
+        """The results of the last runs under the driver of the newest: another one is another device."""
         by_run = {row.run_id: row for row in rows}
-        inventories = {run_id: self._inventory(row) for run_id, row in by_run.items()}
-        return [row for row in rows if (own := inventories[row.run_id]) and driver_major(own) == major]
+        last: set[str] = set()
+        for run_id, row in list(reversed(by_run.items()))[:_MOST_RUNS]:
+            inventory = self._inventory(row)
+            if inventory is None or driver_major(inventory) != major:
+                break
+            last.add(run_id)
+        return [row for row in rows if row.run_id in last]
 
     def _known(self, row: BenchmarkResultRow, inventory: Inventory) -> Known:
         index = row.conditions.get("accelerator_index")

@@ -7,12 +7,12 @@ from service.benchmarks.calibrations.drawing.device import Device
 from service.benchmarks.calibrations.drawing.observations import Figure, Observation, Solve, having, solved
 from service.benchmarks.calibrations.sets import name_of
 from service.planning.calibration import ServingQuantity
-from service.protocol.work import Attention, Gemm
+from service.protocol.work import GEMM_BYTES, Attention, Gemm
 
 _MOST_ROWS: Final = 16
 """A product of so few rows is bound by its weights on any device."""
 _LEAST_WEIGHT_BYTES: Final = 2**26
-"""Far more than the last-level cache of any device holds."""
+"""More than the last-level cache of a device holds beside what else it reads."""
 _LIBRARIES: Final = frozenset({"flash", "cudnn", "efficient"})
 
 
@@ -23,7 +23,7 @@ def weight_bandwidth(
     skinny = [
         (one, work)
         for one, work in having(observations, Gemm)
-        if work.m <= _MOST_ROWS and 2 * work.n * work.k >= _LEAST_WEIGHT_BYTES
+        if work.m <= _MOST_ROWS and GEMM_BYTES[work.dtype][0] * work.n * work.k >= _LEAST_WEIGHT_BYTES
     ]
     narrow = [one for one, work in skinny if work.dtype in ("bf16", "fp16")]
     used = narrow or [one for one, work in skinny if work.dtype == "fp32"]
