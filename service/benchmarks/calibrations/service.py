@@ -192,7 +192,11 @@ class _Reading:
 
 
 def store(session: Writer, tenant_id: str, prepared: Sequence[Prepared]) -> tuple[str, ...]:
-    """Keep what was drawn; ids of the sets that are new. What says nothing new is not kept again."""
+    """Keep what was drawn; ids of the sets that are new. What says nothing new is not kept again.
+
+    Nor is what rests on results that were withdrawn since they were read: they are drawn without them soon.
+    """
+    catalog.lock(session, tenant_id)
     kept = [_kept(session, tenant_id, one) for one in prepared]
     return tuple(row.id for row in kept if row is not None)
 
@@ -207,6 +211,8 @@ def _kept(session: Writer, tenant_id: str, one: Prepared) -> CalibrationRow | No
             repository.end(session, before, SUPERSEDED)
         return None
     if before is not None and before.content_sha256 == _digest(one.scope, one.content):
+        return None
+    if not repository.withdrawn_results(session, tenant_id, node_id).isdisjoint(one.result_ids):
         return None
     catalog.next_revision(session, tenant_id)
     earlier = repository.brought(session, tenant_id, node_id, one.hardware_sha256)
@@ -271,13 +277,14 @@ def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) 
 
     The results that it brought are never drawn from again: what else rests on them is drawn anew.
     """
+    # First, because it locks: of two that withdraw or draw at a time the second sees what the first did.
+    revision = catalog.next_revision(session, tenant_id)
     row = repository.one(session, tenant_id, calibration_id)
     if row is None:
         raise CalibrationNotFound
     if row.state == WITHDRAWN:
         raise CalibrationWithdrawn
     before = shown(row)
-    revision = catalog.next_revision(session, tenant_id)
     was_active = row.state == ACTIVE
     repository.end(session, row, WITHDRAWN, reason)
     if row.origin == BENCHMARKS and row.node_id is not None:
@@ -292,10 +299,10 @@ def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) 
 
 def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) -> Change:
     """Let nothing count that a node has measured so far; later runs make new sets."""
+    revision = catalog.next_revision(session, tenant_id)
     rows = repository.standing(session, tenant_id, node_id)
     if not rows:
         raise NothingToWithdraw
-    revision = catalog.next_revision(session, tenant_id)
     before = [shown(row) for row in rows]
     for row in rows:
         repository.end(session, row, WITHDRAWN, reason)
