@@ -176,6 +176,16 @@ def test_a_processor_and_an_unknown_accelerator_have_rates_without_limits(fleet,
     assert found.operators[PEAK].limit is None
 
 
+def test_a_node_that_proved_bad_brings_nothing_back_that_was_not_drawn_yet(fleet, database):
+    fleet.node("node")
+    fleet.run("node", USUAL, benchmarks=FEW)
+    draw(database)
+    fleet.run("node", SLOW, benchmarks=FEW)
+    with database.writing() as session:
+        calibrations.withdraw_node(session, "default", "node", "its memory reports errors")
+    assert (draw(database), held(database)) == ((), ())
+
+
 @pytest.fixture
 def client(app, database):
     attach(app, database)
