@@ -263,7 +263,8 @@ def benchmarks() -> dict[str, Any]:
                 {
                     "against": "earlier_runs",
                     **figures,
-                    **shared,
+                    "work_sha256": result["work_sha256"],
+                    "hardware": result["hardware"],
                     "node_id": _NODE_ID,
                     "run_id": _RUN_ID,
                     "received_at": WRITTEN_AT,

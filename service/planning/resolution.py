@@ -78,7 +78,7 @@ class Resolved(NamedTuple):
     """Rates that the question leaves to the node, as they were measured."""
 
     def ids(self, prefixes: Iterable[str]) -> tuple[str, ...]:
-        """The sets behind the constants whose names begin so, the nearest name first."""
+        """The sets behind the constants whose names begin so, each once."""
         wanted = tuple(prefixes)
         found = (held.ids for name, held in self.held.items() if name.startswith(wanted))
         return tuple(dict.fromkeys(each for ids in found for each in ids))
@@ -292,7 +292,7 @@ def _with_rates(asked: Asked, nearest: _Level) -> Asked:
         return asked
     accelerator, rates = asked.accelerator, dict(asked.accelerator.peak_flops_per_second)
     bandwidth = accelerator.bandwidth_bytes_per_second
-    for each in nearest.sets:
+    for each in reversed(nearest.sets):
         for (quantity, number_format), figure in each.operators.items():
             if quantity is OperatorQuantity.MATRIX_PEAK and number_format is not None:
                 rates.setdefault(number_format, figure.value)
@@ -302,16 +302,15 @@ def _with_rates(asked: Asked, nearest: _Level) -> Asked:
     return asked._replace(accelerator=filled)
 
 
-_RATES: Final = frozenset(
+_FUSED: Final = frozenset(
     {
-        OperatorQuantity.MATRIX_PEAK,
         OperatorQuantity.ATTENTION_PEAK,
         OperatorQuantity.ATTENTION_FIRST_PEAK,
         OperatorQuantity.ATTENTION_NATIVE_PEAK,
         OperatorQuantity.SCAN_PEAK,
     }
 )
-"""Shares of the dense rate of a format."""
+"""Shares of the dense rate of whatever format they were measured in."""
 _UNITS: Final = (
     (NumberFormat.BF16, NumberFormat.FP16),
     (NumberFormat.FP8, NumberFormat.INT8),
@@ -324,18 +323,27 @@ def _formats(
     quantity: OperatorQuantity, number_format: NumberFormat | None
 ) -> tuple[NumberFormat | None, ...]:
     """Formats whose figure counts for a constant, the first that was measured."""
-    if quantity is not OperatorQuantity.MATRIX_PEAK:
+    if quantity in _FUSED:
         return (*_ATTENTION_FORMATS, None)
+    if quantity is not OperatorQuantity.MATRIX_PEAK:
+        return (None,)
     same = next((unit for unit in _UNITS if number_format in unit), None)
     return same or (number_format,)
 
 
 def _operator_figure(
-    quantity: OperatorQuantity, number_format: NumberFormat | None
+    quantity: OperatorQuantity, number_format: NumberFormat | None, accelerator: Accelerator
 ) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
+    """A figure in the first format that has one; where it states no limit, the device's is put in."""
+
     def figure_of(calibration: DeviceCalibration) -> MeasuredFigure | None:
-        found = (calibration.operators.get((quantity, each)) for each in _formats(quantity, number_format))
-        return next((figure for figure in found if figure is not None), None)
+        for each in _formats(quantity, number_format):
+            figure = calibration.operators.get((quantity, each))
+            if figure is not None and figure.limit is None and each is not None:
+                return figure._replace(limit=accelerator.peak_flops_per_second.get(each))
+            if figure is not None:
+                return figure
+        return None
 
     return figure_of
 
@@ -348,12 +356,13 @@ def _operators(known: OperatorCalibration, search: _Search, asked: Asked) -> Ope
     for quantity in OperatorQuantity:
         by_format = quantity is OperatorQuantity.MATRIX_PEAK
         for number_format in [each for each in NumberFormat if each not in second] if by_format else [None]:
-            figure_of = _operator_figure(quantity, number_format)
+            figure_of = _operator_figure(quantity, number_format, accelerator)
             name = ".".join(part for part in ("operators", quantity, number_format) if part)
-            if quantity in _RATES:
-                formats = _formats(quantity, number_format)
-                own = next((peaks[each] for each in formats if each is not None and peaks.get(each)), None)
-                found = search.share(name, figure_of, own)
+            if quantity in _FUSED:
+                found = search.share(name, figure_of, None)
+            elif number_format is not None:
+                units = (peaks.get(each) for each in _formats(quantity, number_format) if each is not None)
+                found = search.share(name, figure_of, next((rate for rate in units if rate), None))
             elif quantity is OperatorQuantity.BANDWIDTH:
                 found = search.share(name, figure_of, accelerator.bandwidth_bytes_per_second)
             else:

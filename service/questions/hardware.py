@@ -21,6 +21,7 @@ from service.questions.notes import Notes, lookup
 from service.questions.references import (
     AcceleratorReference,
     AssumedEfficiency,
+    CalibrationEfficiency,
     CatalogAccelerator,
     CatalogLink,
     ClusterInput,
@@ -244,6 +245,9 @@ def resolve_efficiency(
                 )
             return assumed_efficiency(given.utilization, None)
         return assumed_efficiency(given.utilization, bandwidth)
+    if isinstance(given, CalibrationEfficiency):
+        detail = "without shapes of the model a run is timed by shares of whole measured runs"
+        notes.warn("NOT_USED", "/efficiency/id", detail)
     # What is served is timed by its iterations, or at the shares that the question assumes.
     assert isinstance(workload, TrainingWorkload)  # noqa: S101
     efficiency = catalog.curves.training_efficiency(

@@ -100,9 +100,9 @@ class Weights:
 
     def rows(self, number: int, columns: int, first: int, count: int) -> Array:
         """Rows of an array of the seed."""
-        places = first * columns + np.arange(count * columns, dtype=np.int64)
         seed = numbers.seed_of(self._seed, number)
-        return np.asarray(numbers.normal(self._work.dtype, seed, places)).reshape(count, columns)
+        found = numbers.normal_run(self._work.dtype, seed, first * columns, count * columns)
+        return found.reshape(count, columns)
 
     def embedded(self, ids: np.ndarray[Any, Any]) -> Array:
         """A row of the table for each token."""

@@ -355,6 +355,11 @@ class TestProcessors:
         zeros = case(COPY, device="cpu", measurement={"data": "zeros"})
         assert found(zeros) == {"conditions.constant_data": "evidence_only"}
 
+    def test_the_host_beside_accelerators_is_asked_no_more(self):
+        copied = {"kind": "host_stream", "pattern": "copy", "array_bytes": 2**30}
+        host = case(copied, rate=2e10, part={"mig_mode": True}, telemetry=throttled(hw_thermal=1.0))
+        assert found(beside(host, sibling(host, figure=1.2 * host.figure))) == {}
+
     def test_a_cache_that_nobody_knows(self):
         gaps = [{"pointer": "/measurement/rotated_buffers", "code": "cache-unknown", "detail": "not said"}]
         assert "physics.cache_resident" in unchecked(case(COPY, device="cpu", result={"gaps": gaps}))

@@ -197,3 +197,7 @@ def test_two_slow_nodes_move_the_answers_of_their_tenant_and_withdrawing_them_mo
         assert machines.nodes.call("POST", url, json={"reason": "a bad node"}).status_code == 200
     machines.nodes.app.state.snapshots.refresh()
     assert figures(machines.asked()) == figures(before)
+    # What was drawn from goes with its set: there is nothing to draw anew.
+    assert do_all(machines.database, DRAWING) == 2
+    machines.nodes.app.state.snapshots.refresh()
+    assert figures(machines.asked()) == figures(before)

@@ -5,7 +5,7 @@ from sqlalchemy import update
 
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation import repository
-from service.benchmarks.validation.jobs import SWEEPING, VALIDATE
+from service.benchmarks.validation.jobs import SWEEPING, VALIDATE, ask
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.schedules import Nothing
 from service.nodes.tables import REVOKED, LeaseRow, NodeRow
@@ -107,6 +107,10 @@ class TestMeasuredAgain:
         assert self.verdicts(nodes) == ["suspect", "suspect"]
         again = nodes.get("/v1/benchmark-runs", state="waiting")["items"]
         assert [(one["re_run_of"], one["node_id"]) for one in again] == [(suspect, "a")]
+        with nodes.database.writing() as session:
+            ask(session, "default", suspect, because="its process was killed after the commit")
+        assert nodes.validate() == 1
+        assert len(nodes.get("/v1/benchmark-runs", state="waiting")["items"]) == 1
         lease = nodes.claim("a")
         assert [benchmark.name for benchmark in lease.suite.benchmarks] == [GEMM]
         figures = nodes.get(f"/v1/benchmark-runs/{suspect}")["figures"]

@@ -1,14 +1,17 @@
 """Estimates of a tenant whose devices were measured: figures, intervals and evidence move, and only those."""
 
+import json
 from dataclasses import replace
 from time import process_time
 
 import pytest
 
+from service.estimates.frontier import estimate_frontier
 from service.planning.calibration import OperatorQuantity
 from service.planning.calibration.measured import DeviceCalibration
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity
+from service.questions.frontier import FrontierQuestion
 from tests.asking import ask, codes, question, refusal, usd
 from tests.calibrated import a_set, figure, scope_of, with_sets
 
@@ -137,6 +140,43 @@ def test_every_estimate_reads_the_measured_constants(snapshot):
     assert after["total"]["basis"] == "calibrated_sku"
 
 
+def test_each_side_of_a_disaggregated_system_is_resolved_by_itself(snapshot):
+    asked = served("h100-sxm", 16, concurrency=64)
+    prefill = {
+        "parallelism": {"tensor": 4},
+        "replicas": 2,
+        "accelerator": {"source": "catalog", "id": "h200-sxm"},
+    }
+    asked["workload"]["disaggregated"] = {
+        "prefill": prefill,
+        "decode": {"parallelism": {"tensor": 8}, "replicas": 1},
+    }
+    before = throughput(snapshot, asked)
+    slow = a_set(snapshot, "h200-sxm", matrices=0.5, streaming=0.5, id="h200")
+    own = a_set(snapshot, "h100-sxm", id="h100")
+    after = throughput(snapshot, asked, own, slow)
+    assert ids(after) == ["h200", "h100"]
+    # Most of it is the way of the cache from one side to the other.
+    assert ratio(after, before, TTFT) > 1.05
+    assert ratio(after, before, TPOT) == pytest.approx(1.0, rel=0.01)
+
+
+def test_a_search_resolves_each_accelerator(snapshot):
+    asked = served("h100-sxm", 2)
+    del asked["workload"]["concurrency"]
+    asked["search"] = {
+        "accelerators": [{"source": "catalog", "id": one} for one in ("h100-sxm", "a100-sxm-80gb")]
+    }
+    question_of = FrontierQuestion.model_validate_json(json.dumps(asked))
+    measured = with_sets(snapshot, a_set(snapshot, "a100-sxm-80gb", streaming=0.5, matrices=0.5, id="a100"))
+    found = [estimate_frontier(question_of, catalog) for catalog in (snapshot, measured)]
+    shares = [sum(point["accelerator_id"] == "a100-sxm-80gb" for point in each["points"]) for each in found]
+    assert shares[1] <= shares[0]
+    assert [each["evidence"]["calibration_ids"] for each in found] == [[], ["a100"]]
+    fastest = [max(p["output_tokens_per_second_per_user"]["value"] for p in each["points"]) for each in found]
+    assert fastest[0] == fastest[1]
+
+
 @pytest.mark.parametrize(
     ("changes", "efficiency"),
     [
@@ -150,6 +190,15 @@ def test_a_set_that_moves_nothing_is_not_named(snapshot, changes, efficiency):
     own = a_set(snapshot, "h100-sxm")
     own = replace(own, **{"operators": {}, "serving": {}, **changes}) if changes else own
     assert throughput(snapshot, asked, own) == throughput(snapshot, asked)
+
+
+def test_a_run_without_shapes_is_not_timed_by_a_calibration(snapshot):
+    asked = question({"source": "parameter_count", "parameter_count": 10**9}, "h100-sxm", **TRAINING)
+    own, chosen = a_set(snapshot, "h100-sxm", matrices=0.5), {"source": "calibration", "id": "set-1"}
+    answer = throughput(snapshot, {**asked, "efficiency": chosen}, own)
+    assert answer["tokens_per_second"] == throughput(snapshot, asked)["tokens_per_second"]
+    assert ids(answer) == []
+    assert ("NOT_USED", "/efficiency/id") in {(one["code"], one["pointer"]) for one in answer["warnings"]}
 
 
 def test_memory_that_was_measured_is_what_a_device_has(snapshot):

@@ -168,6 +168,15 @@ def test_products_of_few_rows_keep_their_ratio_to_streams_of_the_node():
     assert found.serving.find(ServingQuantity.WEIGHT_BANDWIDTH, None).value == pytest.approx(known)
 
 
+def test_attention_is_a_share_of_the_format_that_it_was_measured_in():
+    quantity, fp32 = OperatorQuantity.ATTENTION_PEAK, NumberFormat.FP32
+    peak = H100.peak_flops_per_second[fp32]
+    for number_format, limit in ((fp32, peak), (fp32, None), (None, peak)):
+        own = replace(NODE, operators={(quantity, number_format): figure(0.4 * peak, limit)})
+        found = resolved(CURVES, [own], ASKED).curves.calibration.operators
+        assert found.rates("hopper").attention_peak == pytest.approx(0.4)
+
+
 def test_habits_of_an_engine_are_none_of_a_device():
     own = replace(NODE, serving={ServingQuantity.HOST_SECONDS: figure(1.0)}, operators={})
     assert resolved(CURVES, [own], ASKED).curves.calibration.serving is CURVES.calibration.serving

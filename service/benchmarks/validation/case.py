@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from pydantic import MISSING
 
 from service.benchmarks.datasheets import Datasheet
+from service.benchmarks.validation.limits import ON_HOST, Limits, limits_of
 from service.benchmarks.verdicts import Finding, Unchecked
 from service.protocol.nodes import Accelerator
 from service.protocol.results import Measurement, Result, Telemetry
@@ -100,8 +101,13 @@ class Case:
 
     @property
     def is_accelerator(self) -> bool:
-        """Whether an accelerator was measured: a processor is asked less."""
-        return self.result.device == "cuda"
+        """Whether an accelerator was measured: a processor, and the host beside one, are asked less."""
+        return self.result.device == "cuda" and self.work.kind not in ON_HOST
+
+    @property
+    def limits(self) -> Limits:
+        """How far samples and repeats may spread."""
+        return limits_of(self.result.device, self.work.kind)
 
     @property
     def telemetry(self) -> Telemetry | None:

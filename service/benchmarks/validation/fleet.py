@@ -5,7 +5,6 @@ from statistics import median
 from typing import NamedTuple
 
 from service.benchmarks.validation.case import Case, Said
-from service.benchmarks.validation.limits import LIMITS
 from service.benchmarks.verdicts import Finding, Unchecked, Verdict
 
 FEWEST_PEERS = 5
@@ -28,7 +27,7 @@ class Baseline(NamedTuple):
 def check(case: Case) -> Said:
     """``fleet.outlier`` among at least five peers, ``fleet.outside_window`` before that."""
     if len(case.peers) >= FEWEST_PEERS:
-        beside = baseline(case.peers, least_spread=LIMITS[case.result.device].repeat_spread)
+        beside = baseline(case.peers, least_spread=case.limits.repeat_spread)
         z = beside.z(case.figure)
         if z > LARGEST_Z:
             detail = f"robust z among {len(case.peers)} nodes of equal hardware around {beside.middle:.6g}"

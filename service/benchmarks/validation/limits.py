@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+ON_HOST = frozenset({"host_stream", "storage"})
+"""Kinds of work that the host does, also where it has accelerators."""
+
 
 class Limits(NamedTuple):
     """How far samples and repeats may spread, as shares of their median."""
@@ -16,7 +19,7 @@ class Limits(NamedTuple):
     fewest_samples: int
 
 
-LIMITS: Mapping[str, Limits] = {
+_LIMITS: Mapping[str, Limits] = {
     # 1% is where sampling ends (benchmark-worker.md 7.3); 5% is SuperBench's gate (2.5), 3% that of 10.5.
     "cuda": Limits(sample_spread=0.05, drift=0.05, repeat_spread=0.03, fewest_samples=10),
     # A processor is shared with whoever else works there. On two cores under a load of five, repeats of the
@@ -24,3 +27,8 @@ LIMITS: Mapping[str, Limits] = {
     # keep that range, so that it is shown and not lost.
     "cpu": Limits(sample_spread=1.0, drift=1.0, repeat_spread=0.5, fewest_samples=3),
 }
+
+
+def limits_of(device: str, kind: str) -> Limits:
+    """The limits of work of a kind on a device."""
+    return _LIMITS["cpu" if kind in ON_HOST else device]

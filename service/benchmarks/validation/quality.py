@@ -3,7 +3,7 @@
 from statistics import median
 
 from service.benchmarks.validation.case import Case, Said, known
-from service.benchmarks.validation.limits import LIMITS, Limits
+from service.benchmarks.validation.limits import Limits
 from service.benchmarks.verdicts import Finding, Unchecked, Verdict
 
 SECONDS_REPEAT_SPREAD = 0.10
@@ -18,7 +18,7 @@ IDENTICAL_SAMPLES = 10
 
 def check(case: Case) -> Said:
     """Number, spread and drift of samples, spread of repeats, counter against sensor."""
-    limits = LIMITS[case.result.device]
+    limits = case.limits
     if case.measurement.samples_ns and case.work.kind != "external_tool":
         yield from _samples(case, limits)
     yield from _repeats(case, limits)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, undefer
 
 from service.benchmarks.repository import COUNTS
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
@@ -160,7 +160,8 @@ def family(session: Session, tenant_id: str, root_id: str) -> Sequence[Benchmark
     """A run and those that measure its suspects again, the first one first."""
     own = or_(BenchmarkRunRow.id == root_id, BenchmarkRunRow.re_run_of == root_id)
     statement = select(BenchmarkRunRow).where(BenchmarkRunRow.tenant_id == tenant_id, own)
-    return session.scalars(statement.order_by(BenchmarkRunRow.created_at, BenchmarkRunRow.id)).all()
+    ordered = statement.order_by(BenchmarkRunRow.created_at, BenchmarkRunRow.id)
+    return session.scalars(ordered.options(undefer(BenchmarkRunRow.suite))).all()
 
 
 class Left(NamedTuple):

@@ -17,7 +17,7 @@ from service.benchmarks.figures import measured
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.benchmarks.validation import repository
 from service.benchmarks.validation.case import LEAST_BITS, Case, Earlier, Sibling, information_bits, known
-from service.benchmarks.validation.limits import LIMITS
+from service.benchmarks.validation.limits import limits_of
 from service.benchmarks.validation.rules import RULES_VERSION, Validation, confirmed, validate
 from service.benchmarks.verdicts import Finding, Verdict, verdict_of
 from service.catalog import service as catalog
@@ -224,6 +224,7 @@ def _settle(session: Writer, tenant_id: str, family: Sequence[BenchmarkRunRow]) 
     """Let runs of a family confirm each other; the benchmarks that stay suspect, by run."""
     rows = repository.measured(session, tenant_id, [run.id for run in family])
     validations = repository.of_results(session, tenant_id, [row.id for row in rows])
+    kinds = {one.name: one.work.kind for run in family for one in Suite.model_validate(run.suite).benchmarks}
     suspects: dict[str, set[str]] = {}
     for alike in _alike(rows):
         usable = [row for row in alike if row.id in validations and _is_usable(validations[row.id].findings)]
@@ -233,7 +234,8 @@ def _settle(session: Writer, tenant_id: str, family: Sequence[BenchmarkRunRow]) 
                 continue
             validation = validations[row.id]
             findings = [_read(one) for one in validation.findings]
-            agreeing = _agreeing(figures, row) if row in usable else []
+            most = limits_of(row.device, kinds.get(row.benchmark, "")).repeat_spread
+            agreeing = _agreeing(figures, row.run_id, most) if row in usable else []
             verdict = confirmed(findings) if agreeing else verdict_of(findings)
             if (validation.verdict, validation.agreeing_run_ids) != (verdict, agreeing):
                 validation.verdict, validation.agreeing_run_ids = verdict, agreeing
@@ -267,14 +269,13 @@ def _figures_by_run(rows: Sequence[BenchmarkResultRow]) -> dict[str, float]:
     return {run_id: median(figures) for run_id, figures in by_run.items()}
 
 
-def _agreeing(figures: Mapping[str, float], row: BenchmarkResultRow) -> list[str]:
-    """The other runs whose figure is that of the run of ``row``, within what repeats may differ by."""
-    own = figures[row.run_id]
-    most = LIMITS[row.device].repeat_spread
+def _agreeing(figures: Mapping[str, float], own_run_id: str, most: float) -> list[str]:
+    """The other runs whose figure is that of this one, within the share that repeats may differ by."""
+    own = figures[own_run_id]
     return [
         run_id
         for run_id, figure in figures.items()
-        if run_id != row.run_id and abs(figure - own) <= most * max(figure, own)
+        if run_id != own_run_id and abs(figure - own) <= most * max(figure, own)
     ]
 
 

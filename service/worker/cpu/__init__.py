@@ -5,12 +5,14 @@ from service.worker.cpu import (
     attention,
     cache,
     collective,
+    decode,
     fft,
     gemm,
     gradients,
     optimizer,
     storage,
     stream,
+    training,
 )
 
 PREPARE: dict[str, Prepare] = {
@@ -20,6 +22,8 @@ PREPARE: dict[str, Prepare] = {
     "strided_read": stream.prepare_strided,
     "cache_stream": cache.prepare,
     "fft": fft.prepare,
+    "decode_loop": decode.prepare,
+    "training_step": training.prepare,
     "collective": collective.prepare,
     "optimizer_step": optimizer.prepare,
     "gradient_accumulation": gradients.prepare_accumulation,

@@ -21,6 +21,7 @@ PREPARE: dict[str, Prepare] = {
     "attention": _lazily("service.worker.cuda.attention"),
     "decode_loop": _lazily("service.worker.cuda.decode"),
     "fft": _lazily("service.worker.cuda.fft"),
+    "training_step": _lazily("service.worker.cuda.training"),
     "stream": _lazily("service.worker.cuda.stream"),
     "strided_read": _lazily("service.worker.cuda.strided"),
     "cache_stream": _lazily("service.worker.cuda.cache"),

@@ -354,8 +354,8 @@ class AttentionTimed:
     def _rows(self, which: int, first: int, count: int) -> np.ndarray[Any, Any]:
         """Rows of Q, K or V as the device holds them."""
         head = self._work.head_size
-        places = first * head + np.arange(count * head, dtype=np.int64)
-        return np.asarray(numbers.normal(self._work.dtype, self._seeds[which], places)).reshape(count, head)
+        found = numbers.normal_run(self._work.dtype, self._seeds[which], first * head, count * head)
+        return found.reshape(count, head)
 
 
 def _first_line(error: Exception) -> str:

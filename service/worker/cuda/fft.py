@@ -162,9 +162,7 @@ class FourierTransform:
             self._turn = (self._turn + 1) % len(self._sets)
 
     def _signal(self, first: int, count: int) -> np.ndarray[Any, np.dtype[np.complex128]]:
-        places = np.arange(2 * first, 2 * (first + count), dtype=np.int64)
-        drawn = np.ascontiguousarray(numbers.normal(self._work.dtype, self._seed, places))
-        return drawn.view(np.complex128)
+        return numbers.normal_run(self._work.dtype, self._seed, 2 * first, 2 * count).view(np.complex128)
 
 
 def factors_text(points: int) -> str:

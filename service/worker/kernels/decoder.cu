@@ -308,6 +308,8 @@ BOTH(entropy, ENTROPY, { entropy(x, losses, targets, rows, width, counted, of); 
 BOTH(update, UPDATE, { update(weights, master, mean, square, gradient, step, count); })
 #define WIDEN(T) (float* __restrict__ to, const T* __restrict__ from, u64 count)
 BOTH(widen, WIDEN, { widen(to, from, count); })
+#define ZERO(T) (T* __restrict__ to, u64 count)
+BOTH(zero, ZERO, { for (u64 i = first_place(); i < count; i += places()) set(to[i], 0.0f); })
 #define CHOOSE(T)                                                                                       \
     (unsigned* __restrict__ ids, unsigned* __restrict__ history, const T* __restrict__ x,               \
      const u64* __restrict__ words, u64 rows, u64 width)

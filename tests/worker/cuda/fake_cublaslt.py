@@ -162,9 +162,11 @@ class FakeLt:
         right = right.T if what.set["TRANSB"] else right
         if what.compute is ComputeType.COMPUTE_32F_FAST_TF32:
             left, right = _tf32(left), _tf32(right)
-        product = factors[0] * (left.astype(np.float64) @ right.astype(np.float64))
-        if factors[1]:
-            product += factors[1] * self._matrix(*c, number)
+        # A trial may find anything in memory that nobody has written yet.
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = factors[0] * (left.astype(np.float64) @ right.astype(np.float64))
+            if factors[1]:
+                product += factors[1] * self._matrix(*c, number)
         self._write(*d, number, self.spoils(product))
 
     def _held(self, address, layout, number):
@@ -186,10 +188,10 @@ class FakeLt:
         shape, held = self.objects[layout], self._held(address, layout, number)
         assert product.shape == (shape.rows, shape.columns)
         values = product.T.reshape(-1)
-        if shape.kind == 14:
-            held[:] = (numbers.bf16(values.astype(np.float32)).view(np.uint32) >> 16).astype(np.uint16)
-        else:
-            with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if shape.kind == 14:
+                held[:] = (numbers.bf16(values.astype(np.float32)).view(np.uint32) >> 16).astype(np.uint16)
+            else:
                 held[:] = values.astype(held.dtype)
 
 

@@ -2,10 +2,11 @@
 
 import importlib
 
+import numpy as np
 import pytest
 
 from service.worker.benchmark import Unsupported
-from service.worker.cuda import PREPARE, bindings
+from service.worker.cuda import PREPARE, bindings, decoder
 from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt
 from tests.worker.cuda.test_cuda import SEED, asked
 
@@ -21,6 +22,7 @@ def lt(driver, monkeypatch):
     fake = FakeLt(driver.advance)
     fake.queue = driver.queue
     fake.microseconds, fake.states = [100, 70], [0, 0]
+    monkeypatch.setattr(decoder, "TRIALS", 1)
     modules = {"nvmath.bindings.cublasLt": fake, "nvmath.bindings.cublas": CUBLAS}
     monkeypatch.setattr(
         bindings, "import_module", lambda name: modules.get(name) or importlib.import_module(name)
@@ -68,3 +70,50 @@ def test_a_decoder_that_does_not_fit_is_unsupported(lt, driver):
     driver.memory(2**17)
     with pytest.raises(Unsupported, match="are free"), prepared("decode_loop", **LOOP):
         pass
+
+
+TRAINING = {**SMALL, "vocabulary": 64, "sequence_length": 9, "micro_batch_size": 2, "accumulation_steps": 2}
+
+
+def read_gradients(timed):
+    found = {}
+    for name, each in timed._net.matrices.items():
+        found[name] = np.empty(each.rows * each.columns, np.float32)
+        timed._device.to_host(found[name], timed._gradients[name])
+    return found
+
+
+@pytest.mark.parametrize(("dtype", "recomputation"), [("bf16", "none"), ("fp32", "full")])
+def test_a_step_has_the_gradients_of_its_weights_and_tokens(lt, driver, dtype, recomputation):
+    with prepared("training_step", **{**TRAINING, "dtype": dtype, "recomputation": recomputation}) as timed:
+        driver.forget()
+        timed.execute(1)
+        assert driver.journal.count(f"update_{dtype}") == 9
+        assert driver.journal.count(f"entropy_{dtype}") == 2
+        # With recomputation the first of two layers goes forward again in each micro-batch.
+        assert driver.journal.count(f"gate_{dtype}") == (4 if recomputation == "none" else 6)
+        assert timed.check().passed
+        lt.spoils = lambda product: product * 1.5 if product.shape == (64, 18) else product
+        assert not timed.check().passed
+
+
+def test_micro_batches_add_their_gradients(lt):
+    with prepared("training_step", **{**TRAINING, "dtype": "fp32"}) as timed:
+        first, second = timed._micro_batches
+        first()
+        one = read_gradients(timed)
+        second()
+        both = read_gradients(timed)
+        for name, held in one.items():
+            timed._device.to_device(timed._gradients[name], np.zeros_like(held))
+        second()
+        for name, other in read_gradients(timed).items():
+            assert np.abs(other).max() > 0
+            assert np.allclose(one[name] + other, both[name], rtol=0, atol=1e-6 * np.abs(other).max())
+
+
+def test_an_update_that_is_not_that_of_its_gradient_does_not_pass(lt, monkeypatch):
+    with prepared("training_step", **TRAINING) as timed:
+        monkeypatch.setattr(timed, "_update", lambda: None)
+        assert not timed.check().passed
+        assert timed.facts.library == "cublasLt 13.0.2, own kernels decoder"
