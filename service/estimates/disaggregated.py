@@ -8,6 +8,7 @@ from pydantic import MISSING
 from service.estimates.encoded import iterations_of
 from service.estimates.serving import (
     Serving,
+    Spreads,
     Subject,
     bound_of,
     held_by,
@@ -72,6 +73,10 @@ class Apart(Serving):
             (prefill * sides.prefill_utilization, self.prefill_iteration),
             (decode * sides.decode_utilization, self.served.iteration),
         )
+
+    def as_measured(self, spreads: Spreads) -> Spreads:
+        """As it is: what was measured of replicas that do both says little of two sides."""
+        return spreads
 
     @property
     def requests_inside(self) -> float:
