@@ -226,6 +226,35 @@ def test_a_rate_above_the_data_sheet_is_another_unit(reader):
     assert refusals(sent(reader, body)) == {"/content": "ABOVE_LIMIT"}
 
 
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("workload.concurrency.more", "1"),
+        ("cluster.accelerator_count", "eight"),
+        ("workload.engine", "vllm"),
+        ("workload.prefix_cache_hit_rate", "2"),
+        ("model.source", "anywhere"),
+        ("workload.input_tokens", "many"),
+    ],
+)
+def test_a_column_that_makes_no_question_refuses_its_row(reader, column, cell):
+    table = f"metric,value,workload.concurrency,{column}\ntime_to_first_token_seconds,0.08,16,{cell}\n"
+    workload = {**EXAMPLE["workload"], "output_tokens": 256}
+    if column != "workload.input_tokens":
+        workload["input_tokens"] = 1024
+    if column == "workload.engine":
+        del workload["engine"]
+    body = {**EXAMPLE, "content": table, "workload": workload}
+    if column == "cluster.accelerator_count":
+        body["cluster"] = {"accelerator": EXAMPLE["cluster"]["accelerator"]}
+        body["parallelism"] = {"tensor": 8}
+    assert set(refusals(sent(reader, body)).values()) <= {
+        "QUESTION_INVALID",
+        "CONTRADICTS_FILE",
+        "ENGINE_REQUIRED",
+    }
+
+
 def test_what_is_only_observed_does_not_count(reader):
     body = {"format": "dcgm_dmon", "content": text("dcgmi-dmon-prof.txt")}
     assert refusals(sent(reader, body)) == {"/content": "NO_FIGURE"}
