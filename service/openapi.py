@@ -140,7 +140,12 @@ _PROBLEMS = {
 _ALWAYS = (401, 403, 408, 414, 421, 422, 429, 431, 500, 503)
 _WITH_BODY = (400, 413, 415)
 _IF_MATCHING = (412, 428)
-_SUCCESSES = {"200": "What was asked for.", "201": "What was created.", "204": "It is gone."}
+_SUCCESSES = {
+    "200": "What was asked for.",
+    "201": "What was created.",
+    "202": "It will be done.",
+    "204": "It is gone.",
+}
 _UNSAID = "Successful Response"
 """FastAPI's description of an answer that has none."""
 _SECURITY_SCHEMES = {
