@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
@@ -11,6 +12,8 @@ from pydantic import MISSING, ValidationError
 from service.audit.service import Change
 from service.benchmarks.calibrations import service as calibrations
 from service.benchmarks.calibrations.service import Drawn
+from service.catalog import service as catalog
+from service.catalog.rows import REVISION_HEADER
 from service.evidence.imports import repository
 from service.evidence.imports.answers import Measured, estimated, kind_of, measured, unseen_bytes
 from service.evidence.imports.context import Context, Missing, Question, question_of
@@ -196,7 +199,9 @@ def store(session: Writer, tenant_id: str, body: EvidenceImport, outcome: Outcom
     session.flush()
     shown = whole(session, tenant_id, row)
     path = f"evidence/{import_id}"
-    return Change(resource=path, status=201, body=shown, headers={"Location": f"/v1/{path}"}, after=shown)
+    revision = {REVISION_HEADER: str(catalog.revision(session, tenant_id))}
+    headers = {"Location": f"/v1/{path}", **revision}
+    return Change(resource=path, status=201, body=shown, headers=headers, after=shown)
 
 
 def shown_outcome(body: EvidenceImport, outcome: Outcome) -> dict[str, Any]:
@@ -296,6 +301,6 @@ def withdraw(session: Writer, tenant_id: str, import_id: str, reason: str) -> Ch
     """Let an import count no longer; estimates are then as they were before it."""
     row = _found(session, tenant_id, import_id)
     before = whole(session, tenant_id, row)
-    calibrations.withdraw(session, tenant_id, row.calibration_id, reason)
+    withdrawn = calibrations.withdraw(session, tenant_id, row.calibration_id, reason)
     after = whole(session, tenant_id, row)
-    return Change(resource=f"evidence/{import_id}", body=after, before=before, after=after)
+    return replace(withdrawn, resource=f"evidence/{import_id}", body=after, before=before, after=after)
