@@ -49,8 +49,9 @@ fleet: ## Simulate 200 nodes on each database; writes docs/fleet.md; takes 21 mi
 	@tools/setup test
 	$(VENV)/python -m bench.fleet
 
-gpu-suite: ## Measure an NVIDIA GPU with $(PYTHON), compare with what was published and with PyTorch; ONLY="hbm.*"
-	@$(PYTHON) -m bench.gpu_suite $(if $(OUT),--out "$(OUT)") $(foreach name,$(ONLY),'$(name)')
+gpu-suite: ## Measure an NVIDIA GPU with $(PYTHON), beside what was published, ceilings and PyTorch; ONLY="hbm.*" SUITE=gpu-deep PART=1
+	@$(PYTHON) -m bench.gpu_suite $(if $(OUT),--out "$(OUT)") $(if $(SUITE),--suite "$(SUITE)") \
+		$(if $(PART),--part "$(PART)") $(foreach name,$(ONLY),'$(name)')
 
 hostile: ## Ask 100,000 derived questions and the hostile corpus; takes some 25 minutes
 	@tools/setup test

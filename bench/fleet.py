@@ -32,6 +32,7 @@ from service.audit.service import Call, Writes
 from service.auth.schemas import ApiKeyInput
 from service.auth.service import Keys, settle
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
+from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.kit.database import Database
 from service.kit.subjects import ADMIN_SCOPES, LOCAL
 from service.nodes.tables import LeaseGrantRow, LeaseRow, NodeRow
@@ -277,7 +278,9 @@ def stored(database: Database, operator: Operator, world: World) -> dict[str, An
         found["stored with another digest"] = sum(
             sha256(row.content.encode()).hexdigest() != row.content_sha256 for row in rows
         )
+        found["verdicts"] = dict(Counter(session.scalars(select(BenchmarkValidationRow.verdict))))
         runs = set(session.scalars(select(BenchmarkRunRow.id)))
+        found["runs to measure suspects again"] = len(runs - operator.asked)
         states = {row.id: row.state for row in session.execute(select(LeaseRow.id, LeaseRow.state))}
         found["runs asked for"] = len(operator.asked)
         found["runs lost"] = len(operator.asked - (runs & states.keys()))
@@ -437,6 +440,8 @@ def section(outcome: Outcome) -> Iterator[str]:
     lost, twice = held["acknowledged, not stored"], held["stored twice"]
     yield f"| of those not stored, stored twice | {lost}, {twice} |"
     yield f"| results stored | {held['results']:,}: {_listed(held['by lease'])} |"
+    again = held["runs to measure suspects again"]
+    yield f"| verdicts; runs that measure suspects again | {_listed(held['verdicts'])}; {again} |"
     written = (beats.news + beats.later) / beats.number
     others = writes_without_news(outcome)
     yield f"| row writes a heartbeat | {written:.3f}; for one that says nothing new {others:.3f} |"

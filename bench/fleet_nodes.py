@@ -463,6 +463,7 @@ class Node(Caller):
                     benchmark,
                     repeat,
                     chance=self.chance,
+                    speed=self.world.speed,
                     node_id=self.id,
                     boot_id_sha256=self.boot,
                     inventory_sha256=self.inventory_sha256,
@@ -545,7 +546,7 @@ class Operator(Caller):
 
     async def _ask_for_run(self, number: int, nodes: list[Node]) -> None:
         device = "cuda" if number % 10 == 1 else "cpu"
-        body = {"suite_id": "gpu-first" if device == "cuda" else "cpu-first", "note": f"number {number}"}
+        body = {"suite_id": "gpu-quick" if device == "cuda" else "cpu-standard", "note": f"number {number}"}
         if number % 5 == 0:
             body["node_id"] = self.chance.choice([one for one in nodes if one.device == device]).id
         answer = await self.ask("create_benchmark_run", "POST", "/v1/benchmark-runs", body)

@@ -1,8 +1,9 @@
-"""`make gpu-suite`: every benchmark of an accelerator, against what was published and against PyTorch.
+"""`make gpu-suite`: the benchmarks of an accelerator, against what was published, their ceilings and PyTorch.
 
 Needs a machine with an NVIDIA GPU and, in the interpreter that runs it, the package's dependencies and its
 `cuda` extra. PyTorch is compared with where it is installed. Writes records, `summary.json` and
-`comparison.json` to a folder and prints a short table.
+`comparison.json` to a folder and prints a short table. Where a machine is there for minutes only, the suite
+is run in parts that are planned to take no longer.
 """
 
 import argparse
@@ -29,9 +30,32 @@ NEEDED = {
     "cuda.bindings.nvrtc": "cuda-bindings",
     "nvmath.bindings.cublasLt": "nvmath-python",
 }
+CEILINGS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "attention.prefill_": ("flops", ("attention.prefill_flash", "attention.prefill_cudnn", "gemm.bf16")),
+    "attention.decode_": ("moved_bytes", ("hbm.read",)),
+    "training.": ("flops", ("gemm.bf16",)),
+    "decode.": ("moved_bytes", ("hbm.read",)),
+    "optimizer.": ("moved_bytes", ("hbm.triad", "hbm.copy")),
+    "gradients.": ("moved_bytes", ("hbm.triad", "hbm.copy")),
+    "occupancy.": ("moved_bytes", ("hbm.copy",)),
+    "gemm_skinny.": ("moved_bytes", ("hbm.read",)),
+    "gemm_shape.": ("flops", ("gemm.bf16",)),
+    "peer.one_way_kernel": ("moved_bytes", ("peer.one_way_copy_engine",)),
+    "peer.both_kernel": ("moved_bytes", ("peer.both_copy_engine",)),
+    "divergence.": ("flops", ("divergence.1",)),
+    "bank_conflict.": ("moved_bytes", ("bank_conflict.1",)),
+    "concurrent.gemm.bf16": ("flops", ("gemm.bf16",)),
+    "concurrent.hbm.copy": ("moved_bytes", ("hbm.copy",)),
+    "concurrent.link.h2d": ("moved_bytes", ("link.h2d",)),
+}
+"""What bounds a benchmark whose name begins so: which amount counts, and the first that was measured."""
 MAIN = "from service.cli import main; main()"
+PART_SECONDS = 420.0
+"""Planned for a part: with what bounds it and the comparison it is over within ten minutes."""
 GEMM_TOLERANCE = 0.02
 COPY_SHARE = 0.92
+MOST_SHARE = 1.05
+"""Of what bounds a figure: beyond it one of the two is wrong."""
 NO_TORCH = 3
 
 
@@ -61,23 +85,70 @@ def device_name() -> str:
         raise NotHere(f"no NVIDIA GPU: {error}") from None
 
 
-def accelerator_id(name: str) -> str | None:
-    """Id in the catalog of a device by its name or an alias; None for one that is not there."""
+def catalogued(name: str) -> dict[str, Any] | None:
+    """A device of the catalog by its name or an alias; None for one that is not there."""
     text = files("service.catalog.accelerators").joinpath("shipped.json").read_text("utf-8")
     for entry in json.loads(text):
         if name in (entry["name"], *entry["aliases"]):
-            return entry["id"]
+            return entry
     return None
 
 
-def chosen(patterns: Sequence[str], folder: Path) -> str:
-    """The suite, or a file of the part of it whose names match."""
-    suite = importlib.import_module("service.protocol.suites").shipped_suites()["gpu-first"]
-    if not patterns:
-        return "gpu-first"
-    kept = [b for b in suite.benchmarks if any(fnmatch.fnmatch(b.name, pattern) for pattern in patterns)]
+def suite_of(suite_id: str) -> Any:  # noqa: ANN401  # imported where its packages are
+    """A suite for accelerators."""
+    shipped = importlib.import_module("service.protocol.suites").shipped_suites()
+    if suite_id not in shipped or shipped[suite_id].device != "cuda":
+        raise NotHere(f"no suite for accelerators is called {suite_id}")
+    return shipped[suite_id]
+
+
+def bounds_of(name: str) -> tuple[str, tuple[str, ...]]:
+    """Which amount of a benchmark counts, and what may bound it."""
+    return next((each for prefix, each in CEILINGS.items() if name.startswith(prefix)), ("moved_bytes", ()))
+
+
+def with_bounds(kept: Sequence[Any]) -> list[Any]:
+    """Benchmarks, and before them what bounds them and is not among them."""
+    names = {one.name for one in kept}
+    bounds = {above[-1] for one in kept if (above := bounds_of(one.name)[1])} - names
+    return [*(one for one in suite_of("gpu-standard").benchmarks if one.name in bounds), *kept]
+
+
+def parts(benchmarks: Sequence[Any], most_seconds: float = PART_SECONDS) -> list[list[Any]]:
+    """Benchmarks in their order, in parts that are planned to take no longer; one alone may."""
+    found: list[list[Any]] = []
+    left = 0.0
+    for benchmark in benchmarks:
+        seconds = benchmark.planned_seconds("cuda")
+        if seconds > left:
+            found.append([])
+            left = most_seconds
+        found[-1].append(benchmark)
+        left -= seconds
+    return found
+
+
+def planned(suite: Any) -> Iterator[str]:  # noqa: ANN401
+    """What each part of a suite holds, and for how long it is planned."""
+    for number, part in enumerate(parts(suite.benchmarks), start=1):
+        seconds = sum(benchmark.planned_seconds("cuda") for benchmark in with_bounds(part))
+        yield f"part {number}: {len(part)} benchmarks, {part[0].name} to {part[-1].name}, {seconds:.0f} s"
+
+
+def chosen(suite: Any, patterns: Sequence[str], part: int | None, folder: Path) -> str:  # noqa: ANN401
+    """The suite, or a file of those of its benchmarks whose names match, or of one part of them."""
+    kept = [
+        one for one in suite.benchmarks if any(fnmatch.fnmatch(one.name, name) for name in patterns or ["*"])
+    ]
     if not kept:
         raise NotHere(f"no benchmark is called {' or '.join(patterns)}")
+    if part is not None:
+        divided = parts(kept)
+        if not 1 <= part <= len(divided):
+            raise NotHere(f"there are {len(divided)} parts")
+        kept = with_bounds(divided[part - 1])
+    if len(kept) == len(suite.benchmarks):
+        return suite.id
     file = folder / "suite.json"
     file.write_text(suite.model_copy(update={"benchmarks": kept}).model_dump_json())
     return str(file)
@@ -107,6 +178,12 @@ def against_window(
     return place + (" (provisional)" if window.is_provisional else ""), window.model_dump(mode="json")
 
 
+def figure_of(record: Any) -> float:  # noqa: ANN401
+    """The figure of one record."""
+    measurement = record.measurement
+    return record.benchmark.figure(measurement.values, inner_iterations=measurement.inner_iterations)
+
+
 def row(name: str, repeats: list[Any], device: str | None) -> dict[str, Any]:
     """One benchmark: its figure over the repeats, their spread, its place in the window."""
     benchmark = repeats[0].benchmark
@@ -114,10 +191,11 @@ def row(name: str, repeats: list[Any], device: str | None) -> dict[str, Any]:
     if not measured:
         failure = repeats[0].failure
         return {"name": name, "status": repeats[0].status, "detail": f"{failure.reason}: {failure.detail}"}
-    figures = [
-        benchmark.figure(repeat.measurement.values, inner_iterations=repeat.measurement.inner_iterations)
-        for repeat in measured
-    ]
+    beside = {}
+    for repeat in measured:
+        beside.setdefault(repeat.repeat, []).append(figure_of(repeat))
+    # Of accelerators that measured at once the slowest is the node's.
+    figures = [(min if benchmark.direction == "higher" else max)(each) for each in beside.values()]
     figure = median(figures)
     place, window = against_window(benchmark, figure, device)
     return {
@@ -129,6 +207,31 @@ def row(name: str, repeats: list[Any], device: str | None) -> dict[str, Any]:
         "place": place,
         "window": window,
     }
+
+
+def ceilings(found: dict[str, list[Any]], datasheet: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Each benchmark as a share of what bounds it: another one of the same run, or the datasheet."""
+    shares = []
+    for name, repeats in found.items():
+        amount, above = bounds_of(name)
+        reached = rate(repeats, amount)
+        measured = {other: rate(found.get(other, []), amount) for other in above if other != name}
+        bound = next(((other, each) for other, each in measured.items() if each), None)
+        if name.startswith("hbm.") and "strided" not in name and datasheet is not None:
+            bound = ("the datasheet", datasheet["memory_bandwidth_bytes_per_second"])
+        if reached and bound:
+            shares.append({"name": name, "of": bound[0], "share": reached / bound[1]})
+    return shares
+
+
+def rate(repeats: Sequence[Any], amount: str) -> float | None:
+    """Work over the middle time of the repeats; None where nothing was timed."""
+    times = [
+        median(one.measurement.values) / one.measurement.inner_iterations
+        for one in repeats
+        if one.status == "ok" and one.benchmark.metric not in ("bytes", "watts")
+    ]
+    return getattr(repeats[0].benchmark.work.amount(), amount) / median(times) if times else None
 
 
 def against_torch(folder: Path, patterns: Sequence[str]) -> list[dict[str, Any]] | None:
@@ -157,7 +260,9 @@ def verdicts(pairs: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
     return found
 
 
-def table(rows: list[dict[str, Any]], pairs: list[dict[str, Any]]) -> Iterator[str]:
+def table(
+    rows: list[dict[str, Any]], pairs: list[dict[str, Any]], shares: Sequence[dict[str, Any]] = ()
+) -> Iterator[str]:
     """Lines for people."""
     scale = {
         "flops_per_second": (1e12, "TFLOP/s"),
@@ -174,14 +279,16 @@ def table(rows: list[dict[str, Any]], pairs: list[dict[str, Any]]) -> Iterator[s
             f"{found['name']:24} {found['figure'] / unit:12.2f} {symbol:8}"
             f" spread {found['spread_between_repeats']:6.2%}  {found['place']}"
         )
+    for share in shares:
+        doubt = "" if share["share"] <= MOST_SHARE else ": MORE THAN BOUNDS IT"
+        yield f"{share['name']:34} {share['share']:8.3f} of {share['of']}{doubt}"
     for pair in pairs:
         verdict = "yes" if pair["passed"] else "NO"
         yield f"{pair['name']:24} {pair['ratio']:12.4f} of {pair['call']}: {pair['demand']}: {verdict}"
 
 
-def measured(folder: Path, patterns: Sequence[str]) -> dict[str, list[Any]]:
-    """Run the suite by the worker's own command; what it wrote is the result, whatever its status says."""
-    suite = chosen(patterns, folder)
+def measured(folder: Path, suite: str) -> dict[str, list[Any]]:
+    """Run a suite by the worker's own command; what it wrote is the result, whatever its status says."""
     command = [sys.executable, "-c", MAIN, "worker", "measure", "--suite", suite, "--out", str(folder)]
     subprocess.run(command, check=False)
     found = records(folder)
@@ -200,24 +307,35 @@ def main() -> int:
     """Measure, compare, write, print: 1 if something failed or fell short, 2 if nothing could run."""
     parser = argparse.ArgumentParser(prog="gpu-suite", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="a new folder, by default below gpu-suite/")
+    parser.add_argument("--suite", default="gpu-standard", help="gpu-quick, gpu-standard or gpu-deep")
+    parser.add_argument("--part", type=int, help="one part of at most ten minutes, counted from 1")
+    parser.add_argument("--plan", action="store_true", help="say how many parts there are and what they hold")
     parser.add_argument("patterns", nargs="*", help="names of benchmarks, such as hbm.* or gemm.bf16")
     options = parser.parse_args()
     try:
+        if options.plan:
+            print("\n".join(planned(suite_of(options.suite))))
+            return 0
         _demand(missing())
         name = device_name()
         folder = options.out or Path("gpu-suite") / f"{datetime.now(UTC):%Y%m%dt%H%M%S}"
         folder.mkdir(parents=True, exist_ok=True)
-        device = accelerator_id(name)
-        rows = [row(*item, device) for item in measured(folder, options.patterns).items()]
-        pairs = against_torch(folder, options.patterns)
+        device = catalogued(name)
+        device_id = device and device["id"]
+        suite = chosen(suite_of(options.suite), options.patterns, options.part, folder)
+        found = measured(folder, suite)
+        rows = [row(*item, device_id) for item in found.items()]
+        pairs = against_torch(folder, list(found))
     except NotHere as error:
         print(f"gpu-suite: {error}", file=sys.stderr)
         return 2
-    judged = verdicts(pairs)
-    comparison = {"device": name, "accelerator_id": device, "benchmarks": rows, "torch": judged}
+    judged, shares = verdicts(pairs), ceilings(found, device)
+    comparison = {
+        "device": name, "accelerator_id": device_id, "benchmarks": rows, "ceilings": shares, "torch": judged,
+    }  # fmt: skip
     (folder / "comparison.json").write_text(json.dumps(comparison, indent=2))
-    print(f"{name} ({device or 'not in the catalog'}); records in {folder}")
-    print("\n".join(table(rows, judged)))
+    print(f"{name} ({device_id or 'not in the catalog'}); records in {folder}")
+    print("\n".join(table(rows, judged, shares)))
     if pairs is None:
         print("PyTorch is not installed here: nothing was compared with it")
     failed = [found for found in rows if found["status"] not in ("ok", "unsupported")]

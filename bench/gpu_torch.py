@@ -129,10 +129,14 @@ def main() -> int:
     from service.worker.benchmark import Unsupported  # noqa: PLC0415
 
     patterns, pairs = options.patterns or ["*"], []
-    for benchmark in shipped_suites()["gpu-first"].benchmarks:
-        is_copy = getattr(benchmark.work, "pattern", None) == "copy"
-        is_peak = benchmark.metric == "flops_per_second" and benchmark.sampling.least_seconds < 1
-        if not (is_copy or is_peak) or not any(fnmatch.fnmatch(benchmark.name, p) for p in patterns):
+    for benchmark in shipped_suites()["gpu-deep"].benchmarks:
+        is_copy = benchmark.work.kind == "stream" and benchmark.work.pattern == "copy"
+        is_peak = benchmark.name.startswith("gemm.") and benchmark.sampling.least_seconds < 1
+        if (
+            benchmark.concurrent
+            or not (is_copy or is_peak)
+            or not any(fnmatch.fnmatch(benchmark.name, p) for p in patterns)
+        ):
             continue
         try:
             pairs.append(compared(torch, benchmark))

@@ -29,6 +29,8 @@ from service.background.endpoints import JobsFace
 from service.background.endpoints import router as background_jobs
 from service.background.service import working
 from service.benchmarks import endpoints as benchmarks
+from service.benchmarks.calibrations import endpoints as calibrations
+from service.benchmarks.calibrations.face import CalibrationsFace
 from service.benchmarks.face import BenchmarksFace
 from service.benchmarks.service import missing_results
 from service.catalog.accelerators.endpoints import router as accelerators
@@ -43,6 +45,9 @@ from service.catalog.tariffs.endpoints import router as tariffs
 from service.catalog.token_prices.endpoints import router as token_prices
 from service.estimates.endpoints import router as estimates
 from service.estimates.endpoints import tariffs as tariff_bills
+from service.estimates.service import ESTIMATES
+from service.evidence.imports.endpoints import router as evidence
+from service.evidence.imports.face import EvidenceFace
 from service.kit.admission import Admission, Authenticate
 from service.kit.context import RequestContext
 from service.kit.database import Database
@@ -86,6 +91,8 @@ ROUTERS = (
     benchmarks.results,
     benchmarks.reporting,
     benchmarks.leases,
+    calibrations.router,
+    evidence,
 )
 log = logging.getLogger(__name__)
 
@@ -146,6 +153,15 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     )
     refresh = state.snapshots.refresh
     state.catalog = CatalogFace(database, writes=writes, tokens=tokens, on_change=refresh)
+    state.calibrations = CalibrationsFace(database, writes=writes, tokens=tokens, on_change=refresh)
+    state.evidence = EvidenceFace(
+        database,
+        writes=writes,
+        tokens=tokens,
+        catalog_of=state.snapshots.current,
+        estimators={name: estimate.estimator for name, estimate in ESTIMATES.items()},
+        on_change=refresh,
+    )
     refresh = state.held_keys.refresh
     state.auth = AuthFace(database, writes=writes, keys=keys, tokens=tokens, on_change=refresh)
     state.audit = AuditFace(database, writes=writes, tokens=tokens)

@@ -17,6 +17,7 @@ from service import __version__
 from service.catalog.models import schemas as models
 from service.catalog.tariffs import schemas as tariffs
 from service.estimates.endpoints import REVISION_PARAMETER
+from service.evidence.imports import schemas as evidence
 from service.examples import EXAMPLE_IDS, EXAMPLES, answers
 from service.kit.bodies import MOST_VALUES
 from service.kit.problems import (
@@ -107,6 +108,8 @@ _TAGS = (
     ("benchmark-suites", "What nodes can measure."),
     ("benchmark-runs", "Suites, each run once on one node."),
     ("benchmark-results", "What was measured, with its raw samples; computed again, compared, exported."),
+    ("calibrations", "What devices were measured to reach, and what each figure rests on."),
+    ("evidence", "What was measured elsewhere: files of other programs that move the tenant's estimates."),
     ("api-keys", "Keys with which programs call the service."),
     ("tenants", "Whose data is whose; for the operator of the service."),
     ("background-jobs", "What the service does by itself."),
@@ -137,7 +140,12 @@ _PROBLEMS = {
 _ALWAYS = (401, 403, 408, 414, 421, 422, 429, 431, 500, 503)
 _WITH_BODY = (400, 413, 415)
 _IF_MATCHING = (412, 428)
-_SUCCESSES = {"200": "What was asked for.", "201": "What was created.", "204": "It is gone."}
+_SUCCESSES = {
+    "200": "What was asked for.",
+    "201": "What was created.",
+    "202": "It will be done.",
+    "204": "It is gone.",
+}
 _UNSAID = "Successful Response"
 """FastAPI's description of an answer that has none."""
 _SECURITY_SCHEMES = {
@@ -251,7 +259,7 @@ def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 def _describe(schemas: dict[str, Any]) -> None:
     parts = (base, run_answers, serving_answers, passes, disaggregated, energy_answers)
     shapes = (answer_shapes, cost_answers, bill_answers, tariff_bills, frontier_shapes, what_if_shapes)
-    documented = _member_docs(*parts, *shapes, models, tariffs)
+    documented = _member_docs(*parts, *shapes, models, tariffs, evidence)
     for name in documented.keys() & schemas.keys():
         for member, text in documented[name].items():
             schemas[name]["properties"][member]["description"] = text

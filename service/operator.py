@@ -2,8 +2,9 @@
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from service.audit.chain import REDACTION, Verdict
 from service.audit.service import Call, Change, Writes
@@ -20,6 +21,9 @@ from service.kit.subjects import ADMIN_SCOPES, LOCAL, OPERATOR_SCOPES
 from service.settings import Settings
 from service.storage import check
 from service.tenants import lines, redact
+
+if TYPE_CHECKING:
+    from service.evidence.imports.schemas import EvidenceImport
 
 _REQUEST = "command line"
 NOTICED_SECONDS = 2.0
@@ -92,14 +96,36 @@ class Operator:
         told: ImportedOffers = self._run("import_offers", do)  # type: ignore[assignment]
         return told
 
+    def import_evidence(
+        self, body: "EvidenceImport", tenant_id: str, *, validate_only: bool
+    ) -> dict[str, Any]:
+        """Count the measurements of a file, or say only what would count."""
+        from service.estimates.service import ESTIMATES  # noqa: PLC0415  # other commands start faster
+        from service.evidence.imports import service as evidence  # noqa: PLC0415
+        from service.snapshot.service import SnapshotStore  # noqa: PLC0415
+
+        with self._database.reading() as session:
+            if repository.tenant(session, tenant_id) is None:
+                raise TenantNotFound
+        snapshots = SnapshotStore(self._database)
+        snapshots.refresh()
+        estimators = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
+        outcome = evidence.read(body, snapshots.current(tenant_id), estimators)
+
+        def do(session: Writer) -> Change:
+            return replace(evidence.store(session, tenant_id, body, outcome), tenant_id=tenant_id)
+
+        return self._run("import_evidence", do, validate_only=validate_only)
+
     def verify_audit(self) -> list[Verdict]:
         """Whether the chain of each tenant holds."""
         with self._database.reading() as session:
             tenants = [state.tenant_id for state in repository.tenant_states(session)]
             return self._writes.verify_all(session, tenants)
 
-    def _run(self, operation: str, do: Write) -> dict[str, Any]:
-        call = Call(LOCAL._replace(id="operator"), operation, "", _REQUEST)
+    def _run(self, operation: str, do: Write, *, validate_only: bool = False) -> dict[str, Any]:
+        subject = LOCAL._replace(id="operator")
+        call = Call(subject, operation, "", _REQUEST, validate_only=validate_only)
         body = self._writes.run(call, None, do).body
         answer: dict[str, Any] = json.loads(bytes(body)) if body else {}
         return answer

@@ -192,6 +192,7 @@ def what_to_mend(error: Exception) -> str | None:
         "ApiKeyInput",
         "TenantInput",
         "PriceList",
+        "EvidenceImport",
     ):
         variable = "IRONLAW_" if error.title == Settings.__name__ else ""
         return "; ".join(_fault(variable, item) for item in error.errors())

@@ -4,7 +4,9 @@ from service.audit import tables as audit_tables
 from service.auth import tables as auth_tables
 from service.benchmarks import tables as benchmark_tables
 from service.benchmarks.calibrations import tables as calibration_tables
+from service.benchmarks.validation import tables as validation_tables
 from service.catalog import tables as catalog_tables
+from service.evidence.imports import tables as evidence_tables
 from service.kit import idempotency
 from service.kit.database import Base
 from service.kit.jobs import tables as job_tables
@@ -17,9 +19,11 @@ _MODULES = (
     benchmark_tables,
     calibration_tables,
     catalog_tables,
+    evidence_tables,
     idempotency,
     job_tables,
     node_tables,
+    validation_tables,
 )
 
 METADATA = Base.metadata

@@ -17,9 +17,12 @@ from service.audit.service import Call, Writes
 from service.auth.schemas import ApiKeyInput, TenantInput
 from service.auth.service import Keys, Write, create_tenant
 from service.benchmarks import service as benchmarks
+from service.benchmarks.calibrations import service as calibrations
+from service.benchmarks.calibrations.sets import Drawn
 from service.benchmarks.repository import keep_result
 from service.catalog.face import CatalogFace
-from service.examples import EXAMPLES
+from service.catalog.tables import CatalogState
+from service.examples import EXAMPLE_IDS, EXAMPLES
 from service.kit import logs
 from service.kit.clock import now
 from service.kit.database import Database
@@ -29,12 +32,15 @@ from service.kit.jobs.tables import JobRow
 from service.kit.keyring import Keyring
 from service.kit.logs import configure_logs
 from service.kit.pages import PageTokens
-from service.kit.subjects import LOCAL, NODE_SCOPES, Subject, SubjectKind
+from service.kit.subjects import LOCAL, NODE_SCOPES, SHIPPED_TENANT, Subject, SubjectKind
 from service.nodes.schemas import EnrolmentTokenInput
 from service.nodes.service import Enrolments
+from service.planning.calibration import OperatorQuantity
+from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, Scope
 from service.protocol.nodes import Enrolment
 from service.protocol.results import Result
 from service.settings import Settings
+from service.snapshot.service import SnapshotStore
 
 KEYRING = Keyring(b"a secret of the tests, nowhere else")
 OPEN = Settings(allowed_hosts="*", requests_per_minute=0, background_threads=0)
@@ -44,6 +50,25 @@ TENANT = OPEN.model_copy(update={"mode": "tenant"})
 def attach(app: FastAPI, database: Database, settings: Settings = OPEN) -> None:
     """Let ``app`` serve ``database``, in open mode unless ``settings`` say other."""
     application.attach(app, database, settings, KEYRING)
+    _know_shipped_rows(app.state.snapshots, database)
+
+
+_SHIPPED: dict[tuple[int, str], Any] = {}
+"""Stores that have read the shipped rows of a revision and digest."""
+
+
+def _know_shipped_rows(store: SnapshotStore, database: Database) -> None:
+    """Let a store begin with what another has read of the same rows: most databases are copies of one."""
+    with database.reading() as session:
+        state = session.get(CatalogState, SHIPPED_TENANT)
+        if state is None:
+            return
+    known = _SHIPPED.get((state.revision, state.shipped_digest))
+    if known is None:
+        known = _SHIPPED[state.revision, state.shipped_digest] = SnapshotStore(database)
+        known.refresh()
+    store._shipped, store._common = known._shipped, known._common
+    store._revisions = {SHIPPED_TENANT: state.revision}
 
 
 def catalog_face(database: Database, on_change: Callable[[], None] = lambda: None) -> CatalogFace:
@@ -83,6 +108,18 @@ def store_result(database: Database) -> str:
     with database.writing() as session:
         keep_result(session, {**found, "lease": "current", "received_at": now()})
     return record.result_id
+
+
+def store_calibration(database: Database) -> str:
+    """A calibration of the default tenant; its id."""
+    figure = MeasuredFigure(2.88e12, 2.9e12, 2.91e12, 1, 3.35e12, "measured by hbm.copy")
+    drawn = DeviceCalibration(
+        id="",
+        scope=Scope("cuda", EXAMPLE_IDS["nodes"], "h100-sxm", "hopper", 700.0, 575),
+        operators={(OperatorQuantity.BANDWIDTH, None): figure},
+    )
+    with database.writing() as session:
+        return calibrations.keep(session, LOCAL.tenant_id, Drawn(drawn), {"import_id": "example"})
 
 
 class Callers:

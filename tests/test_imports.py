@@ -57,7 +57,7 @@ PLANNING_ORDER = (
     {"positions"},
     {"profile"},
     {"cluster", "parallelism", "workload"},
-    {"operators"},
+    {"operators", "resolution"},
     {"memory"},
     {"collectives"},
     {"traffic"},

@@ -129,4 +129,5 @@ def test_schedules():
         "api-keys.expire": timedelta(days=1),
         "enrolment-tokens.expire": timedelta(days=1),
         "leases.settle": timedelta(minutes=1),
+        "benchmarks.sweep": timedelta(hours=1),
     }

@@ -7,15 +7,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from service.background.calibrations import DRAWING
 from service.background.fleet import SETTLING
 from service.background.retention import EXPIRIES
+from service.benchmarks.validation.jobs import SWEEPING, VALIDATE
 from service.kit.database import Database
 from service.kit.jobs.kinds import Kind
 from service.kit.jobs.runner import Runner
 from service.kit.jobs.schedules import retention
 
-_REGULAR = (*EXPIRIES, SETTLING)
-KINDS: tuple[Kind[Any], ...] = tuple(schedule.job for schedule in _REGULAR)
+_REGULAR = (*EXPIRIES, SETTLING, SWEEPING)
+KINDS: tuple[Kind[Any], ...] = (VALIDATE, DRAWING, *(schedule.job for schedule in _REGULAR))
 SCHEDULES = (retention(KINDS), *_REGULAR)
 GRACE_SECONDS = 8.0
 """For chunks to end; a process is killed ten seconds after it was asked to stop, unless told otherwise."""

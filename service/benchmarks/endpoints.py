@@ -16,6 +16,8 @@ from service.benchmarks.schemas import (
     BenchmarkRunQuery,
     ComparisonQuery,
     ExportQuery,
+    RegressionList,
+    RegressionQuery,
     StoredBenchmarkResult,
     SuitePage,
 )
@@ -78,6 +80,12 @@ def cancel_benchmark_run(face: Face, call: WriteCall, id: RunPath) -> Response:
     return face.cancel_run(call, id)
 
 
+@runs.post("/{id:name}:validate", status_code=202, response_model=BenchmarkRun)
+def validate_benchmark_run(face: Face, call: WriteCall, id: RunPath) -> Response:
+    """Validate the results of a run again, with the peers and the catalog as they are now."""
+    return face.validate_run(call, id)
+
+
 @results.get("", response_model=BenchmarkResultPage)
 def list_benchmark_results(
     face: Face, caller: Caller, query: Annotated[BenchmarkResultQuery, Query()]
@@ -92,6 +100,17 @@ def compare_benchmark_results(
 ) -> Response:
     """The runs of one benchmark on equal hardware beside a baseline: over time, and across nodes."""
     return face.compare(caller.tenant_id, query)
+
+
+@results.get(":regressions", response_model=RegressionList)
+def list_benchmark_regressions(
+    face: Face, caller: Caller, query: Annotated[RegressionQuery, Query()]
+) -> Response:
+    """What has become worse: against earlier runs of a node, and against other nodes of equal hardware.
+
+    A difference is real where the samples lie apart, in time and in cycles, as in comparisons.
+    """
+    return face.regressions(caller.tenant_id, query)
 
 
 @results.get(":export", response_class=Response, responses=EXPORTED)

@@ -82,6 +82,7 @@ def _members(shape: type[SampleSummary | Conditions], under: str, prefix: str) -
 
 COLUMNS = (
     *(Column(name, kind, (name,)) for name, kind in _OWN),
+    Column("verdict", "text", ("validation", "verdict")),
     *(Column(f"figure_{metric}", "number", ("figures", metric)) for metric in FIGURES),
     *_members(SampleSummary, "summary", "sample_"),
     *_members(Conditions, "conditions", ""),

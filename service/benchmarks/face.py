@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
 from service.audit.service import Call, Writes
-from service.benchmarks import export, repository, service
+from service.benchmarks import export, regressions, repository, service
 from service.benchmarks.errors import DigestMismatch, NotAsAsked, SuiteNotFound
 from service.benchmarks.schemas import (
     BenchmarkResultQuery,
@@ -20,6 +20,7 @@ from service.benchmarks.schemas import (
     BenchmarkRunQuery,
     ComparisonQuery,
     ExportQuery,
+    RegressionQuery,
 )
 from service.kit.database import Database
 from service.kit.pages import PageTokens
@@ -79,6 +80,13 @@ class BenchmarksFace:
         tenant_id = call.subject.tenant_id
         return self._writes.run(call, None, lambda session: service.cancel(session, tenant_id, run_id))
 
+    def validate_run(self, call: Call, run_id: str) -> Response:
+        """A run that is validated once more."""
+        tenant_id = call.subject.tenant_id
+        return self._writes.run(
+            call, None, lambda session: service.validate_again(session, tenant_id, run_id)
+        )
+
     def list_runs(self, tenant_id: str, query: BenchmarkRunQuery) -> Response:
         """A page of runs."""
         filters = json.dumps(["benchmark-runs", tenant_id, query.state, query.node_id, query.suite_id])
@@ -117,12 +125,10 @@ class BenchmarksFace:
 
     def list_results(self, tenant_id: str, query: BenchmarkResultQuery) -> Response:
         """A page of results."""
-        allowed = query.allowed()
-        filters = json.dumps(["benchmark-results", tenant_id, allowed])
+        filters = json.dumps(["benchmark-results", tenant_id, query.allowed(), query.verdict])
         with self._database.reading() as session:
             after = self._after(query.page_token, filters)
-            rows = repository.results(session, tenant_id, allowed, after=after, limit=query.limit + 1)
-            shown = [service.shown_result(row) for row in rows]
+            shown = service.listed_results(session, tenant_id, query, after=after, limit=query.limit + 1)
         return json_response(self._tokens.page(shown, query.limit, filters, "received_at", "id"))
 
     def get_result(self, tenant_id: str, result_id: str) -> Response:
@@ -137,6 +143,11 @@ class BenchmarksFace:
         with self._database.reading() as session:
             return json_response(service.compare(session, tenant_id, query))
 
+    def regressions(self, tenant_id: str, query: RegressionQuery) -> Response:
+        """What has become worse."""
+        with self._database.reading() as session:
+            return json_response(regressions.found(session, tenant_id, query))
+
     def export(self, tenant_id: str, query: ExportQuery) -> Response:
         """Results as a table, streamed."""
         write = {"csv": export.as_csv, "parquet": export.as_parquet}[query.format]
@@ -149,16 +160,15 @@ class BenchmarksFace:
 
     def _pages(self, tenant_id: str, query: ExportQuery) -> Iterator[Sequence[dict[str, Any]]]:
         """Results some at a time, each in a transaction of its own: whoever reads slowly holds none."""
-        after, allowed = None, query.allowed()
+        after = None
         while True:
             with self._database.reading() as session:
-                rows = repository.results(session, tenant_id, allowed, after=after, limit=_AT_A_TIME)
-                shown = [service.shown_result(row) for row in rows]
+                shown = service.listed_results(session, tenant_id, query, after=after, limit=_AT_A_TIME)
             if shown:
                 yield shown
-            if len(rows) < _AT_A_TIME:
+            if len(shown) < _AT_A_TIME:
                 return
-            after = (rows[-1].received_at, rows[-1].id)
+            after = (shown[-1]["received_at"], shown[-1]["id"])
 
     def _after(self, token: str, filters: str) -> repository.After | None:
         if not token:

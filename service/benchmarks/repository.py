@@ -68,7 +68,7 @@ def keep_result(session: Writer, values: Mapping[str, Any]) -> BenchmarkResultRo
 
 
 def _in_its_place(session: Writer, values: Mapping[str, Any]) -> str:
-    place = ("tenant_id", "run_id", "fencing_token", "benchmark", "repeat")
+    place = ("tenant_id", "run_id", "fencing_token", "benchmark", "repeat", "accelerator_index")
     statement = select(BenchmarkResultRow.id).where(
         *(getattr(BenchmarkResultRow, name) == values[name] for name in place),
         BenchmarkResultRow.conflicts_with.is_(None),
@@ -94,10 +94,15 @@ def content(session: Reader, tenant_id: str, result_id: str) -> str:
 
 
 def results(
-    session: Reader, tenant_id: str, filters: Filters, *, after: After | None = None, limit: int
+    session: Reader,
+    tenant_id: str,
+    filters: Filters,
+    *conditions: ColumnElement[bool],
+    after: After | None = None,
+    limit: int,
 ) -> Sequence[BenchmarkResultRow]:
     """Results of a tenant without their content, the last received first."""
-    statement = select(BenchmarkResultRow).where(BenchmarkResultRow.tenant_id == tenant_id)
+    statement = select(BenchmarkResultRow).where(BenchmarkResultRow.tenant_id == tenant_id, *conditions)
     for name, allowed in filters.items():
         if allowed:
             statement = statement.where(getattr(BenchmarkResultRow, name).in_(allowed))

@@ -6,6 +6,7 @@ from pydantic import MISSING, AwareDatetime, BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType
 
 from service.benchmarks.figures import Verdict
+from service.benchmarks.verdicts import Verdict as ResultVerdict
 from service.kit.pages import WHOLE, NextPageToken, PageQuery, written_as
 from service.protocol.base import Uuid
 from service.protocol.leases import Step
@@ -65,6 +66,8 @@ class BenchmarkFigure(Input):
     """Highest less lowest over the value, the uncertainty of it; absent with one repeat."""
     repeats: Integer
     """Repeats that count."""
+    result_verdict: ResultVerdict | MISSING = MISSING
+    """The worst verdict on one of the repeats; absent until all of them are validated."""
 
 
 class BenchmarkRun(Input):
@@ -82,6 +85,8 @@ class BenchmarkRun(Input):
     node_id: ResourceId | MISSING = MISSING
     """Node that runs it: the one that was asked for, or the last that took it."""
     note: Text | MISSING = MISSING
+    re_run_of: ResourceId | MISSING = MISSING
+    """The run whose suspects it measures again; validation asks for at most two."""
     state: RunState
     """A `dead` run was lost too often; its results so far are kept."""
     attempt: Integer
@@ -240,6 +245,48 @@ class Conditions(Input):
     """Time at a lower clock for other devices."""
 
 
+class ValidationFinding(Input):
+    """A check that did not pass, or a label."""
+
+    rule: Word
+    """Name of the check, such as physics.above_dense_peak."""
+    verdict: ResultVerdict
+    """The best verdict that it leaves; a label leaves `accepted`."""
+    detail: Word
+    """What was seen, with its unit."""
+    observed: float | MISSING = MISSING
+    """What was seen."""
+    limit: float | MISSING = MISSING
+    """What it was held against."""
+
+
+class UncheckedRule(Input):
+    """A check that could not be made: neither a pass nor a finding."""
+
+    rule: Word
+    """Name of the check."""
+    detail: Word
+    """What is unknown."""
+
+
+class ResultValidation(Input):
+    """Whether a result is a measurement of its device, and why."""
+
+    verdict: ResultVerdict
+    """Only what is `accepted` enters a calibration. `suspect` is measured again, and is accepted once two of
+    three runs agree; `evidence_only` is true, but not of the device alone; `rejected` cannot be true."""
+    findings: list[ValidationFinding]
+    """Every check that did not pass."""
+    unchecked: list[UncheckedRule]
+    """Checks that could not be made."""
+    agreeing_run_ids: list[ResourceId]
+    """Other runs of the same benchmark on the same device that came to the same figure."""
+    rules_version: Integer
+    """Version of the rules."""
+    validated_at: AwareDatetime
+    """By the clock of the service."""
+
+
 class BenchmarkResult(Input):
     """One repeat of one benchmark."""
 
@@ -296,6 +343,8 @@ class BenchmarkResult(Input):
     """By the clock of the node."""
     received_at: AwareDatetime
     """By the clock of the service."""
+    validation: ResultValidation | MISSING = MISSING
+    """Absent until it has been validated, and where nothing was measured."""
 
 
 class StoredBenchmarkResult(BenchmarkResult):
@@ -330,10 +379,12 @@ class ResultFilter(BaseModel):
     """Whether there is a measurement."""
     lease: Annotated[list[ResultLease], Field(max_length=3)] = []
     """What the lease was when the result came."""
+    verdict: Annotated[list[ResultVerdict], Field(max_length=4)] = []
+    """What validation made of it."""
 
     def allowed(self) -> dict[str, list[str]]:
         """Values that each column may have."""
-        return {name: list(getattr(self, name)) for name in ResultFilter.model_fields}
+        return {name: list(getattr(self, name)) for name in ResultFilter.model_fields if name != "verdict"}
 
 
 class BenchmarkResultQuery(ResultFilter, PageQuery):
@@ -418,3 +469,64 @@ class BenchmarkComparison(Input):
     """The run that the others are held against."""
     runs: list[ComparedRun]
     """Runs in the order of time."""
+
+
+class RegressionQuery(BaseModel):
+    """What is looked at."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    node_id: Ids = []
+    """Nodes; every node of the tenant if it is left out."""
+    benchmark: Ids = []
+    """Names of benchmarks; all of them if it is left out."""
+    least_change: Annotated[float, Field(ge=0.001, le=1)] = 0.05
+    """How much worse a figure is at least, as a share of the other."""
+
+
+class Regression(Input):
+    """A figure that is worse than those before it on its node, or than those of equal nodes."""
+
+    against: Literal["earlier_runs", "other_nodes"]
+    """Over time, or across nodes with equal hardware."""
+    benchmark: ResourceId
+    """Name of the benchmark."""
+    metric: Metric
+    """What the figures are, with their unit."""
+    direction: Direction
+    """Whether more or less of it is better."""
+    work_sha256: Digest
+    """Digest of the work, which is the same in all of them."""
+    hardware: Word | MISSING = MISSING
+    """What the driver calls it."""
+    node_id: ResourceId
+    """Node that is worse."""
+    run_id: ResourceId
+    """Its last run of the benchmark."""
+    received_at: AwareDatetime
+    """When the first result of that came."""
+    value: float
+    """Its figure."""
+    baseline_node_id: ResourceId
+    """Node that it is held against: itself, or the middle one of the others."""
+    baseline_run_id: ResourceId
+    """Run that it is held against: the middle one of the earlier ones, or the last one of that node."""
+    baseline_value: float
+    """Figure of that."""
+    compared: Integer
+    """Earlier runs, or other nodes, of which that is the middle one."""
+    relative_change: float
+    """Value over that of the baseline, less one."""
+    has_clocks: bool
+    """Whether both clocks are known, so that a lower clock is told from slower work."""
+
+
+class RegressionList(Input):
+    """What has become worse, the largest change first."""
+
+    items: list[Regression]
+    """Regressions."""
+    results_considered: Integer
+    """The last results that the answer rests on; rejected ones and those of conditions are left out."""
+    since: AwareDatetime | MISSING = MISSING
+    """When the first of them came."""

@@ -1,6 +1,5 @@
 """The rules of benchmark runs and results."""
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
@@ -10,7 +9,7 @@ from sqlalchemy import ColumnElement, or_
 from sqlalchemy.orm import Session
 
 from service.audit.service import Change
-from service.benchmarks import repository
+from service.benchmarks import asking, repository
 from service.benchmarks.conditions import Hardware, conditions, hardware
 from service.benchmarks.errors import (
     NotAsAsked,
@@ -35,8 +34,14 @@ from service.benchmarks.schemas import (
     BenchmarkRunInput,
     BenchmarkRunQuery,
     ComparisonQuery,
+    ResultFilter,
+    ResultValidation,
 )
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
+from service.benchmarks.validation import jobs as validation
+from service.benchmarks.validation import repository as validations
+from service.benchmarks.validation.tables import BenchmarkValidationRow
+from service.benchmarks.verdicts import Verdict, worst
 from service.kit import leases
 from service.kit.database import Reader, Writer
 from service.kit.problems import ERROR_LIMIT, FieldError, Unprocessable
@@ -48,8 +53,6 @@ from service.protocol.results import Receipt, Result, content_sha256
 from service.protocol.suites import Suite
 from service.protocol.summary import Summary
 
-_SEEDS = 2**53
-
 
 def ask(session: Writer, tenant_id: str, body: BenchmarkRunInput, suites: Mapping[str, Suite]) -> Change:
     """Store a new run, which waits for its node."""
@@ -57,29 +60,12 @@ def ask(session: Writer, tenant_id: str, body: BenchmarkRunInput, suites: Mappin
     if suite is None:
         field = FieldError("/suite_id", "UNKNOWN_REFERENCE", "there is no suite of this id")
         raise Unprocessable("A member refers to nothing", field)
-    node_id = None if body.node_id is MISSING else body.node_id
-    row = BenchmarkRunRow(
-        tenant_id=tenant_id,
-        id=uuid4().hex,
-        suite_id=suite.id,
-        suite_version=suite.version,
-        suite=suite.model_dump(mode="json"),
-        device=suite.device,
-        seed=secrets.randbelow(_SEEDS),
-        node_id=node_id,
-        note=None if body.note is MISSING else body.note,
-        created_at=leases.now(),
-    )
-    session.add(row)
-    session.flush()
-    nodes.ask(
+    row = asking.add_run(
         session,
-        run_id=row.id,
-        tenant_id=tenant_id,
-        device=suite.device,
-        target_node_id=node_id,
-        suite=suite,
-        seed=row.seed,
+        tenant_id,
+        suite,
+        node_id=None if body.node_id is MISSING else body.node_id,
+        note=None if body.note is MISSING else body.note,
     )
     shown = shown_run(session, row)
     location = {"Location": f"/v1/benchmark-runs/{row.id}"}
@@ -116,8 +102,29 @@ def shown_run(session: Session, row: BenchmarkRunRow) -> dict[str, Any]:
 
 def whole_run(session: Reader, tenant_id: str, run_id: str) -> dict[str, Any]:
     """A run with its figures."""
-    row = _run(session, tenant_id, run_id)
-    return {**shown_run(session, row), "figures": figures_of(repository.counted(session, tenant_id, run_id))}
+    run = _run(session, tenant_id, run_id)
+    rows = latest_attempt(repository.counted(session, tenant_id, run_id))
+    found = validations.of_results(session, tenant_id, [row.id for row in rows])
+    return {
+        **shown_run(session, run),
+        "figures": [_with_verdict(one, rows, found) for one in figures_of(rows)],
+    }
+
+
+def _with_verdict(
+    figure: dict[str, Any], rows: Sequence[BenchmarkResultRow], found: Mapping[str, BenchmarkValidationRow]
+) -> dict[str, Any]:
+    repeats = [row.id for row in rows if row.benchmark == figure["benchmark"]]
+    if not found.keys() >= set(repeats):
+        return figure
+    return {**figure, "result_verdict": worst(Verdict(found[result_id].verdict) for result_id in repeats)}
+
+
+def validate_again(session: Writer, tenant_id: str, run_id: str) -> Change:
+    """Ask for a run to be validated with what is known now: other peers, another catalog."""
+    shown = shown_run(session, _run(session, tenant_id, run_id))
+    validation.ask(session, tenant_id, run_id, because=uuid4().hex, again=True)
+    return Change(resource=f"benchmark-runs/{run_id}", status=202, body=shown)
 
 
 def _shown_run(row: BenchmarkRunRow, standing: nodes.Standing) -> dict[str, Any]:
@@ -129,6 +136,7 @@ def _shown_run(row: BenchmarkRunRow, standing: nodes.Standing) -> dict[str, Any]
         "seed": row.seed,
         "node_id": standing.node_id or row.node_id,
         "note": row.note,
+        "re_run_of": row.re_run_of,
         "state": standing.state,
         "attempt": standing.attempt,
         "cancel_requested": standing.cancel_requested,
@@ -160,23 +168,36 @@ def latest_attempt(rows: Sequence[BenchmarkResultRow]) -> list[BenchmarkResultRo
     return [row for row in rows if row.fencing_token == last]
 
 
+def slowest(rows: Sequence[BenchmarkResultRow]) -> list[BenchmarkResultRow]:
+    """Of the accelerators that measured a repeat at the same time the worst, where all of them are there."""
+    beside: dict[tuple[str, int], list[BenchmarkResultRow]] = {}
+    for row in rows:
+        beside.setdefault((row.benchmark, row.repeat), []).append(row)
+    return [
+        (min if each[0].direction == "higher" else max)(each, key=lambda row: row.figure or 0.0)
+        for each in beside.values()
+        if len(each) >= each[0].conditions.get("concurrent_accelerators", 1)
+    ]
+
+
 def figures_of(rows: Sequence[BenchmarkResultRow]) -> list[dict[str, Any]]:
     """The figure of each benchmark, from the results of a run that count."""
     by_benchmark: dict[str, list[BenchmarkResultRow]] = {}
-    for row in latest_attempt(rows):
+    for row in slowest(latest_attempt(rows)):
         by_benchmark.setdefault(row.benchmark, []).append(row)
     return [
         {
             "benchmark": name,
             "metric": repeats[0].metric,
             "direction": repeats[0].direction,
-            **_figure(repeats),
+            **figure_of(repeats),
         }
         for name, repeats in by_benchmark.items()
     ]
 
 
-def _figure(repeats: Sequence[BenchmarkResultRow]) -> dict[str, Any]:
+def figure_of(repeats: Sequence[BenchmarkResultRow]) -> dict[str, Any]:
+    """The figure of the repeats of a run."""
     figure = run_figure([row.figure for row in repeats if row.figure is not None])
     shown = figure._asdict()
     return shown if figure.relative_spread is None else {**shown, "relative_spread": figure.relative_spread}
@@ -199,6 +220,7 @@ def read(node: Subject, result: Result, content: bytes) -> dict[str, Any]:
         "content_sha256": content_sha256(content),
         "content": content.decode(),
         "benchmark": result.benchmark.name,
+        "accelerator_index": 0 if result.accelerator_index is MISSING else result.accelerator_index,
         "node_id": node.id,
         "work_sha256": digest(result.benchmark.work),
         "metric": result.benchmark.metric,
@@ -234,6 +256,9 @@ def keep(session: Writer, node: Subject, result: Result, values: Mapping[str, An
         "received_at": leases.now(),
     }
     row = repository.keep_result(session, {n: value for n, value in found.items() if value is not None})
+    if row.lease != "current":
+        # Its run may have been validated long ago, or never be.
+        validation.ask(session, node.tenant_id, row.run_id, because=row.id)
     if row.content_sha256 != values["content_sha256"]:
         raise ResultDiffers
     return Receipt.model_validate(
@@ -262,7 +287,7 @@ def _check_run(run: BenchmarkRunRow, result: Result) -> None:
 
 
 def _hardware(session: Writer, node: Subject, result: Result) -> Hardware | None:
-    inventory = nodes.inventory(session, node, result.inventory_sha256)
+    inventory = nodes.inventory(session, node.id, result.inventory_sha256)
     return None if inventory is None else hardware(inventory, result)
 
 
@@ -278,6 +303,7 @@ def complete(session: Writer, node: Subject, lease_id: str, completion: Completi
     ]
     if missing:
         raise ResultsMissing("", *missing[:ERROR_LIMIT])
+    validation.ask(session, node.tenant_id, lease_id, because=str(completion.fencing_token))
     return completed
 
 
@@ -287,10 +313,23 @@ def missing_results(session: Session, node: Subject, digests: Sequence[str]) -> 
     return [digest for digest in digests if digest not in stored]
 
 
-def shown_result(row: BenchmarkResultRow) -> dict[str, Any]:
-    """A result as callers see it, without the record."""
-    members = {name: getattr(row, name) for name in BenchmarkResult.model_fields}
-    return {name: value for name, value in members.items() if value is not None}
+def listed_results(
+    session: Reader, tenant_id: str, query: ResultFilter, *, after: repository.After | None, limit: int
+) -> list[dict[str, Any]]:
+    """Results as callers see them in a list, the last received first."""
+    conditions = [validations.is_of_verdict(query.verdict)] if query.verdict else []
+    rows = repository.results(session, tenant_id, query.allowed(), *conditions, after=after, limit=limit)
+    found = validations.of_results(session, tenant_id, [row.id for row in rows])
+    return [_shown_result(row, found.get(row.id)) for row in rows]
+
+
+def _shown_result(row: BenchmarkResultRow, validation: BenchmarkValidationRow | None) -> dict[str, Any]:
+    members = {name: getattr(row, name) for name in BenchmarkResult.model_fields if name != "validation"}
+    shown = {name: value for name, value in members.items() if value is not None}
+    if validation is not None:
+        names = ResultValidation.model_fields
+        shown["validation"] = {name: getattr(validation, name) for name in names}
+    return shown
 
 
 def whole_result(session: Reader, tenant_id: str, result_id: str) -> tuple[dict[str, Any], str]:
@@ -298,7 +337,8 @@ def whole_result(session: Reader, tenant_id: str, result_id: str) -> tuple[dict[
     row = repository.result(session, tenant_id, result_id)
     if row is None:
         raise ResultNotFound
-    return shown_result(row), repository.content(session, tenant_id, result_id)
+    found = validations.of_results(session, tenant_id, [result_id])
+    return _shown_result(row, found.get(result_id)), repository.content(session, tenant_id, result_id)
 
 
 def compare(session: Reader, tenant_id: str, query: ComparisonQuery) -> dict[str, Any]:
@@ -322,8 +362,8 @@ def compare(session: Reader, tenant_id: str, query: ComparisonQuery) -> dict[str
     )
     run_ids = repository.latest_runs(session, comparable, limit=query.runs)
     own = comparable._replace(node_id=first.node_id)
-    (baseline,) = _by_run(repository.compared(session, own, [first.run_id]))
-    runs = _by_run(repository.compared(session, comparable, run_ids))
+    (baseline,) = by_run(repository.compared(session, own, [first.run_id]))
+    runs = by_run(repository.compared(session, comparable, run_ids))
     return {
         "benchmark": first.benchmark,
         "metric": first.metric,
@@ -335,15 +375,16 @@ def compare(session: Reader, tenant_id: str, query: ComparisonQuery) -> dict[str
     }
 
 
-def _by_run(rows: Iterable[BenchmarkResultRow]) -> list[list[BenchmarkResultRow]]:
+def by_run(rows: Iterable[BenchmarkResultRow]) -> list[list[BenchmarkResultRow]]:
     """The repeats of the last attempt of each run, in the order in which their first came."""
     runs: dict[str, list[BenchmarkResultRow]] = {}
     for row in rows:
         runs.setdefault(row.run_id, []).append(row)
-    return [latest_attempt(run) for run in runs.values()]
+    return [slowest(latest_attempt(run)) for run in runs.values()]
 
 
-def _standing(repeats: Sequence[BenchmarkResultRow]) -> Standing:
+def standing_of(repeats: Sequence[BenchmarkResultRow]) -> Standing:
+    """How the repeats of a run stand."""
     return Standing.of([_measured(row) for row in repeats])
 
 
@@ -355,8 +396,8 @@ def _measured(row: BenchmarkResultRow) -> Measured:
 
 
 def _point(repeats: Sequence[BenchmarkResultRow], baseline: Sequence[BenchmarkResultRow]) -> dict[str, Any]:
-    first, standing, beside = repeats[0], _standing(repeats), _standing(baseline)
-    figure, base = _figure(repeats), _figure(baseline)
+    first, standing, beside = repeats[0], standing_of(repeats), standing_of(baseline)
+    figure, base = figure_of(repeats), figure_of(baseline)
     has_clocks = standing.cycles is not None and beside.cycles is not None
     shown = {
         "run_id": first.run_id,

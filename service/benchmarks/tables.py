@@ -15,7 +15,10 @@ class BenchmarkRunRow(Base):
     """One suite to be run on one node. Who runs it and how far it is says its lease, of the same id."""
 
     __tablename__ = "benchmark_runs"
-    __table_args__ = (Index("ix_benchmark_runs_listed", "tenant_id", "created_at", "id"),)
+    __table_args__ = (
+        Index("ix_benchmark_runs_listed", "tenant_id", "created_at", "id"),
+        Index("ix_benchmark_runs_re_run_of", "tenant_id", "re_run_of"),
+    )
 
     tenant_id: Mapped[str] = mapped_column(String(100))
     id: Mapped[str] = mapped_column(String(100), primary_key=True)
@@ -28,6 +31,8 @@ class BenchmarkRunRow(Base):
     node_id: Mapped[str | None] = mapped_column(String(100))
     """The node that was asked for."""
     note: Mapped[str | None] = mapped_column(Text)
+    re_run_of: Mapped[str | None] = mapped_column(String(100))
+    """The run whose suspects it measures again; the first one, of a re-run too."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
@@ -47,6 +52,7 @@ class BenchmarkResultRow(Base):
             "fencing_token",
             "benchmark",
             "repeat",
+            "accelerator_index",
             unique=True,
             postgresql_where=_HOLDS_ITS_PLACE,
             sqlite_where=_HOLDS_ITS_PLACE,
@@ -54,6 +60,7 @@ class BenchmarkResultRow(Base):
         Index("ix_benchmark_results_listed", "tenant_id", "received_at", "id"),
         Index("ix_benchmark_results_compared", "tenant_id", "benchmark", "received_at"),
         Index("ix_benchmark_results_digests", "tenant_id", "content_sha256"),
+        Index("ix_benchmark_results_run", "tenant_id", "run_id"),
     )
 
     tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
@@ -67,6 +74,8 @@ class BenchmarkResultRow(Base):
     """Names the attempt: the service gave it, where the number is what the node says."""
     benchmark: Mapped[str] = mapped_column(String(100))
     repeat: Mapped[int] = mapped_column(BigInteger)
+    accelerator_index: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    """Of the inventory: several may measure one repeat at once. 0 on a node without accelerators."""
     lease: Mapped[str] = mapped_column(String(20))
     conflicts_with: Mapped[str | None] = mapped_column(String(36))
     node_id: Mapped[str] = mapped_column(String(100))

@@ -1,5 +1,6 @@
 """What validation says of a result: a verdict, and every finding behind it."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -30,10 +31,22 @@ class Finding(NamedTuple):
     limit: float | None = None
 
 
+class Unchecked(NamedTuple):
+    """A check that could not be made: what it looks at is unknown. Neither a pass nor a finding."""
+
+    rule: str
+    detail: str
+
+
 _WORST = (Verdict.REJECTED, Verdict.EVIDENCE_ONLY, Verdict.SUSPECT)
 
 
-def verdict_of(findings: list[Finding]) -> Verdict:
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
     """The verdict of all findings: the worst of them."""
-    found = {finding.verdict for finding in findings}
+    return worst(finding.verdict for finding in findings)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst verdict; accepted where there is none."""
+    found = set(verdicts)
     return next((verdict for verdict in _WORST if verdict in found), Verdict.ACCEPTED)

@@ -10,14 +10,13 @@ from pydantic import MISSING
 
 from service.audit.service import Call, Change, Writes
 from service.catalog import repository, service
-from service.catalog.rows import Document, Noun
+from service.catalog.rows import REVISED, REVISION_HEADER, Document, Noun
 from service.catalog.shapes import ListQuery, RowCopy
 from service.kit.database import Database, Reader, Writer
 from service.kit.pages import PageTokens
 from service.kit.web import LOCATED, json_response
 from service.questions.base import Input, ResourceId
 
-REVISION_HEADER = "Catalog-Revision"
 """Every write answers with it; an estimate that sends it back sees the write."""
 
 _Read = TypeVar("_Read")
@@ -193,17 +192,11 @@ IfNoneMatch = Annotated[
 
 _SHORT_TEXT = {"type": "string", "maxLength": 200}
 _ETAG = {"ETag": {"description": "Strong validator of what was sent.", "schema": _SHORT_TEXT}}
-_REVISION = {
-    REVISION_HEADER: {
-        "description": "Revision that the catalog has after the write.",
-        "schema": {"type": "integer", "format": "int64"},
-    }
-}
 READ: dict[int | str, dict[str, Any]] = {
     200: {"headers": _ETAG},
     304: {"description": "What the caller has still holds.", "headers": _ETAG},
 }
-CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": _ETAG | _REVISION | LOCATED[201]["headers"]}}
-CHANGED: dict[int | str, dict[str, Any]] = {200: {"headers": _ETAG | _REVISION}}
-IMPORTED: dict[int | str, dict[str, Any]] = {200: {"headers": _REVISION}}
-DELETED: dict[int | str, dict[str, Any]] = {204: {"headers": _REVISION}}
+CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": _ETAG | REVISED | LOCATED[201]["headers"]}}
+CHANGED: dict[int | str, dict[str, Any]] = {200: {"headers": _ETAG | REVISED}}
+IMPORTED: dict[int | str, dict[str, Any]] = {200: {"headers": REVISED}}
+DELETED: dict[int | str, dict[str, Any]] = {204: {"headers": REVISED}}

@@ -18,6 +18,13 @@ from service.kit.database import Base, Json, UtcDateTime
 from service.questions.base import CatalogName, Input, Integer, ResourceId
 from service.questions.base import Text as TextInput
 
+REVISION_HEADER = "Catalog-Revision"
+REVISED: dict[str, Any] = {
+    REVISION_HEADER: {
+        "description": "Revision that the catalog has after the write.",
+        "schema": {"type": "integer", "format": "int64"},
+    }
+}
 DateText = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$", max_length=10)]
 """A year, a month or a day."""
 

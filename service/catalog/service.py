@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from sqlalchemy.orm import Session
+
 from service.catalog import repository
 from service.catalog.errors import (
     RowExists,
@@ -39,6 +41,11 @@ class Written(NamedTuple):
 def get(session: Reader, noun: Noun, tenant_id: str, row_id: str) -> Document:
     """The current version of the row that a tenant sees."""
     return _visible(session, noun, tenant_id, row_id).document
+
+
+def seen(session: Session, noun: str, tenant_id: str) -> list[Document]:
+    """Every row that a tenant sees of the noun of this name."""
+    return list(repository.visible_rows(session, NOUNS[noun], tenant_id))
 
 
 def _visible(session: Reader | Writer, noun: Noun, tenant_id: str, row_id: str) -> Stored:

@@ -1,11 +1,13 @@
 """Which calibrations an answer names: those that a constant of its figures was read from."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from service.planning.calibration.operators import unit_of
 from service.planning.cluster import Cluster
 from service.planning.parallelism import Parallelism
 from service.planning.precision import ELEMENT_BITS, NumberFormat
+from service.planning.profile import Profile
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.calibrated import resolved_of
 from service.questions.catalog import Catalog
@@ -19,11 +21,26 @@ _ENGINE_ATTENTION = ("cache_bandwidth", "decode_attention")
 MEMORY = ("memory_bytes", "context_bytes")
 
 
-def note_rates(resolved: Resolved, cluster: Cluster, catalog: Catalog, notes: Notes) -> None:
+class Timed(NamedTuple):
+    """What is timed, and on which devices."""
+
+    profile: Profile
+    workload: TrainingWorkload | InferenceWorkload
+    layout: Parallelism
+    cluster: Cluster
+
+
+def note_run(resolved: Resolved, cluster: Cluster, catalog: Catalog, notes: Notes) -> None:
+    """Name the calibrations behind the time of a question."""
+    timed = Timed(resolved.model.profile, resolved.workload, resolved.layout, cluster)
+    note_rates(timed, catalog, notes)
+
+
+def note_rates(timed: Timed, catalog: Catalog, notes: Notes) -> None:
     """Name the calibrations behind the time of operators, of an engine's kernels and of links."""
     measured = resolved_of(catalog)
     if measured.held:
-        notes.calibrated(measured.ids(_constants(resolved, cluster)))
+        notes.calibrated(measured.ids(_constants(timed)))
 
 
 def note_memory(catalog: Catalog, notes: Notes, *, has_context: bool) -> None:
@@ -36,12 +53,13 @@ def note_power(catalog: Catalog, notes: Notes) -> None:
     notes.calibrated(resolved_of(catalog).ids(("power.",)))
 
 
-def _constants(resolved: Resolved, cluster: Cluster) -> Iterator[str]:
+def _constants(timed: Timed) -> Iterator[str]:
     """Names of the constants that the time is made of."""
-    profile, workload = resolved.model.profile, resolved.workload
+    profile, workload, layout, cluster = timed
     yield from (f"operators.matrix_peak.{each}" for each in _formats(workload, cluster))
     yield from (f"operators.{name}" for name in _DEVICE)
-    attends, routes = bool(profile.attention), bool(profile.expert_blocks)
+    attends = any(not work.state_elements for work in profile.attention)
+    routes = profile.expert_blocks > 0
     if attends:
         yield "operators.attention_"
     if any(work.state_elements for work in profile.attention):
@@ -52,7 +70,7 @@ def _constants(resolved: Resolved, cluster: Cluster) -> Iterator[str]:
         yield from ("serving.expert_bandwidth",) * routes
     else:
         yield from ("operators.gather_row", *("operators.expert_variation",) * routes)
-    if _communicates(workload, resolved.layout):
+    if _communicates(workload, layout):
         yield from (f"links.{kind}." for kind in _links(cluster))
 
 

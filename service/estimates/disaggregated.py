@@ -5,6 +5,7 @@ from functools import cached_property
 
 from pydantic import MISSING
 
+from service.estimates.calibrated import Timed, note_rates
 from service.estimates.encoded import iterations_of
 from service.estimates.serving import (
     Serving,
@@ -56,6 +57,11 @@ class Apart(Serving):
     """Most tokens of one iteration of a prefill replica."""
     devices: tuple[int, int]
     """Of all replicas of each side."""
+
+    @property
+    def prefilling(self) -> IterationModel:
+        """Of the side that computes prompts."""
+        return self.prefill_model
 
     @cached_property
     def prefill_iteration(self) -> IterationTime:
@@ -225,6 +231,7 @@ def _side(
     )
     if model is None:
         return None
+    note_rates(Timed(subject.profile, workload, layout, cluster), catalog, notes)
     limit = usable_bytes(cluster, workload)
     held = None if limit is None else held_by(alone, limit)
     server = server_of(alone, held)._replace(frontend_seconds=model.rates.frontend_seconds)

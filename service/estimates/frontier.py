@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.calibrated import note_memory, note_rates
+from service.estimates.calibrated import note_memory, note_run
 from service.estimates.served import cited_iterations, unserved_kinds
 from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.estimates.serving_parts import levels_of
@@ -255,7 +255,7 @@ class _Served:
         assert one is not None  # noqa: S101  # the bandwidth is known
         self._one = one
         self.notes = Notes(sources=[cited_iterations(one)])
-        note_rates(searched.resolved, searched.cluster, searched.catalog, self.notes)
+        note_run(searched.resolved, searched.cluster, searched.catalog, self.notes)
         note_memory(searched.catalog, self.notes, has_context=True)
         self._searched = searched
         levels = searched.given.service_levels

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.calibrated import note_memory, note_rates
+from service.estimates.calibrated import note_memory, note_run
 from service.estimates.residuals import as_measured
 from service.estimates.serving import serve, subject_of
 from service.estimates.settings import held_setting, trained_setting
@@ -170,7 +170,7 @@ def _arriving(
         subject = subject_of(resolved, question.workload, cluster)
         limit = usable_bytes(cluster, subject.workload)
         serving = serve(subject, cluster, catalog.curves, limit_bytes=limit)
-        note_rates(resolved, cluster, catalog, notes)
+        note_run(resolved, cluster, catalog, notes)
     if serving is None:
         detail = "how many requests there are at a time is not known: one of each replica is counted"
         notes.warn("CONCURRENCY_UNKNOWN", "/workload/request_rate_per_second", detail)

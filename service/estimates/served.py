@@ -2,7 +2,7 @@
 
 from pydantic import MISSING
 
-from service.estimates.calibrated import note_memory, note_rates
+from service.estimates.calibrated import note_memory, note_run
 from service.estimates.disaggregated import serve_apart
 from service.estimates.passes import serve_passes
 from service.estimates.run import Run, unmodelled, warn_too_large
@@ -88,7 +88,7 @@ def _by_passes(run: Run, question: RunQuestion, given: InferenceWorkloadInput, c
         run.notes.gap(pointer, "BANDWIDTH_UNKNOWN", detail)
         return run
     if efficiency is None:
-        note_rates(resolved, run.cluster, catalog, run.notes)
+        note_run(resolved, run.cluster, catalog, run.notes)
     if passing.batched.saturated:
         most = passing.most_requests_per_second.value
         detail = f"more requests arrive than the {most:.3g} a second that can be served: queues grow"
@@ -117,7 +117,8 @@ def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     if serving is None:
         run.notes.gap("/requests_per_second", "PEAK_RATE_UNKNOWN", "no rate of the accelerator is known")
         return run
-    note_rates(run.resolved, run.cluster, catalog, run.notes)
+    if apart is MISSING:
+        note_run(run.resolved, run.cluster, catalog, run.notes)
     if serving.limit == "cache":
         note_memory(catalog, run.notes, has_context=True)
     _warn_of_room(run, subject, serving, limit)

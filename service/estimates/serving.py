@@ -121,6 +121,11 @@ class Serving:
     subject: Subject
     curves: ReferenceCurves
 
+    @property
+    def prefilling(self) -> IterationModel:
+        """Of the devices that compute prompts."""
+        return self.model
+
     @cached_property
     def basis(self) -> Basis:
         """The evidence behind the rates of operators."""
@@ -274,23 +279,11 @@ class Serving:
 
     def first_token(self, seconds: float) -> Quantity:
         """A time before the first token, with its interval."""
-        return self.spreads.first_token.around(seconds, self._basis_of(self.prefill_iteration))
+        return self.spreads.first_token.around(seconds, _basis_of(self.prefill_iteration, self.prefilling))
 
     def output_token(self, seconds: float) -> Quantity:
         """A time behind the first token, with its interval."""
-        return self.spreads.output_token.around(seconds, self._basis_of(self.served.iteration))
-
-    def _basis_of(self, iteration: IterationTime) -> Basis:
-        """The evidence behind what takes most of an iteration; behind all of it where that is no operator."""
-        rates = self.model.machine.rates
-        if not rates.bases:
-            return rates.basis
-        match bound_of(iteration):
-            case Bound.COMPUTE:
-                return rates.basis_of(OperatorQuantity.MATRIX_PEAK, self.model.narrow)
-            case Bound.MEMORY:
-                return rates.basis_of(OperatorQuantity.BANDWIDTH)
-        return self.basis
+        return self.spreads.output_token.around(seconds, _basis_of(self.served.iteration, self.model))
 
     def goodput(self, levels: Levels) -> Quantity:
         """Share of the requests within ``levels``, by latencies at the ends of their intervals."""
@@ -328,6 +321,19 @@ def _shrunk(levels: Levels, factors: tuple[float, float]) -> Levels:
     return Levels(
         *(level and level / factor for level, factor in zip(levels, (first, each, whole), strict=True))
     )
+
+
+def _basis_of(iteration: IterationTime, model: IterationModel) -> Basis:
+    """The evidence behind what takes most of an iteration; behind all of it where that is no operator."""
+    rates = model.machine.rates
+    if not rates.bases:
+        return rates.basis
+    match bound_of(iteration):
+        case Bound.COMPUTE:
+            return rates.basis_of(OperatorQuantity.MATRIX_PEAK, model.narrow)
+        case Bound.MEMORY:
+            return rates.basis_of(OperatorQuantity.BANDWIDTH)
+    return rates.basis_of_work(model.narrow)
 
 
 def _inverse(spread: Spread) -> Spread:

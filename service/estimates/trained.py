@@ -1,6 +1,6 @@
 """The run of a model in training."""
 
-from service.estimates.calibrated import note_rates
+from service.estimates.calibrated import note_run
 from service.estimates.data_pipeline import data_time
 from service.estimates.reliability import interruptions
 from service.estimates.residuals import serving_spreads, step_spread
@@ -101,7 +101,7 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
         step = generated_step(step, workload.rollout, generated, sent)
     basis = machine.rates.basis_of_work(compute_format)
     waiting = sum(seconds for _, seconds, bound in step.phases() if bound is Bound.COMMUNICATION)
-    note_rates(resolved, cluster, catalog, run.notes)
+    note_run(resolved, cluster, catalog, run.notes)
     spread = corrected(
         curves.local,
         "training_step",

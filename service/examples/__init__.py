@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from service.catalog.nouns import NOUNS
-from service.examples import access, catalog, estimates, nodes
+from service.examples import access, catalog, estimates, evidence, nodes
 from service.examples.estimates import REFERENCE_QUESTION, REFERENCE_SITE
 
 __all__ = ["EXAMPLES", "EXAMPLE_IDS", "REFERENCE_QUESTION", "REFERENCE_SITE", "answers"]
@@ -13,17 +13,19 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     **catalog.EXAMPLES,
     **access.EXAMPLES,
     **nodes.EXAMPLES,
+    **evidence.EXAMPLES,
 }
 """A request body for each operation that takes one."""
 EXAMPLE_IDS: Final[dict[str, str]] = {
     **{noun.path: EXAMPLES[f"create_{noun.singular}"]["id"] for noun in NOUNS.values()},
     **access.IDS,
     **nodes.IDS,
+    **evidence.IDS,
 }
 """An id for the path of each collection."""
 
 
 def answers() -> dict[str, Any]:
     """What a fresh service answers to each example, by operation."""
-    kept = access.ANSWERED | nodes.ANSWERED | nodes.benchmarks()
+    kept = access.ANSWERED | nodes.ANSWERED | nodes.benchmarks() | evidence.answers()
     return estimates.answers() | catalog.answers() | kept

@@ -6,6 +6,7 @@ from typing import Any, Final
 from service import __version__
 from service.benchmarks.conditions import conditions
 from service.benchmarks.figures import measured
+from service.benchmarks.validation.rules import RULES_VERSION
 from service.examples.catalog import WRITTEN_AT
 from service.protocol.canonical import digest
 from service.protocol.nodes import Inventory
@@ -29,7 +30,7 @@ _INVENTORY: Final[dict[str, Any]] = {
 _INVENTORY_SHA256: Final = digest(Inventory.model_validate(_INVENTORY))
 _RUN_ID: Final = "8c1f0a6b2d7e4c5f9a3b6d8e0f1a2b3c"
 _NODE_ID: Final = "n5r8k1m4p7s0v3ya"
-_SUITE: Final = shipped_suites()["cpu-first"]
+_SUITE: Final = shipped_suites()["cpu-quick"]
 _BENCHMARK: Final = _SUITE.benchmarks[0]
 _RECORD: Final[dict[str, Any]] = {
     "result_id": "019aa6f2-7c31-7b5e-9d04-3f8a61c2e7b9",
@@ -64,13 +65,15 @@ _RECORD: Final[dict[str, Any]] = {
 }
 """One repeat of a product of matrices, in three samples."""
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
-    "create_benchmark_run": {"suite_id": "cpu-first", "note": "Before the new memory"},
+    "create_benchmark_run": {"suite_id": "cpu-quick", "note": "Before the new memory"},
     "report_benchmark_result": _RECORD,
     "complete_lease": {
         "fencing_token": 1,
         "outcome": "completed",
         "results": [{"result_id": _RECORD["result_id"], "content_sha256": "5" * 64}],
     },
+    "withdraw_calibration": {"reason": "The fans of rack 7 stood still"},
+    "withdraw_node_calibrations": {"node_id": _NODE_ID, "reason": "Its memory reports errors"},
     "create_enrolment_token": {"lifetime_seconds": 900, "node_name": "rack-7"},
     "enrol_node": {
         "token": "ironlawenrol_t4b7n2w9q5z1x8ce_" + "0" * 49,  # no token: its checksum is wrong
@@ -169,12 +172,45 @@ ANSWERED: Final[dict[str, Any]] = {
     },
     "renew_lease": {"lease_seconds": 90.0, "cancel": False},
 }
+_CALIBRATION: Final[dict[str, Any]] = {
+    "id": "0c4b7e6f9d1a4a52b7c3e8f1d2a6b905",
+    "number": 1,
+    "origin": "benchmarks",
+    "state": "active",
+    "device": "cuda",
+    "node_id": _NODE_ID,
+    "hardware": "NVIDIA H100 80GB HBM3",
+    "hardware_sha256": "9" * 64,
+    "accelerator_id": "h100-sxm",
+    "generation": "hopper",
+    "power_limit_watts": 700.0,
+    "driver_major": 575,
+    "created_at": WRITTEN_AT,
+}
+_BANDWIDTH: Final[dict[str, Any]] = {
+    "name": "operators.bandwidth",
+    "unit": "bytes_per_second",
+    "value": 2.9e12,
+    "low": 2.88e12,
+    "high": 2.91e12,
+    "runs": 1,
+    "limit": 3.35e12,
+    "share": 2.9e12 / 3.35e12,
+    "source": "measured by hbm.copy",
+    "method": "bytes over the time without that of a kernel, the middle of copies and triads",
+    "benchmarks": ["hbm.copy"],
+    "result_ids": [_RECORD["result_id"]],
+    "run_ids": [_RUN_ID],
+    "conditions": {"timer": "cuda_event", "sm_clock_hz": 1.98e9, "temperature_celsius": 51.0},
+}
+_WITHDRAWN: Final[dict[str, Any]] = {**_CALIBRATION, "state": "withdrawn", "ended_at": WRITTEN_AT}
 IDS: Final = {
     "benchmark-suites": _SUITE.id,
     "benchmark-runs": _RUN_ID,
     "benchmark-results": _RECORD["result_id"],
     "enrolment-tokens": _TOKEN["id"],
     "nodes": _NODE["id"],
+    "calibrations": _CALIBRATION["id"],
     "leases": _RUN_ID,
 }
 
@@ -219,8 +255,31 @@ def benchmarks() -> dict[str, Any]:
         "create_benchmark_run": run,
         "get_benchmark_run": {**run, "figures": [{**figures, **value, "repeats": 1}]},
         "cancel_benchmark_run": {**run, **ended},
+        "validate_benchmark_run": {**run, "state": "completed", "finished_at": WRITTEN_AT},
         "list_benchmark_results": {"items": [result], "next_page_token": None},
         "get_benchmark_result": {**result, "record": _RECORD},
+        "list_benchmark_regressions": {
+            "items": [
+                {
+                    "against": "earlier_runs",
+                    **figures,
+                    "work_sha256": result["work_sha256"],
+                    "hardware": result["hardware"],
+                    "node_id": _NODE_ID,
+                    "run_id": _RUN_ID,
+                    "received_at": WRITTEN_AT,
+                    "value": result["figure"] * 0.75,
+                    "baseline_node_id": _NODE_ID,
+                    "baseline_run_id": "0" * 32,
+                    "baseline_value": result["figure"],
+                    "compared": 3,
+                    "relative_change": -0.25,
+                    "has_clocks": False,
+                }
+            ],
+            "results_considered": 12,
+            "since": WRITTEN_AT,
+        },
         "compare_benchmark_results": {**figures, **shared, "baseline": compared, "runs": [compared]},
         "report_benchmark_result": {
             "result_id": _RECORD["result_id"],
@@ -228,6 +287,12 @@ def benchmarks() -> dict[str, Any]:
             "lease": "current",
         },
         "complete_lease": {"state": "completed"},
+        "list_calibrations": {"items": [_CALIBRATION], "next_page_token": None},
+        "get_calibration": {**_CALIBRATION, "figures": [_BANDWIDTH], "fits": [], "answers": []},
+        "withdraw_calibration": {**_WITHDRAWN, **EXAMPLES["withdraw_calibration"]},
+        "withdraw_node_calibrations": {
+            "items": [{**_WITHDRAWN, "reason": EXAMPLES["withdraw_node_calibrations"]["reason"]}]
+        },
     }
 
 
@@ -260,5 +325,15 @@ def _result() -> dict[str, Any]:
         "figure": found.figure,
         "summary": found.summary._asdict(),
         "conditions": conditions(record),
+        "validation": {
+            "verdict": "accepted",
+            "findings": [],
+            "unchecked": [
+                {"rule": "quality.repeat_spread", "detail": "no other repeat of the attempt counts"}
+            ],
+            "agreeing_run_ids": [],
+            "rules_version": RULES_VERSION,
+            "validated_at": WRITTEN_AT,
+        },
         "received_at": WRITTEN_AT,
     }

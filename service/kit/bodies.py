@@ -86,14 +86,10 @@ _TEXTS_OF_A_VALUE = 2
 
 
 def _has_too_many_values(raw: bytes) -> bool:
-    """Whether there are too many outside of texts; the count ends where it is known."""
-    values, end = 0, 0
-    for texts, found in enumerate(_TEXT.finditer(raw)):
-        values += _marks(raw[end : found.start()])
-        end = found.end()
-        if values > MOST_VALUES or texts > _TEXTS_OF_A_VALUE * (MOST_VALUES + 1):
-            return True
-    return values + _marks(raw[end:]) > MOST_VALUES
+    """Whether there are too many outside of texts; no more texts are looked at than values can have."""
+    most = _TEXTS_OF_A_VALUE * (MOST_VALUES + 1)
+    outside, texts = _TEXT.subn(b"", raw, count=most + 1)
+    return texts > most or _marks(outside) > MOST_VALUES
 
 
 class _Members(list[tuple[str, Any]]):

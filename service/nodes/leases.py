@@ -370,6 +370,19 @@ def lease_at_receipt(
     return "current" if grant.outcome is None else "late"
 
 
+def granted_at(
+    session: Session, *, tenant_id: str, node_id: str, run_id: str, fencing_token: int
+) -> datetime | None:
+    """When a node was granted a run under a token; None if it never was."""
+    grant = repository.grant(session, Lease(run_id, fencing_token), tenant_id, node_id)
+    return None if grant is None else grant.granted_at
+
+
+def is_known(session: Session, tenant_id: str, node_id: str, device: str) -> bool:
+    """Whether a tenant has a node, not revoked, that measures ``device``: it can be asked for a run."""
+    return repository.node_is_known(session, tenant_id, node_id, device)
+
+
 def settle_abandoned(session: Writer) -> dict[str, int]:
     """End what nobody claims: count lapsed leases as lost, and fail runs that have waited too long."""
     leases.mend(session, LeaseRow)

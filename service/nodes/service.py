@@ -45,6 +45,8 @@ from service.nodes.leases import (
     ask,
     cancel,
     complete,
+    granted_at,
+    is_known,
     lease_at_receipt,
     settle_abandoned,
     standing,
@@ -75,6 +77,8 @@ __all__ = [
     "ask",
     "cancel",
     "complete",
+    "granted_at",
+    "is_known",
     "lease_at_receipt",
     "settle_abandoned",
     "standing",
@@ -255,9 +259,9 @@ def keep_inventory(session: Writer, node: Subject, inventory: Inventory) -> str:
     return digest
 
 
-def inventory(session: Session, node: Subject, content_sha256: str) -> Inventory | None:
+def inventory(session: Session, node_id: str, content_sha256: str) -> Inventory | None:
     """What a node was made of when it named the digest; None if it never said."""
-    row = repository.inventory(session, node.id, content_sha256)
+    row = repository.inventory(session, node_id, content_sha256)
     return None if row is None else Inventory.model_validate_json(json.dumps(row.inventory))
 
 

@@ -15,7 +15,10 @@ from pydantic import MISSING, Field, model_validator
 
 from service.protocol.base import AboveZero, Line, Message, Name, Positive, Seconds
 from service.protocol.nodes import DeviceKind
-from service.protocol.work import Work
+from service.protocol.work import Capacity, Collective, ContextMemory, PeerLink, Power, Work
+
+PREPARING_SECONDS: dict[DeviceKind, float] = {"cpu": 1.0, "cuda": 5.0}
+"""To start a process, make its data and check what came out: measured on processors, assumed of GPUs."""
 
 
 class Sampling(Message):
@@ -65,10 +68,18 @@ class Benchmark(Message):
     """How much work one sample does, in words and symbols."""
     repeats: Annotated[int, Field(ge=1, le=10, json_schema_extra={"format": "int64"})] = 3
     """Processes that measure it one after the other."""
+    concurrent: bool = False
+    """Whether all accelerators of the node measure it at the same time; the slowest is the node's figure."""
     sampling: Sampling = Sampling()
     timeout_seconds: Annotated[float, Field(ge=1, le=3600)] = 120.0
     """After which its process is killed."""
     windows: Annotated[list[Window], Field(max_length=50)] = []
+
+    @model_validator(mode="after")
+    def _each_has_one_accelerator(self) -> "Benchmark":
+        if self.concurrent and isinstance(self.work, Collective | PeerLink):
+            raise ValueError("work of several accelerators cannot be done by each at the same time")
+        return self
 
     def figure(self, samples: Sequence[float], *, inner_iterations: int) -> float:
         """The figure of samples: seconds of ``inner_iterations`` executions each, or readings in its unit.
@@ -85,6 +96,17 @@ class Benchmark(Message):
                 return middle / (inner_iterations * amount.parts)
             case "bytes" | "watts":
                 return middle
+
+    def planned_seconds(self, device: DeviceKind) -> float:
+        """How long its repeats take: preparing each, and its warm-up and its samples at most."""
+        match self.work:
+            case Power():
+                own = self.work.settle_seconds + self.work.window_seconds
+            case Capacity() | ContextMemory():
+                own = 0.0
+            case _:
+                own = self.sampling.warmup_seconds + self.sampling.most_seconds
+        return self.repeats * (PREPARING_SECONDS[device] + own)
 
 
 class Suite(Message):
@@ -109,6 +131,11 @@ class Suite(Message):
     def benchmark(self, name: str) -> Benchmark | None:
         """The benchmark of a name."""
         return next((benchmark for benchmark in self.benchmarks if benchmark.name == name), None)
+
+    @property
+    def planned_seconds(self) -> float:
+        """How long the suite takes where nothing hangs."""
+        return sum(benchmark.planned_seconds(self.device) for benchmark in self.benchmarks)
 
     @property
     def longest_seconds(self) -> float:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from service.planning.calibration.measured import DeviceCalibration, MeasuredAnswer
-from service.planning.calibration.resolution import Resolved
 from service.planning.curves import ReferenceCurves
 from service.planning.exchange import ExchangeRates
+from service.planning.resolution import Resolved
 from service.questions.catalog import (
     Catalog,
     KnownAccelerator,

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from pydantic import MISSING
 
-from service.planning.calibration.resolution import Resolved
 from service.planning.cluster import ASSUMED_INTER_LINK, ASSUMED_INTRA_LINK, Accelerator, Cluster
 from service.planning.curves import Efficiency, assumed_efficiency
 from service.planning.errors import PlanningError
 from service.planning.links import Link, LinkKind
 from service.planning.precision import COMPUTE_FORMATS, NumberFormat
 from service.planning.quantity import Basis, assumed
+from service.planning.resolution import Resolved
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.questions.base import Source
 from service.questions.calibrated import resolved_of
@@ -21,6 +21,7 @@ from service.questions.notes import Notes, lookup
 from service.questions.references import (
     AcceleratorReference,
     AssumedEfficiency,
+    CalibrationEfficiency,
     CatalogAccelerator,
     CatalogLink,
     ClusterInput,
@@ -244,6 +245,9 @@ def resolve_efficiency(
                 )
             return assumed_efficiency(given.utilization, None)
         return assumed_efficiency(given.utilization, bandwidth)
+    if isinstance(given, CalibrationEfficiency):
+        detail = "without shapes of the model a run is timed by shares of whole measured runs"
+        notes.warn("NOT_USED", "/efficiency/id", detail)
     # What is served is timed by its iterations, or at the shares that the question assumes.
     assert isinstance(workload, TrainingWorkload)  # noqa: S101
     efficiency = catalog.curves.training_efficiency(

@@ -155,7 +155,9 @@ class ClusterInput(Input):
     node_id: ResourceId | MISSING = MISSING
     """A node of the tenant whose own measurements count before those of others of its kind. It is what an
     accelerator given by its figures was measured on."""
-    driver_version: Annotated[str, Field(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6}){0,3}$")] | MISSING = MISSING
+    driver_version: (
+        Annotated[str, Field(max_length=27, pattern=r"^[0-9]{1,6}(\.[0-9]{1,6}){0,3}$")] | MISSING
+    ) = MISSING
     """Driver of the accelerators: measurements under the same major version count before others."""
 
 

@@ -60,7 +60,7 @@ class Ending(NamedTuple):
 
 
 class Agent:
-    """One worker of one node. Only :meth:`run` starts processes, and only from the main thread."""
+    """One worker of one node. Only :meth:`run` starts processes, and waits for them."""
 
     def __init__(self, shared: Shared, children: Children, options: Options) -> None:
         self._shared = shared
@@ -297,6 +297,7 @@ class Agent:
             boot_id_sha256=self._boot_id_sha256,
             inventory_sha256=digest(listed),
             accelerator_index=accelerator_index(listed, self._options.accelerator_index),
+            accelerators=tuple(accelerator.index for accelerator in listed.accelerators),
             clock_offset_seconds=self._client.offset.seconds,
         )
 

@@ -62,6 +62,18 @@ class Read(Protocol):
         ...
 
 
-Prepared = Timed | Read
+@runtime_checkable
+class Reported(Protocol):
+    """A benchmark that somebody else carries out: its times are what is reported."""
+
+    facts: Facts
+    """Complete once the times are there."""
+
+    def times_ns(self) -> list[int]:
+        """Nanoseconds of one execution each."""
+        ...
+
+
+Prepared = Timed | Read | Reported
 Prepare = Callable[[Benchmark, int, int | None], AbstractContextManager[Prepared]]
 """Benchmark, seed and index of the accelerator, None without one; raises :class:`Unsupported`."""

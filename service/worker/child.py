@@ -14,18 +14,20 @@ from typing import BinaryIO
 from pydantic import TypeAdapter
 
 from service.protocol.nodes import DeviceKind
+from service.worker.rendezvous import Rendezvous
 from service.worker.task import Task
 
 _PR_SET_PDEATHSIG = 1
 """Of prctl(2)."""
 
 
-def measure_task(given: bytes, _: list[str]) -> bytes:
-    """A task as JSON in, its record as JSON out."""
+def measure_task(given: bytes, words: list[str]) -> bytes:
+    """A task as JSON in, its record as JSON out; a word says where to meet those that measure beside it."""
     # Libraries of the device take seconds to import, or fail: the worker does not.
     from service.worker.measure import measure  # noqa: PLC0415
 
-    return measure(Task.model_validate_json(given)).to_json()
+    together = Rendezvous(words[0]) if words else None
+    return measure(Task.model_validate_json(given), together=together).to_json()
 
 
 def list_devices(_: bytes, words: list[str]) -> bytes:
@@ -51,7 +53,8 @@ def main(words: list[str], jobs: Mapping[str, Job] = JOBS) -> None:
 def _die_with(parent: int) -> None:
     """Let the kernel kill this process when the worker ends in whatever way.
 
-    The kernel watches the thread that started this process, which is the worker's main thread.
+    The kernel watches the thread that started this process: the worker's main thread, or one of those that
+    wait for the processes of several accelerators.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):

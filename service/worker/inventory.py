@@ -29,6 +29,7 @@ DISTRIBUTIONS = {
     "cuda-bindings": "cuda-bindings",
     "nvidia-cuda-nvrtc": "nvrtc",
     "nvidia-cublas": "cublas",
+    "nvidia-cufft": "cufft",
     "nvidia-ml-py": "nvidia-ml-py",
     "nvmath-python": "nvmath-python",
 }

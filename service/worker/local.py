@@ -21,7 +21,7 @@ from service.worker.home import boot_id_sha256
 from service.worker.ids import hex_128
 from service.worker.interrupt import Interrupt
 from service.worker.process import Children
-from service.worker.running import Run, accelerator_index, inventory, run_suite
+from service.worker.running import Run, accelerator_index, inventory, run_suite, slowest
 
 NODE = "local"
 _SEED_BITS = 32
@@ -41,7 +41,8 @@ def measure_here(
 
     Args:
         suite: what to run.
-        folder: takes ``records/BENCHMARK-REPEAT.json`` and the summary; it must not hold one yet.
+        folder: takes ``records/BENCHMARK-REPEAT.json``, with ``@INDEX`` where several accelerators measured
+            at once, and the summary; it must not hold one yet.
         children: who starts processes.
         interrupt: ends it; what was measured until then is summarized.
         board: told of every step.
@@ -72,11 +73,13 @@ def measure_here(
         boot_id_sha256=boot_id_sha256(),
         inventory_sha256=digest(listed),
         accelerator_index=accelerator_index(listed, accelerator),
+        accelerators=tuple(accelerator.index for accelerator in listed.accelerators),
     )
     results: list[Result] = []
 
     def keep(result: Result) -> None:
-        write(records / f"{result.benchmark.name}-{result.repeat}.json", result.to_json())
+        at = f"@{result.accelerator_index}" if result.concurrent_accelerators > 1 else ""
+        write(records / f"{result.benchmark.name}-{result.repeat}{at}.json", result.to_json())
         results.append(result)
 
     try:
@@ -114,7 +117,11 @@ def _entry(benchmark: Benchmark, results: list[Result]) -> dict[str, Any]:
         "work": benchmark.work.model_dump(mode="json"),
         "repeats": [_repeat(benchmark, result) for result in results],
     }
-    figures = [repeat["figure"] for repeat in entry["repeats"] if "figure" in repeat]
+    by_repeat: dict[int, list[Result]] = {}
+    for result in results:
+        by_repeat.setdefault(result.repeat, []).append(result)
+    of_node = [_repeat(benchmark, slowest(beside)) for beside in by_repeat.values()]
+    figures = [repeat["figure"] for repeat in of_node if "figure" in repeat]
     if figures:
         entry |= {"figure": median(figures), "lowest": min(figures), "highest": max(figures)}
     return entry
@@ -123,6 +130,8 @@ def _entry(benchmark: Benchmark, results: list[Result]) -> dict[str, Any]:
 def _repeat(benchmark: Benchmark, result: Result) -> dict[str, Any]:
     measurement, failure = result.measurement, result.failure
     said: dict[str, Any] = {"repeat": result.repeat, "status": result.status}
+    if result.concurrent_accelerators > 1:
+        said["accelerator_index"] = result.accelerator_index
     if measurement is not MISSING:
         values = measurement.values
         figure = benchmark.figure(values, inner_iterations=measurement.inner_iterations)

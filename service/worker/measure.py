@@ -16,9 +16,10 @@ from pydantic import MISSING
 from service.protocol.nodes import DeviceKind, Gap, Software
 from service.protocol.results import Discarded, Failure, Measurement, Result, Telemetry
 from service.protocol.suites import Sampling
-from service.worker.benchmark import Facts, Prepare, Read, Timed, Unsupported
+from service.worker.benchmark import Facts, Prepare, Read, Reported, Timed, Unsupported
 from service.worker.ids import uuid7
 from service.worker.redaction import last_lines, one_line
+from service.worker.rendezvous import NotTogether, Rendezvous, idle
 from service.worker.sampling import TooShort, resolution_ns, take, warm_up
 from service.worker.task import Task
 
@@ -35,6 +36,14 @@ ENVIRONMENT = (
     "NVIDIA_TF32_OVERRIDE",
     "CUBLAS_WORKSPACE_CONFIG",
     "CUBLASLT_WORKSPACE_SIZE",
+    "NCCL_ALGO",
+    "NCCL_PROTO",
+    "NCCL_NVLS_ENABLE",
+    "NCCL_P2P_DISABLE",
+    "NCCL_P2P_LEVEL",
+    "NCCL_SHM_DISABLE",
+    "NCCL_MAX_NCHANNELS",
+    "NCCL_MIN_NCHANNELS",
 )
 """Variables that change what is measured; of all others a record says nothing."""
 LONGEST_OUTPUT = 4000
@@ -67,6 +76,7 @@ _REASONS: dict[type[Exception], str] = {
     Unsupported: "UNSUPPORTED",
     WrongResult: "WRONG_RESULT",
     TooShort: "TOO_SHORT",
+    NotTogether: "NOT_TOGETHER",
     MemoryError: "OUT_OF_MEMORY",
 }
 
@@ -81,12 +91,19 @@ def device(kind: DeviceKind) -> Device:
     return Device(benchmarks.PREPARE, watcher.watch)
 
 
-def measure(task: Task, *, find: Callable[[DeviceKind], Device] = device) -> Result:
+def measure(
+    task: Task, *, find: Callable[[DeviceKind], Device] = device, together: Rendezvous | None = None
+) -> Result:
     """Measures what the task says and returns its record, whatever happens.
 
     The record holds raw samples in nanoseconds or readings in the unit of the metric. Without a correct
     measurement it holds a failure with a reason and no figure: UNSUPPORTED, WRONG_RESULT, TOO_SHORT,
-    OUT_OF_MEMORY or BENCHMARK_ERROR.
+    NOT_TOGETHER, OUT_OF_MEMORY or BENCHMARK_ERROR.
+
+    Args:
+        task: what to measure.
+        find: the benchmarks of a kind of device.
+        together: the processes that measure the same at the same time.
     """
     started_at, started = datetime.now(UTC), time.monotonic()
     notes = _Notes()
@@ -94,7 +111,7 @@ def measure(task: Task, *, find: Callable[[DeviceKind], Device] = device) -> Res
     failure: Failure | None = None
     status: Literal["ok", "failed", "unsupported"] = "ok"
     try:
-        measurement = _measured(task, find(task.device), notes)
+        measurement = _measured(task, find(task.device), notes, together)
     except Exception as error:  # noqa: BLE001  # whatever it was, the record says so
         status = "unsupported" if isinstance(error, Unsupported) else "failed"
         failure = _failure(error)
@@ -122,7 +139,7 @@ class _Notes:
     gaps: list[Gap] = field(default_factory=list)
 
 
-def _measured(task: Task, device: Device, notes: _Notes) -> Measurement:
+def _measured(task: Task, device: Device, notes: _Notes, together: Rendezvous | None) -> Measurement:
     kind = task.benchmark.work.kind
     if kind not in device.prepare:
         raise Unsupported(f"{kind} is not measured on {task.device}")
@@ -131,16 +148,32 @@ def _measured(task: Task, device: Device, notes: _Notes) -> Measurement:
         notes.software += prepared.facts.software
         notes.gaps += prepared.facts.gaps
         if isinstance(prepared, Timed):
-            return _sampled(prepared, task.benchmark.sampling, device.watch(index), notes)
+            return _sampled(prepared, task.benchmark.sampling, device.watch(index), notes, together)
+        if together is not None:
+            together.begin(idle)
+        if isinstance(prepared, Reported):
+            return _reported(prepared, device.watch(index), notes)
         return _read(prepared, device.watch(index), notes)
 
 
 def _sampled(
-    timed: Timed, sampling: Sampling, watch: AbstractContextManager[Window], notes: _Notes
+    timed: Timed,
+    sampling: Sampling,
+    watch: AbstractContextManager[Window],
+    notes: _Notes,
+    together: Rendezvous | None,
 ) -> Measurement:
     warm = warm_up(timed, sampling, timer_ns=resolution_ns(timed.facts.timer))
+
+    def load() -> int:
+        return timed.execute(warm.inner_iterations)
+
+    if together is not None:
+        together.begin(load)
     with watch as window:
         samples = take(timed, sampling, warm.inner_iterations)
+    if together is not None:
+        together.end(load, 2 * sampling.most_seconds)
     notes.gaps += window.gaps
     correctness = timed.check()
     if correctness and not correctness.passed:
@@ -157,6 +190,21 @@ def _sampled(
         discarded=[Discarded(reason=reason, count=count) for reason, count in samples.discarded.items()],
         stop_reason=samples.stop_reason,
         correctness=_or_missing(correctness),
+        telemetry=window.telemetry,
+    )
+
+
+def _reported(reported: Reported, watch: AbstractContextManager[Window], notes: _Notes) -> Measurement:
+    with watch as window:
+        times = reported.times_ns()
+    notes.gaps += window.gaps
+    notes.software += [one for one in reported.facts.software if one not in notes.software]
+    return Measurement(
+        **_carried_out(reported.facts),
+        warmup_seconds=0.0,
+        warmup_iterations=0,
+        samples_ns=times,
+        stop_reason="single",
         telemetry=window.telemetry,
     )
 

@@ -35,21 +35,28 @@ class Ended:
 
 
 class Children:
-    """Starts child processes, one at a time, from the main thread: the kernel ties them to that."""
+    """Starts child processes from threads that wait for their end: the kernel ties each to its thread."""
 
     def __init__(self, *, kept_open: Sequence[int] = (), module: str = "service.worker.child") -> None:
         """Children run ``module`` and keep the descriptors ``kept_open`` open, such as that of a lock."""
         self._module = module
         self._kept_open = tuple(kept_open)
-        self._stuck: subprocess.Popen[bytes] | None = None
+        self._stuck: list[subprocess.Popen[bytes]] = []
 
     @property
     def is_stuck(self) -> bool:
         """Whether a process that was killed is still there, and may hold the device."""
-        return self._stuck is not None and self._stuck.poll() is None
+        return any(process.poll() is None for process in self._stuck)
 
     def run(
-        self, words: Sequence[str], given: bytes, interrupt: Interrupt, *, seconds: float, most_bytes: int
+        self,
+        words: Sequence[str],
+        given: bytes,
+        interrupt: Interrupt,
+        *,
+        seconds: float,
+        most_bytes: int,
+        kept_open: Sequence[int] = (),
     ) -> Ended:
         """Run one process on ``given``.
 
@@ -59,6 +66,7 @@ class Children:
             interrupt: kills it once it is set.
             seconds: after which it is killed.
             most_bytes: of its output, beyond which it is killed.
+            kept_open: descriptors that this one keeps open too.
 
         Raises:
             Interrupted: it was killed because something says so.
@@ -71,7 +79,7 @@ class Children:
             stderr=subprocess.PIPE,
             env={name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES},
             start_new_session=True,
-            pass_fds=self._kept_open,
+            pass_fds=(*self._kept_open, *kept_open),
         )
         assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018
         output = _Reader(process.stdout, most_bytes, interrupt)
@@ -106,7 +114,7 @@ class Children:
         try:
             return process.wait(_ENDING_SECONDS)
         except subprocess.TimeoutExpired:
-            self._stuck = process
+            self._stuck.append(process)
             return None
 
 

@@ -1,4 +1,4 @@
-"""Runs a suite: one child process for each repeat of each benchmark, one after the other.
+"""Runs a suite: a child process for each repeat of each benchmark, or one for each device at the same time.
 
 The agent and ``ironlaw worker measure`` share it, so that both measure in the same way.
 """
@@ -6,7 +6,8 @@ The agent and ``ironlaw worker measure`` share it, so that both measure in the s
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from service.worker.errors import WorkerError
 from service.worker.ids import uuid7
 from service.worker.interrupt import Interrupt
 from service.worker.process import Children, Ended
+from service.worker.rendezvous import Meeting, meeting
 from service.worker.task import Task
 
 INVENTORY_SECONDS = 60.0
@@ -29,6 +31,7 @@ _MOST_INVENTORY_BYTES = 2**20
 _SAME = (
     "benchmark", "suite_id", "suite_version", "run_id", "fencing_token", "attempt", "nonce", "node_id",
     "boot_id_sha256", "inventory_sha256", "seed", "repeat", "device",
+    "accelerator_index", "concurrent_accelerators",
 )  # fmt: skip
 """What a record has to name as its task does."""
 _GIVES_UP = frozenset({"timeout", "unsupported"})
@@ -53,13 +56,20 @@ class Run:
     boot_id_sha256: str
     inventory_sha256: str
     accelerator_index: int | None = None
+    accelerators: tuple[int, ...] = ()
+    """All of the host, for what they measure at once."""
     clock_offset_seconds: float | None = None
 
-    def task(self, benchmark: Benchmark, repeat: int) -> Task:
+    def indices(self, benchmark: Benchmark) -> tuple[int | None, ...]:
+        """The accelerators that measure a benchmark at the same time; None stands for the processor."""
+        return self.accelerators if benchmark.concurrent and self.accelerators else (self.accelerator_index,)
+
+    def task(self, benchmark: Benchmark, repeat: int, index: int | None) -> Task:
         """What a child process is told."""
         optional: dict[str, Any] = {}
-        if self.accelerator_index is not None:
-            optional |= {"accelerator_index": self.accelerator_index, "concurrent_accelerators": 1}
+        if index is not None:
+            together = len(self.indices(benchmark))
+            optional |= {"accelerator_index": index, "concurrent_accelerators": together}
         if self.clock_offset_seconds is not None:
             optional["clock_offset_seconds"] = self.clock_offset_seconds
         return Task(
@@ -98,39 +108,90 @@ def run_suite(run: Run, children: Children, interrupt: Interrupt, board: Board, 
     board.begin(run.suite, run.attempt)
     measured = 0
     for benchmark in run.suite.benchmarks:
-        for result, is_last in _repeats(run, benchmark, children, interrupt, board):
-            keep(result)
-            board.ended(result, is_last=is_last)
-            measured += result.status == "ok"
+        for results, is_last in _repeats(run, benchmark, children, interrupt, board):
+            for result in results:
+                keep(result)
+                measured += result.status == "ok"
+            board.ended(slowest(results), is_last=is_last)
     return measured
 
 
 def _repeats(
     run: Run, benchmark: Benchmark, children: Children, interrupt: Interrupt, board: Board
-) -> Iterator[tuple[Result, bool]]:
+) -> Iterator[tuple[list[Result], bool]]:
     for repeat in range(1, benchmark.repeats + 1):
         interrupt.check()
         if children.is_stuck:
             raise WorkerError(STUCK)
         board.running(benchmark.name)
-        result = measured(run.task(benchmark, repeat), children, interrupt)
-        is_last = repeat == benchmark.repeats or result.status in _GIVES_UP
-        _logger.info("%s, repeat %d of %d: %s", benchmark.name, repeat, benchmark.repeats, result.status)
-        yield result, is_last
+        tasks = [run.task(benchmark, repeat, index) for index in run.indices(benchmark)]
+        results = measured_together(tasks, children, interrupt)
+        status = slowest(results).status
+        is_last = repeat == benchmark.repeats or status in _GIVES_UP
+        _logger.info("%s, repeat %d of %d: %s", benchmark.name, repeat, benchmark.repeats, status)
+        yield results, is_last
         if is_last:
             return
 
 
-def measured(task: Task, children: Children, interrupt: Interrupt) -> Result:
-    """The record of one repeat, from a process of its own; a failure is a record too."""
+def slowest(results: Sequence[Result]) -> Result:
+    """Of what several accelerators measured at once the worst: one without a figure, else by the figure."""
+    failed = [result for result in results if result.measurement is MISSING]
+    if failed:
+        return failed[0]
+    worst = min if results[0].benchmark.direction == "higher" else max
+    return worst(results, key=_figure)
+
+
+def _figure(result: Result) -> float:
+    measurement = result.measurement
+    assert measurement is not MISSING  # noqa: S101  # the caller has looked
+    return result.benchmark.figure(measurement.values, inner_iterations=measurement.inner_iterations)
+
+
+def measured_together(tasks: Sequence[Task], children: Children, interrupt: Interrupt) -> list[Result]:
+    """The records of one repeat on some accelerators, whose processes wait for each other before they sample.
+
+    Raises:
+        Interrupted: there is a reason to end; every process has been killed.
+    """
+    if len(tasks) == 1:
+        return [measured(tasks[0], children, interrupt)]
+    with meeting(len(tasks)) as place, ThreadPoolExecutor(len(tasks)) as pool:
+
+        def one(number: int) -> Result:
+            try:
+                return measured(tasks[number], children, interrupt, place, number)
+            finally:
+                place.left(number)
+
+        return list(pool.map(one, range(len(tasks))))
+
+
+def measured(
+    task: Task, children: Children, interrupt: Interrupt, place: Meeting | None = None, number: int = 0
+) -> Result:
+    """The record of one repeat, from a process of its own; a failure is a record too.
+
+    Args:
+        task: what to measure.
+        children: who starts the process.
+        interrupt: kills it.
+        place: where it meets those that measure beside it, as the one of this ``number``.
+        number: counted from 0.
+
+    Raises:
+        Interrupted: it was killed because something says so.
+    """
     begun = _Begun.now()
     try:
         ended = children.run(
-            ["measure"],
+            ["measure"] if place is None else ["measure", place.word(number)],
             task.model_dump_json().encode(),
             interrupt,
             seconds=task.benchmark.timeout_seconds,
             most_bytes=MOST_RESULT_BYTES,
+            kept_open=() if place is None else (place.descriptor,),
         )
     except OSError as error:
         failure = Failure(reason="PROCESS_NOT_STARTED", detail=error.strerror or "")

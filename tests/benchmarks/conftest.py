@@ -7,10 +7,13 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from service.audit.service import Writes
+from service.audit.tables import AuditEventRow
 from service.benchmarks.face import BenchmarksFace
+from service.benchmarks.validation.jobs import VALIDATE
+from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.kit.admission import Admission, refused
 from service.kit.database import Database
 from service.kit.pages import PageTokens
@@ -24,6 +27,7 @@ from tests.benchmarks.records import INVENTORY_SHA256, SUITE, record
 from tests.clocks import START
 from tests.conftest import Client
 from tests.nodes import fleet
+from tests.working import do_all
 
 HOST = Host(
     operating_system="Linux",
@@ -160,6 +164,26 @@ class Fleet:
         ]
         assert self.complete(node, lease, *results).json() == {"state": "completed"}
         return run_id
+
+    def validate(self) -> int:
+        """Do what validation was asked for; how many runs that were."""
+        return do_all(self.database, VALIDATE)
+
+    def validations(self) -> dict[str, BenchmarkValidationRow]:
+        """What validation says, by the id of the result."""
+        with self.database.reading() as session:
+            return {row.result_id: row for row in session.scalars(select(BenchmarkValidationRow))}
+
+    def results(self, by: str = "operator", **filters: Any) -> list[dict[str, Any]]:
+        """Results as callers see them, the last received first."""
+        items: list[dict[str, Any]] = self.get("/v1/benchmark-results", by=by, **filters)["items"]
+        return items
+
+    def audited(self, operation: str) -> list[str]:
+        """What an operation changed, by the chain of the tenant."""
+        with self.database.reading() as session:
+            events = session.scalars(select(AuditEventRow).where(AuditEventRow.operation == operation))
+            return [event.resource for event in events]
 
     def close(self) -> None:
         """End the application."""

@@ -2,6 +2,7 @@
 
 import json
 import random
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -47,6 +48,7 @@ SUITE = Suite.model_validate_json(
 )
 GEMM, COPY, POWER = (benchmark.name for benchmark in SUITE.benchmarks)
 INVENTORY_SHA256 = "1" * 64
+BEGAN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def uuid(number: int) -> str:
@@ -70,6 +72,7 @@ def record(
     readings: list[float] | None = None,
     inner_iterations: int = 1,
     clock_hz: float | None = None,
+    checksum: str | None = None,
     **members: Any,
 ) -> Result:
     """The record of one repeat, measured unless ``members`` say other."""
@@ -94,7 +97,11 @@ def record(
     if readings is not None:
         measurement["readings"] = readings
     else:
-        measurement["samples_ns"] = samples or samples_ns(3_000_000, seed=number)
+        taken = samples or samples_ns(3_000_000, seed=number)
+        measurement["samples_ns"] = taken
+        measurement["telemetry"]["window_seconds"] = max(0.6, 1.1 * sum(taken) / 1e9)
+    if checksum is not None:
+        measurement["correctness"]["checksum"] = checksum
     if clock_hz is not None:
         measurement["telemetry"]["sm_clock_hz"] = dict.fromkeys(("minimum", "median", "maximum"), clock_hz)
     document = {
@@ -113,10 +120,11 @@ def record(
         "repeat": repeat,
         "benchmark": asked.model_dump(mode="json"),
         "device": suite.device,
-        "started_at": "2026-11-21T12:00:00Z",
-        "finished_at": "2026-11-21T12:00:09.5Z",
-        "started_monotonic_seconds": 100.0,
-        "finished_monotonic_seconds": 109.5,
+        # One after the other, as one process at a time measures.
+        "started_at": (BEGAN + timedelta(seconds=10 * number)).isoformat(),
+        "finished_at": (BEGAN + timedelta(seconds=10 * number + 9.5)).isoformat(),
+        "started_monotonic_seconds": 100.0 + 10 * number,
+        "finished_monotonic_seconds": 109.5 + 10 * number,
         "status": "ok",
         **members,
     }

@@ -3,7 +3,7 @@
 import pytest
 
 from service.benchmarks.calibrations import service as calibrations
-from service.benchmarks.calibrations.sets import RestsOn, read, written
+from service.benchmarks.calibrations.sets import Drawn, RestsOn, figures, read, written
 from service.planning.calibration import OperatorQuantity, PowerQuantity, ServingQuantity
 from service.planning.calibration.measured import (
     DeviceCalibration,
@@ -42,15 +42,15 @@ def whole():
 
 
 def test_a_set_comes_back_as_it_was_kept():
-    assert read("set", SCOPE, written(whole(), {})) == whole()
+    kept = [written(name, figure) for name, figure in figures(whole())]
+    assert read("set", SCOPE, kept) == whole()
 
 
 def test_a_figure_is_kept_with_what_it_rests_on():
     rest = RestsOn(result_ids=("r1", "r2"), run_ids=("run",), method="median")
-    kept = {entry["name"]: entry for entry in written(whole(), {"operators.matrix_peak.bf16": rest})}
-    peak = kept["operators.matrix_peak.bf16"]
-    assert (peak["result_ids"], peak["run_ids"], peak["method"]) == (["r1", "r2"], ["run"], "median")
-    assert "limit" not in kept["operators.kernel_seconds"]
+    kept = written("operators.kernel_seconds", figure(4e-6), rest)
+    assert (kept["result_ids"], kept["run_ids"], kept["method"]) == (["r1", "r2"], ["run"], "median")
+    assert "limit" not in kept
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_the_snapshot_of_the_tenant_follows_and_no_other(store, database):
     answer = MeasuredAnswer("", "", "throughput", "serving_tpot", 0.02, {"model": {"source": "catalog"}})
     before = store.current("own")
     with database.writing() as session:
-        kept = calibrations.keep(session, "own", whole(), {}, answers=[answer])
+        kept = calibrations.keep(session, "own", Drawn(whole(), (answer,)), {"import_id": "import"})
     store.refresh()
     (held,) = store.current("own").calibrations
     assert (held.id, held.operators, held.links) == (kept, whole().operators, whole().links)

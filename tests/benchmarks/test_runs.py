@@ -122,6 +122,29 @@ class TestFollowed:
         assert (power["metric"], power["value"], power["repeats"]) == ("watts", 71.5, 1)
         assert "relative_spread" not in power
 
+    def test_of_accelerators_that_measured_at_once_the_slowest_is_the_figure(self, nodes):
+        """Two repeats on two accelerators: 1 and 2 ms, then 4 and 3 ms; of a third one is missing."""
+        nodes.node("a")
+        run_id = nodes.run()
+        lease = nodes.claim("a")
+        times = [
+            (1, 0, 1_000_000),
+            (1, 1, 2_000_000),
+            (2, 0, 4_000_000),
+            (2, 1, 3_000_000),
+            (3, 0, 9_000_000),
+        ]
+        for number, (repeat, index, middle) in enumerate(times, start=1):
+            members = {"accelerator_index": index, "concurrent_accelerators": 2}
+            nodes.reported(number, "a", lease, repeat=repeat, samples=[middle] * 5, **members)
+        (gemm,) = nodes.get(f"/v1/benchmark-runs/{run_id}")["figures"]
+        work = 2 * 512**3
+        assert (gemm["lowest"], gemm["highest"]) == (
+            pytest.approx(work / 0.004),
+            pytest.approx(work / 0.002),
+        )
+        assert gemm["repeats"] == 2
+
     def test_a_failure_says_why(self, nodes):
         nodes.node("a")
         run_id = nodes.run()

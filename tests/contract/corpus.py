@@ -209,6 +209,8 @@ SIGNED = {"kg_co2e_per_kwh"}
 """Lists of numbers that may be below zero."""
 MOST_ALIKE = 4
 """Items of a list that are looked at, beside the last: those of a series are alike."""
+MOST_UNREADABLE = 3
+"""Places of a document at which what is no JSON is tried."""
 PUBLISHED = {("config",), ("urdb",)}
 """Members that hold a file of another format."""
 
@@ -229,16 +231,19 @@ def places(value: Any, path: tuple = ()):
             yield from places(part, (*path, key))
 
 
-def with_raw(document: Any, path: tuple, raw: bytes) -> bytes:
-    """The document with the bytes ``raw`` at a place of it."""
+HERE = b'"@here@"'
+
+
+def marked(document: Any, path: tuple) -> bytes:
+    """The document with a mark at a place of it."""
     if not path:
-        return raw
+        return HERE
     copy = json.loads(json.dumps(document))
     place = copy
     for key in path[:-1]:
         place = place[key]
-    place[path[-1]] = "@here@"
-    return json.dumps(copy).encode().replace(b'"@here@"', raw)
+    place[path[-1]] = json.loads(HERE)
+    return json.dumps(copy).encode()
 
 
 def wrong_values(value: Any) -> tuple[bytes, ...]:
@@ -285,12 +290,16 @@ class Operation:
 
     def all(self):
         """Every hostile request to this operation."""
-        yield from self._queries()
-        yield from self._paths()
-        yield from self._validators()
+        yield from self.addressed()
         if self.takes_body:
             yield from self._bodies()
             yield from self._members()
+
+    def addressed(self):
+        """Those with a hostile path, query or header: what is looked up with them differs by database."""
+        yield from self._queries()
+        yield from self._paths()
+        yield from self._validators()
 
     def _queries(self):
         for query, pointer in QUERIES.items():
@@ -350,18 +359,20 @@ class Operation:
             yield self._hostile(f"{name}, in chunks", body=body, chunk_bytes=2**16, statuses=(413,))
 
     def _members(self):
-        for path, value in places(self.example):
+        for number, (path, value) in enumerate(places(self.example)):
             pointer = "".join(f"/{part}" for part in path)
+            here = marked(self.example, path)
             for raw in wrong_values(value):
                 if raw == b"-1" and path[-2:-1] and path[-2] in SIGNED:
                     continue
-                body = with_raw(self.example, path, raw)
+                body = here.replace(HERE, raw)
                 yield self._hostile(f"{pointer} {raw[:20]!r}", body=body, pointer=pointer)
-            for raw in UNREADABLE:
-                body = with_raw(self.example, path, raw)
+            # Whoever reads JSON stops there, wherever that is.
+            for raw in UNREADABLE if number < MOST_UNREADABLE else ():
+                body = here.replace(HERE, raw)
                 yield self._hostile(f"{pointer} {raw[:20]!r}", body=body, statuses=(400,), pointer="")
             if isinstance(value, dict) and path[-1:] not in PUBLISHED:
-                body = with_raw(self.example, (*path, "zz"), b"1")
+                body = marked(self.example, (*path, "zz")).replace(HERE, b"1")
                 yield self._hostile(f"{pointer}/zz", body=body, pointer=f"{pointer}/zz")
                 if "409" in self.document["responses"]:
                     yield self._twice(path, value, pointer)
@@ -369,5 +380,6 @@ class Operation:
     def _twice(self, path: tuple, value: dict, pointer: str) -> Hostile:
         name = next(iter(value))
         inner = json.dumps({name: value[name]})[1:-1]
-        body = with_raw(self.example, path, json.dumps(value)[:-1].encode() + b"," + inner.encode() + b"}")
+        twice = json.dumps(value)[:-1].encode() + b"," + inner.encode() + b"}"
+        body = marked(self.example, path).replace(HERE, twice)
         return self._hostile(f"{pointer}/{name} twice", body=body, pointer=f"{pointer}/{name}")

@@ -7,7 +7,16 @@ import pytest
 
 from service.examples import EXAMPLES
 from service.kit.credentials import id_of
-from tests.applications import TENANT, Callers, ask_job, attach, bearing, content_digest, store_result
+from tests.applications import (
+    TENANT,
+    Callers,
+    ask_job,
+    attach,
+    bearing,
+    content_digest,
+    store_calibration,
+    store_result,
+)
 from tests.conftest import Client
 from tests.contract.credentials import OF_NODES, lease_of, sent
 from tests.contract.test_document import NOUNS, OPERATIONS
@@ -113,6 +122,8 @@ def test_the_row_of_another_tenant_is_not_found(callers, name):
         row = ask_job(database)
     elif singular == "benchmark_result":
         row = store_result(database)
+    elif singular == "calibration":
+        row = store_calibration(database)
     elif singular == "lease":
         row = lease_of(callers.client, bearing(owner), database)
     elif singular == "node":
@@ -139,6 +150,7 @@ LISTED = (
     "background-jobs",
     "benchmark-results",
     "benchmark-runs",
+    "calibrations",
     "enrolment-tokens",
     "nodes",
 )
@@ -150,6 +162,7 @@ def test_lists_show_the_rows_of_the_tenant_alone(callers, noun):
     creating = {f"create_{noun.removesuffix('s').replace('-', '_')}", "create_grid"} & set(OPERATIONS)
     ask_job(callers.client.app.state.database)
     store_result(callers.client.app.state.database)
+    store_calibration(callers.client.app.state.database)
     callers.node()
     for name in creating:
         assert request(callers, name, owner).status_code == 201
@@ -157,7 +170,7 @@ def test_lists_show_the_rows_of_the_tenant_alone(callers, noun):
         callers.client.get(f"/v1/{noun}?page_size=500", headers=bearing(key)).json()["items"]
         for key in (owner, other)
     )
-    written = [item for item in mine if item.get("origin", "tenant") == "tenant"]
+    written = [item for item in mine if item.get("origin") != "shipped"]
     assert written
     assert not [item for item in written if item in theirs]
     for item in written:

@@ -1,18 +1,24 @@
 """Every operation under requests that Schemathesis derives from the document, right ones and wrong ones."""
 
+import asyncio
+import io
 from collections import Counter
+from urllib.parse import unquote, urlsplit
 
 import pytest
+import requests
 import schemathesis
+from requests.adapters import HTTPAdapter
+from requests.structures import CaseInsensitiveDict
 from schemathesis.config import SchemathesisConfig
 from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.pytest._test_builder import build_operation_test
-from schemathesis.python import asgi
+from urllib3 import HTTPResponse
 
 from service.examples import EXAMPLE_IDS, EXAMPLES
 from service.kit.credentials import id_of
 from service.snapshot import service as snapshots
-from tests.applications import TENANT, Callers, ask_job, attach, catalog_face, store_result
+from tests.applications import TENANT, Callers, ask_job, attach, catalog_face, store_calibration, store_result
 from tests.contract.credentials import OF_NODES, credentials, lease_of, prepare_node
 from tests.contract.test_document import NOUNS, OPERATIONS, PATH
 
@@ -22,6 +28,8 @@ thousand requests for each and keep them all in memory. Every field of theirs is
 they are fuzzed, the largest of them at length."""
 OF_SEVERAL = "estimate_.*_(batch|comparison|export|shift|power_cap)"
 """Operations that take the questions of others, which are fuzzed by themselves."""
+BY_ID = "(get|delete|copy)_.*"
+"""Operations that take an id and little else."""
 
 CONFIG = {
     "seed": 1,
@@ -37,7 +45,7 @@ CONFIG = {
             "include-operation-id-regex": f"^({WITH_A_LARGE_SHAPE})$",
             "phases": {"coverage": {"enabled": False}},
         },
-        {"include-operation-id-regex": f"^({OF_SEVERAL})$", "generation": {"max-examples": 3}},
+        {"include-operation-id-regex": f"^({OF_SEVERAL}|{BY_ID})$", "generation": {"max-examples": 3}},
         {"include-operation-id": "estimate_utility_bill", "generation": {"max-examples": 80}},
     ],
     "checks": {
@@ -105,11 +113,65 @@ def whole(body):
     return int(body) if isinstance(body, float) and body.is_integer() and abs(body) < 2**53 else body
 
 
+class Direct(HTTPAdapter):
+    """Calls an application in this thread: that of Schemathesis hands each request to another one."""
+
+    def __init__(self, app):
+        super().__init__()
+        self._app = app
+        self._runner = asyncio.Runner()
+
+    def send(self, request, **_):
+        parts = urlsplit(request.url)
+        given = [("host", parts.netloc), *request.headers.items()]
+        body = request.body or b""
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": request.method,
+            "path": unquote(parts.path),
+            "raw_path": parts.path.encode(),
+            "root_path": "",
+            "scheme": parts.scheme,
+            "query_string": parts.query.encode(),
+            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in given],
+            "client": ("127.0.0.1", 50000),
+            "server": ("testserver", 80),
+            "state": {},
+        }
+        messages = [{"type": "http.request", "body": body.encode() if isinstance(body, str) else body}]
+        answer = []
+
+        async def receive():
+            return messages.pop() if messages else await asyncio.Event().wait()
+
+        async def send(message):
+            answer.append(message)
+
+        self._runner.run(asyncio.wait_for(self._app(scope, receive, send), PATIENCE_SECONDS))
+        response = requests.Response()
+        response.request, response.url, response.status_code = request, request.url, answer[0]["status"]
+        response.raw = HTTPResponse(
+            io.BytesIO(b"".join(message.get("body", b"") for message in answer)),
+            [(name.decode(), value.decode("latin-1")) for name, value in answer[0]["headers"]],
+            answer[0]["status"],
+            11,
+            preload_content=False,
+            request_method=request.method,
+        )
+        response.headers = CaseInsensitiveDict(response.raw.headers)
+        return response
+
+    def close(self):
+        self._runner.close()
+
+
 class Caller:
     """Sends the cases of one operation to the application, and counts what came back."""
 
     def __init__(self, app, name):
-        self._session = asgi.get_client(app)
+        self._session = requests.Session()
+        self._session.mount(BASE, Direct(app))
         headers = credentials(app, name)
         self._session.headers.update(headers)
         app.state.nodes.waiting.close()  # claims that find nothing do not wait for it
@@ -120,6 +182,8 @@ class Caller:
         self.outcomes = Counter()
         if self._noun.startswith("benchmark_result") and name not in LISTS:
             store_result(app.state.database)
+        if name == "withdraw_node_calibrations":
+            store_calibration(app.state.database)
         if name in OF_NODES:
             make = lease_of if self._noun == "lease" and name != "claim_lease" else prepare_node
             database = [app.state.database] if make is lease_of else []
@@ -132,6 +196,9 @@ class Caller:
         if self._noun == "background_job":
             state = "dead" if self._name.startswith("retry") else "waiting"
             self._id = ask_job(self._app.state.database, state=state)
+            return
+        if self._noun == "calibration":
+            self._id = store_calibration(self._app.state.database)
             return
         if self._noun in ("benchmark_suite", "benchmark_result"):
             self._id = EXAMPLE_IDS[f"{self._noun.replace('_', '-')}s"]
@@ -146,6 +213,9 @@ class Caller:
         self._id = location.rpartition("/")[2]
         if self._name == "retire_api_key":
             self._session.post(f"{BASE}{location}:rotate", json={})
+
+    def close(self):
+        self._session.close()
 
     def _delete(self, address):
         """Take back what was created; a tenant stays."""
@@ -164,6 +234,8 @@ class Caller:
             if self._name == "enrol_node":
                 made = self._session.post(f"{BASE}/v1/enrolment-tokens", json={})
                 case.body["token"] = made.json()["token"]
+            if self._name == "withdraw_node_calibrations":
+                case.body["node_id"] = EXAMPLE_IDS["nodes"]
             if self._name == "complete_lease":
                 case.body["results"] = []
             if self._name == "compare_benchmark_results":
@@ -202,7 +274,9 @@ def caller(app, databases, name, monkeypatch):
     app.state.snapshots.refresh()
     # No estimate follows a write here, so none has to be seen by one.
     app.state.catalog = catalog_face(database)
-    return Caller(app, name)
+    made = Caller(app, name)
+    yield made
+    made.close()
 
 
 def hold(caller, name, schema):

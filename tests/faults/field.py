@@ -17,10 +17,12 @@ import httpx
 from sqlalchemy import func, select
 
 from service.audit.service import Writes
-from service.benchmarks.tables import BenchmarkResultRow
+from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
+from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.kit.keyring import Keyring, read_or_create
 from service.kit.leases import RUNNING, WAITING
-from service.nodes.tables import LeaseGrantRow, LeaseRow, NodeRow
+from service.nodes.tables import COMPLETED, LeaseGrantRow, LeaseRow, NodeRow
+from service.protocol.suites import Suite
 from tests.faults import node_service, node_worker
 from tests.faults.disk import lose_power
 from tests.faults.harness import ROOT, rows
@@ -252,6 +254,20 @@ class Field:
         ((count,),) = rows(self.database, select(func.count()).select_from(LeaseRow).where(is_open))
         return count
 
+    def unjudged(self):
+        """How many results of completed runs have no verdict."""
+        verdict = select(BenchmarkValidationRow.result_id).where(
+            BenchmarkValidationRow.result_id == BenchmarkResultRow.id
+        )
+        open_results = (
+            select(func.count())
+            .select_from(BenchmarkResultRow)
+            .join(LeaseRow, LeaseRow.id == BenchmarkResultRow.run_id)
+        )
+        of_completed = (LeaseRow.state == COMPLETED, BenchmarkResultRow.status == "ok", ~verdict.exists())
+        ((count,),) = rows(self.database, open_results.where(*of_completed))
+        return count
+
     def lease(self, run):
         ((row,),) = rows(self.database, select(LeaseRow).where(LeaseRow.id == run))
         return row
@@ -270,7 +286,12 @@ class Field:
             host.proxy.let_go()
             if not host.process.is_alive():
                 host.start()
-        until(lambda: not self.open_runs(), "every run is terminal", seconds)
+        # Validation may ask for suspects to be measured again.
+        until(
+            lambda: not self.open_runs() and not self.unjudged(),
+            "every run is terminal, and every result of a completed one has its verdict",
+            seconds,
+        )
         for host in self.hosts:
             until(lambda host=host: not host.waiting(), f"the spool of {host.name} is handed over", seconds)
             host.kill(signal.SIGTERM)
@@ -303,6 +324,8 @@ class _Stored:
         self.leases = {row.id: row for (row,) in rows(field.database, select(LeaseRow))}
         self.grants = {(row.lease_id, row.fencing_token): row for row in field.grants()}
         self.nodes = {row.id: row for (row,) in rows(field.database, select(NodeRow))}
+        suites = select(BenchmarkRunRow.id, BenchmarkRunRow.suite)
+        self.asked = {run: Suite.model_validate(suite) for run, suite in rows(field.database, suites)}
         self.seen = [line for host in field.hosts for line in read_ledger(host.ledger)]
 
     def counts(self):
@@ -378,7 +401,9 @@ class _Stored:
     def _check_whole(self, grant):
         token = (grant.lease_id, grant.fencing_token)
         held = {(r.benchmark, r.repeat) for r, _ in self.rows if (r.run_id, r.fencing_token) == token}
-        expect(held == set(node_service.REPEATS), f"the record of the completed run {token[0]} is complete")
+        suite = self.asked[grant.lease_id]
+        asked = {(one.name, n + 1) for one in suite.benchmarks for n in range(one.repeats)}
+        expect(held == asked, f"the record of the completed run {token[0]} is complete")
 
     def check_spools(self):
         """Nothing is left on a node that the service does not have."""

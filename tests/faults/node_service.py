@@ -4,10 +4,13 @@ import contextlib
 import json
 import os
 import sys
+from dataclasses import replace
+from datetime import timedelta
 
 from service import app, cli
 from service.background import service as background
 from service.benchmarks import service as results
+from service.benchmarks.validation import service as validation
 from service.kit import leases as kit_leases
 from service.kit.database import Database
 from service.nodes import credentials, face, leases
@@ -16,8 +19,10 @@ from service.protocol.suites import Suite
 from tests.faults.points import Points, around
 
 LEASE_SECONDS, GRACE_SECONDS, RENEW_SECONDS = 2.0, 0.5, 0.4
+JOB_LEASE = timedelta(seconds=2)
 WRITES = (
     "ask", "enrol", "inventory", "news", "claim", "renew", "result", "complete", "rotate", "confirm", "lose",
+    "validate",
 )  # fmt: skip
 """What the service commits for nodes and their runs."""
 KILLS = tuple(f"{write}: {step}" for write in WRITES for step in ("before commit", "committed, not answered"))
@@ -64,6 +69,8 @@ def _shorten():
     leases._HELD_SECONDS = LEASE_SECONDS + GRACE_SECONDS
     leases.RELEASED_SECONDS = 0.1
     face.HEARTBEAT_SECONDS = 0.5
+    # A job whose process was killed is somebody else's once its lease has ended.
+    background.KINDS = tuple(replace(kind, lease=JOB_LEASE) for kind in background.KINDS)
     background.SCHEDULES = ()  # claims settle what has lapsed; the schedules have tests of their own
 
 
@@ -117,6 +124,7 @@ def _watch(points):
     around(leases, "claim", after=named("claim"))
     around(leases, "renew", after=named("renew"))
     around(leases, "_lose", after=lambda _, session, *__: session.info.update(write="lose"))
+    around(validation, "keep", after=lambda _, session, *__: session.info.update(write="validate"))
     around(nodes.Enrolments, "enrol", after=named("enrol"))
     around(nodes.Enrolments, "rotate", after=named("rotate"))
     around(nodes, "keep_inventory", after=named("inventory"))

@@ -6,6 +6,7 @@ without a unique index, the same case has to fail. More of both are in ``test_no
 
 import json
 import shutil
+import signal
 import time
 
 import pytest
@@ -14,7 +15,7 @@ from sqlalchemy import text
 from service.benchmarks.tables import BenchmarkResultRow
 from service.kit.leases import RUNNING
 from tests.faults import node_service, node_worker
-from tests.faults.field import SEED, Field, Violation, until
+from tests.faults.field import PATIENCE_SECONDS, SEED, Field, Violation, until
 from tests.faults.harness import LONG, TIMES
 from tests.faults.proxy import OPERATIONS, TROUBLES
 from tests.faults.storm import SLOW_SECONDS, Storm
@@ -157,3 +158,22 @@ def test_without_one_place_for_each_repeat_the_harness_fails(one_host, kind):
     field = one_host(kind, spoil=without_places)
     with pytest.raises(Violation, match="one result counts for each repeat"):
         go_back_in_time(field)
+
+
+@on("sqlite")
+@pytest.mark.parametrize("step", ["before commit", "committed, not answered"])
+def test_what_a_killed_service_was_judging_is_judged_by_the_next(one_host, kind, step):
+    field = one_host(kind)
+    (host,) = field.hosts
+    field.service.kill()
+    field.service.start(point=f"validate: {step}")
+    field.service.until_ready()
+    field.ask_run()
+    host.start()
+    field.service.process.join(PATIENCE_SECONDS)
+    assert field.service.process.exitcode == -signal.SIGKILL
+    assert (field.unjudged() > 0) == (step == "before commit")
+    field.service.start()
+    field.service.until_ready()
+    field.settle()
+    field.check()

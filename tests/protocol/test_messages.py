@@ -69,7 +69,7 @@ def lease_document(**changes):
         "renew_seconds": 30.0,
         "runtime_seconds": 600.0,
         "seed": 5,
-        "suite": json.loads(shipped_suites()["cpu-first"].model_dump_json()),
+        "suite": json.loads(shipped_suites()["cpu-quick"].model_dump_json()),
         "server_time": "2026-11-21T12:00:00Z",
     }
     return {**document, **changes}
@@ -162,7 +162,7 @@ def test_a_suite_that_a_node_does_not_understand_is_refused_whole():
     """Members of a lease may be new; what is to be measured may not."""
     document = lease_document(priority=3)
     lease = Lease.model_validate_json(json.dumps(document))
-    assert lease.suite == shipped_suites()["cpu-first"]
+    assert lease.suite == shipped_suites()["cpu-quick"]
     document["suite"]["benchmarks"][0]["sampling"]["outliers"] = "dropped"
     with pytest.raises(ValidationError, match="outliers"):
         Lease.model_validate_json(json.dumps(document))
@@ -170,7 +170,7 @@ def test_a_suite_that_a_node_does_not_understand_is_refused_whole():
 
 def test_a_time_is_given_or_read():
     assert Lease.model_validate_json(json.dumps(lease_document())).server_time == NOW
-    given = lease_document(server_time=NOW, suite=shipped_suites()["cpu-first"])
+    given = lease_document(server_time=NOW, suite=shipped_suites()["cpu-quick"])
     assert Lease(**given).server_time == NOW
 
 
@@ -229,11 +229,11 @@ def result_document(**changes):
         "boot_id_sha256": "0" * 64,
         "inventory_sha256": "0" * 64,
         "worker_version": "0.1.0",
-        "suite_id": "cpu-first",
+        "suite_id": "cpu-quick",
         "suite_version": 1,
         "seed": 1,
         "repeat": 1,
-        "benchmark": shipped_suites()["cpu-first"].benchmarks[0],
+        "benchmark": shipped_suites()["cpu-quick"].benchmarks[0],
         "device": "cpu",
         "started_at": NOW,
         "finished_at": NOW,

@@ -20,24 +20,90 @@ BENCHMARKS = [
 ]
 METRICS = {
     "gemm": {"flops_per_second", "bytes_per_second"},
+    "attention": {"flops_per_second", "bytes_per_second"},
     "fft": {"flops_per_second"},
     "stream": {"bytes_per_second"},
     "strided_read": {"bytes_per_second"},
+    "cache_stream": {"bytes_per_second"},
+    "host_stream": {"bytes_per_second"},
+    "bank_conflict": {"bytes_per_second"},
+    "divergence": {"flops_per_second"},
+    "occupancy": {"bytes_per_second"},
+    "capacity": {"bytes"},
+    "context_memory": {"bytes"},
     "host_link": {"bytes_per_second", "seconds"},
+    "peer_link": {"bytes_per_second", "seconds"},
+    "collective": {"bytes_per_second", "seconds"},
+    "external_tool": {"bytes_per_second"},
     "storage": {"bytes_per_second"},
     "launch_latency": {"seconds"},
     "power": {"watts"},
-    "context_memory": {"bytes"},
+    "optimizer_step": {"bytes_per_second"},
+    "gradient_accumulation": {"bytes_per_second"},
+    "gradient_compression": {"bytes_per_second"},
+    "training_step": {"flops_per_second"},
+    "decode_loop": {"seconds"},
 }
+"""What a figure of a kind of work can be; a kind that is not here is in no suite."""
+TIERS = ("quick", "standard", "deep")
+HIGHER = {"flops_per_second", "bytes_per_second"}
 
 
 def suite(**changes):
-    document = json.loads((files("service.protocol") / "suites" / "cpu-first.json").read_text("utf-8"))
+    document = json.loads((files("service.protocol") / "suites" / "cpu-quick.json").read_text("utf-8"))
     return {**document, **changes}
 
 
-def test_there_is_one_for_the_processor():
-    assert shipped_suites()["cpu-first"].device == "cpu"
+def test_there_are_tiers_for_accelerators_and_for_processors():
+    devices = {suite.id: suite.device for suite in shipped_suites().values()}
+    assert devices == {
+        "cpu-quick": "cpu",
+        "cpu-standard": "cpu",
+        "gpu-quick": "cuda",
+        "gpu-standard": "cuda",
+        "gpu-deep": "cuda",
+    }
+
+
+@pytest.mark.parametrize(
+    ("suite_id", "most_seconds"),
+    [
+        ("cpu-quick", 12),
+        ("cpu-standard", 150),
+        ("gpu-quick", 120),
+        ("gpu-standard", 1800),
+        ("gpu-deep", 7200),
+    ],
+)
+def test_a_tier_is_over_in_its_time(suite_id, most_seconds):
+    """Two minutes a GPU and half an hour a node, were every benchmark to take all the time it may."""
+    assert shipped_suites()[suite_id].planned_seconds <= most_seconds
+
+
+def test_what_is_planned_counts_processes_warm_up_and_samples_or_the_window_of_a_reading():
+    by_name = {benchmark.name: benchmark for benchmark in shipped_suites()["gpu-standard"].benchmarks}
+    assert by_name["gemm.bf16"].planned_seconds("cuda") == 3 * (5.0 + 2.0 + 3.0)
+    assert by_name["power.idle"].planned_seconds("cuda") == 5.0 + 60.0 + 60.0
+    assert by_name["memory.capacity"].planned_seconds("cuda") == 5.0
+
+
+def test_every_kind_of_work_is_in_a_suite_and_the_deepest_has_all_that_the_others_have():
+    suites = shipped_suites()
+    deep, standard = suites["gpu-deep"], suites["gpu-standard"]
+    assert {benchmark.work.kind for benchmark in deep.benchmarks} == METRICS.keys()
+    assert {benchmark.work.kind for benchmark in standard.benchmarks} == METRICS.keys()
+    names = [{benchmark.name for benchmark in suites[f"gpu-{tier}"].benchmarks} for tier in TIERS]
+    assert names[0] - {"power.idle_brief"} <= names[1] <= names[2]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_name_means_the_same_work_in_every_tier(device):
+    works = {}
+    for found in shipped_suites().values():
+        if found.device == device:
+            for benchmark in found.benchmarks:
+                works.setdefault(benchmark.name, set()).add(benchmark.work.model_dump_json())
+    assert [name for name, each in works.items() if len(each) > 1] == []
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -53,7 +119,8 @@ def test_a_benchmark_says_what_its_figure_means(benchmark):
     assert benchmark.formula.strip()
     amount = benchmark.work.amount()
     assert benchmark.metric in METRICS[benchmark.work.kind]
-    assert benchmark.direction == ("higher" if benchmark.metric.endswith("_per_second") else "lower")
+    is_higher = benchmark.metric in HIGHER or benchmark.work.kind == "capacity"
+    assert benchmark.direction == ("higher" if is_higher else "lower")
     assert amount.flops > 0 or benchmark.metric != "flops_per_second"
     assert amount.moved_bytes > 0 or benchmark.metric != "bytes_per_second"
 
@@ -74,18 +141,24 @@ def test_windows_have_a_source_and_an_order(benchmark):
 
 
 def test_what_processors_reach_has_not_been_published():
-    assert not any(benchmark.windows for benchmark in shipped_suites()["cpu-first"].benchmarks)
+    of_processors = [suite for suite in shipped_suites().values() if suite.device == "cpu"]
+    assert not any(benchmark.windows for suite in of_processors for benchmark in suite.benchmarks)
 
 
-def test_processors_can_do_all_that_is_asked_of_them():
-    kinds = {benchmark.work.kind for benchmark in shipped_suites()["cpu-first"].benchmarks}
-    assert kinds == cpu.PREPARE.keys()
+def test_all_that_processors_can_do_is_asked_of_them():
+    kinds = {benchmark.work.kind for benchmark in shipped_suites()["cpu-standard"].benchmarks}
+    assert cpu.PREPARE.keys() <= kinds
 
 
-def test_the_suite_of_the_processor_takes_about_a_minute():
-    found = shipped_suites()["cpu-first"].benchmarks
-    rules = [(benchmark.repeats, benchmark.sampling) for benchmark in found]
-    assert sum(repeats * (rule.warmup_seconds + rule.most_seconds) for repeats, rule in rules) < 60
+def test_what_several_accelerators_do_together_is_not_asked_of_each_at_the_same_time():
+    names = {one.name for one in shipped_suites()["gpu-deep"].benchmarks if one.concurrent}
+    assert names == {f"concurrent.{name}" for name in ("gemm.bf16", "hbm.copy", "link.h2d", "power.gemm")}
+    (collective,) = (
+        one for one in shipped_suites()["gpu-standard"].benchmarks if one.name.endswith("8x1mib")
+        and one.work.operation == "all_reduce"
+    )  # fmt: skip
+    with pytest.raises(ValidationError, match="work of several accelerators"):
+        Suite.model_validate(suite(benchmarks=[{**collective.model_dump(mode="json"), "concurrent": True}]))
 
 
 def test_two_benchmarks_of_one_name_are_refused():
@@ -95,7 +168,7 @@ def test_two_benchmarks_of_one_name_are_refused():
 
 
 def test_a_benchmark_is_found_by_its_name():
-    found = shipped_suites()["cpu-first"]
+    found = shipped_suites()["cpu-quick"]
     assert found.benchmark("gemm.fp64").name == "gemm.fp64"
     assert found.benchmark("gemm") is None
 

@@ -100,7 +100,7 @@ def task(which=None, **changes):
     return Task.model_validate(
         {
             "benchmark": which or benchmark(),
-            "suite_id": "cpu-first",
+            "suite_id": "cpu-quick",
             "suite_version": 1,
             "run_id": "run-1",
             "fencing_token": 7,

@@ -365,7 +365,7 @@ class TestMeasure:
     def test_a_suite_that_there_is_not(self, own, tmp_path):
         _, errors, status = run("worker", "measure", "--suite", "none", "--out", tmp_path / "out", **own)
         assert status == 2
-        assert "cpu-first" in errors
+        assert "cpu-quick" in errors
         (tmp_path / "suite.json").write_text('{"id": "x"}')
         _, errors, status = run(
             "worker", "measure", "--suite", tmp_path / "suite.json", "--out", tmp_path / "out", **own

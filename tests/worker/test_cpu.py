@@ -13,7 +13,7 @@ from pydantic import MISSING
 from service.protocol.results import Result
 from service.worker import cpu
 from service.worker.benchmark import Unsupported
-from service.worker.cpu import blas, host_timed, storage, stream
+from service.worker.cpu import blas, cache, host_timed, storage, stream, training
 from service.worker.host import file_system, usable_processors
 from service.worker.measure import measure
 from tests.worker.machines import benchmark, task
@@ -22,6 +22,19 @@ SEED = 5
 GEMM = {"kind": "gemm", "dtype": "fp64", "m": 33, "n": 17, "k": 65}
 FFT = {"kind": "fft", "dtype": "fp64", "points": 96, "batch": 3}
 STRIDED = {"kind": "strided_read", "stride_bytes": 64, "array_bytes": 64 * 1000}
+ATTENTION = {
+    "kind": "attention", "phase": "prefill", "back_end": "own", "dtype": "fp32",
+    "batch": 2, "query_heads": 4, "kv_heads": 2, "head_size": 64, "context_tokens": 300,
+}  # fmt: skip
+SMALL_DECODER = {
+    "layers": 2, "hidden": 24, "query_heads": 4, "kv_heads": 2, "head_size": 64, "feed_forward": 20,
+    "vocabulary": 50, "dtype": "fp32",
+}  # fmt: skip
+DECODE = {"kind": "decode_loop", **SMALL_DECODER, "batch": 3, "context_tokens": 11, "steps": 3}
+TRAINING = {
+    "kind": "training_step", **SMALL_DECODER,
+    "sequence_length": 9, "micro_batch_size": 2, "accumulation_steps": 2,
+}  # fmt: skip
 STORAGE = {"kind": "storage", "direction": "write", "file_bytes": 100_000, "block_bytes": 8192}
 
 
@@ -42,13 +55,37 @@ COMPUTED = [
     FFT,
     {**FFT, "dtype": "fp32"},
     {**FFT, "points": 2, "batch": 1},
+    {**FFT, "points": 12, "dimensions": 2},
+    {**FFT, "points": 7, "dimensions": 3, "dtype": "fp32"},
+    ATTENTION,
+    {**ATTENTION, "phase": "decode"},
+    DECODE,
+    TRAINING,
+    {**TRAINING, "recomputation": "full", "sequence_length": 40},
+    *[
+        {"kind": "cache_stream", "pattern": name, "array_bytes": 8 * 2_001, "passes": 5}
+        for name in ("read", "copy")
+    ],
+    *[
+        {"kind": "optimizer_step", "optimizer": name, "parameters": 20_001}
+        for name in ("adamw", "sgd_momentum")
+    ],
+    *[
+        {"kind": "gradient_accumulation", "gradient_dtype": name, "parameters": 20_001}
+        for name in ("bf16", "fp32")
+    ],
+    *[
+        {"kind": "gradient_compression", "method": name, "parameters": 20 * 1024}
+        for name in ("int8", "sign", "top_k")
+    ],
 ]
 
 
 @pytest.fixture(autouse=True)
 def small_machine(monkeypatch, tmp_path):
     """A cache of which a few sets are four times, so that there is a rotation but no large buffer."""
-    monkeypatch.setattr(host_timed, "last_level_cache_bytes", lambda: 100_000)
+    for module in (host_timed, cache):
+        monkeypatch.setattr(module, "last_level_cache_bytes", lambda: 100_000)
     monkeypatch.setattr(host_timed, "available_memory_bytes", lambda: 2**30)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 
@@ -121,6 +158,7 @@ def spoilt(name, module=np):
         (array("triad"), np, "add"),
         (FFT, np.fft, "fft"),
         ({**FFT, "dtype": "fp32"}, np.fft, "fft"),
+        (ATTENTION, np, "matmul"),
     ],
 )
 def test_a_wrong_result_is_noticed(monkeypatch, work, module, name):
@@ -138,7 +176,7 @@ def test_a_part_that_is_not_read_is_noticed(monkeypatch, work):
     "work", [work for work in COMPUTED if work["kind"] in ("gemm", "fft")] + [array("copy")], ids=identify
 )
 def test_work_that_is_left_out_is_noticed(monkeypatch, work):
-    for module, name in ((np, "matmul"), (np, "copyto"), (np.fft, "fft")):
+    for module, name in ((np, "matmul"), (np, "copyto"), (np.fft, "fft"), (np.fft, "fftn")):
         monkeypatch.setattr(module, name, lambda *_, **__: None)
     outcome = checked(work)
     assert not outcome.passed
@@ -150,6 +188,52 @@ def test_types_that_numpy_does_not_multiply_are_unsupported(dtype):
     result = measure(task(benchmark({**GEMM, "dtype": dtype})))
     assert (result.status, result.failure.reason) == ("unsupported", "UNSUPPORTED")
     assert "NumPy" in result.failure.detail
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {**FFT, "dtype": "fp16"},
+        {**FFT, "in_place": True},
+        {**ATTENTION, "dtype": "bf16"},
+        {**ATTENTION, "back_end": "flash"},
+        {**DECODE, "dtype": "bf16"},
+        {**TRAINING, "dtype": "bf16"},
+    ],
+    ids=identify,
+)
+def test_what_numpy_does_not_have_is_unsupported(work):
+    with pytest.raises(Unsupported), prepared(work):
+        pass
+
+
+@pytest.mark.parametrize("name", ["_update", "_back"])
+def test_a_step_that_is_left_out_or_wrong_is_noticed(monkeypatch, name):
+    with prepared(TRAINING) as found:
+        found.execute(2)
+        assert found.check().passed
+        real = training.Step._back
+        wrong = {"_update": lambda *_: None, "_back": lambda *arguments: real(*arguments) * np.float32(1.01)}
+        monkeypatch.setattr(training.Step, name, wrong[name])
+        found.execute(1)
+        assert not found.check().passed
+
+
+def test_micro_batches_and_recomputation_change_no_gradient():
+    """Two halves of a batch give the mean of it, and a layer that goes forward again the same."""
+    gradients = []
+    for change in ({"accumulation_steps": 2}, {"accumulation_steps": 2, "recomputation": "full"}):
+        step = training.Step(benchmark({**TRAINING, **change}).work, SEED)
+        step.run()
+        gradients.append(step.gradients)
+    whole = training.Step(benchmark(TRAINING).work, SEED)
+    layer, x = whole._forward(0, whole.weights["table"][whole.ids[0]][:, :-1])
+    assert {part.dtype for part in (*layer, x, whole._backward(0, layer, x))} == {np.dtype(np.float32)}
+    whole = training.Step(benchmark(TRAINING).work, SEED)
+    whole.micro_batch(whole.ids.reshape(4, -1), 1)
+    for name, found in whole.gradients.items():
+        assert np.array_equal(gradients[0][name], gradients[1][name])
+        assert np.allclose(gradients[0][name], found, rtol=0, atol=1e-5 * np.abs(found).max())
 
 
 def test_numpy_multiplies_fp16_without_the_library():

@@ -1,22 +1,69 @@
 """The rules of calibrations: drawn or imported once, never changed, superseded or withdrawn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from service.benchmarks.calibrations import repository
+from sqlalchemy.orm import Session
+
+from service.audit.service import Change
+from service.benchmarks.calibrations import jobs, repository
+from service.benchmarks.calibrations.devices import Catalog, Known, driver_major, known
+from service.benchmarks.calibrations.drawing import drawing
+from service.benchmarks.calibrations.drawing.links import Message, link_of
+from service.benchmarks.calibrations.errors import (
+    CalibrationNotFound,
+    CalibrationWithdrawn,
+    NothingToWithdraw,
+)
+from service.benchmarks.calibrations.readings import observations
 from service.benchmarks.calibrations.sets import (
+    Document,
+    Drawn,
     RestsOn,
+    figures,
     read,
     read_answers,
+    unit_of,
     written,
     written_answers,
 )
-from service.benchmarks.calibrations.tables import ACTIVE, CalibrationRow
+from service.benchmarks.calibrations.tables import ACTIVE, SUPERSEDED, WITHDRAWN, CalibrationRow
+from service.benchmarks.tables import BenchmarkResultRow
+from service.benchmarks.validation.repository import accepted
 from service.catalog import service as catalog
+from service.catalog.rows import REVISION_HEADER
 from service.kit import idempotency, leases
 from service.kit.database import Reader, Writer
+from service.nodes import service as nodes
+from service.planning.calibration import Calibration
 from service.planning.calibration.measured import DeviceCalibration, MeasuredAnswer, Scope
+from service.protocol.nodes import Inventory
+from service.protocol.suites import Suite
+
+__all__ = [
+    "NOTHING_MEASURED",
+    "Drawn",
+    "Measured",
+    "Message",
+    "RestsOn",
+    "State",
+    "draw",
+    "figures",
+    "keep",
+    "link_of",
+    "planning_values",
+    "states",
+    "withdraw",
+    "withdraw_node",
+]
+
+BENCHMARKS = "benchmarks"
+IMPORT = "import"
+_MOST_RUNS = 20
+"""Runs that a drawing looks at: of suites of several tiers, each benchmark in some of them."""
+_UNKNOWN = Scope("cuda", None, None, None, None, None)
 
 
 class Measured(NamedTuple):
@@ -33,51 +80,178 @@ def planning_values(session: Reader, tenant_id: str) -> Measured:
     """The sets of a tenant that count, and the measured answers of those."""
     rows = repository.active(session, tenant_id)
     return Measured(
-        tuple(read(row.id, _scope(row), row.figures) for row in rows),
+        tuple(read(row.id, scope_of(row), row.figures) for row in rows),
         tuple(answer for row in rows for answer in read_answers(row.id, row.answers)),
     )
 
 
-def _scope(row: CalibrationRow) -> Scope:
-    return Scope(
-        kind=row.device,
-        node_id=row.node_id,
-        accelerator_id=row.accelerator_id,
-        generation=row.generation,
-        power_limit_watts=row.power_limit_watts,
-        driver_major=row.driver_major,
+def scope_of(row: CalibrationRow) -> Scope:
+    """Where the figures of a set apply."""
+    members = {name: getattr(row, name) for name in Scope._fields if name != "kind"}
+    return Scope(kind=row.device, **members)
+
+
+class Prepared(NamedTuple):
+    """A set that is drawn and not yet kept; one without figures says that there is nothing any more."""
+
+    scope: Scope
+    hardware: str | None
+    hardware_sha256: str
+    content: Mapping[str, Any]
+    result_ids: tuple[str, ...]
+    """All that were read, also those that no figure took: it might have without the others."""
+
+
+def draw(session: Writer, tenant_id: str, node_id: str, reference: Calibration) -> tuple[str, ...]:
+    """Draw a set for each kind of device of a node from its accepted results; ids of those that are new."""
+    return store(session, tenant_id, prepare(session, tenant_id, node_id, reference))
+
+
+def prepare(session: Session, tenant_id: str, node_id: str, reference: Calibration) -> list[Prepared]:
+    """The sets that the accepted results of a node make now, one for each hardware that it measured."""
+    withdrawn = repository.withdrawn_results(session, tenant_id, node_id)
+    by_hardware: dict[str, list[BenchmarkResultRow]] = {}
+    for row in accepted(session, tenant_id, node_id):
+        if row.hardware_sha256 is not None and row.id not in withdrawn:
+            by_hardware.setdefault(row.hardware_sha256, []).append(row)
+    reading = _Reading(session, tenant_id, node_id, reference)
+    prepared = [reading.prepared(digest, rows) for digest, rows in by_hardware.items()]
+    return [*(one for one in prepared if one is not None), *_gone(session, tenant_id, node_id, by_hardware)]
+
+
+def _gone(
+    session: Session, tenant_id: str, node_id: str, by_hardware: Mapping[str, object]
+) -> list[Prepared]:
+    """Sets that still count although none of their results is accepted any more."""
+    return [
+        Prepared(scope_of(row), row.hardware, row.hardware_sha256, {}, ())
+        for row in repository.standing(session, tenant_id, node_id)
+        if row.origin == BENCHMARKS and row.state == ACTIVE
+        if row.hardware_sha256 is not None and row.hardware_sha256 not in by_hardware
+    ]
+
+
+class _Reading:
+    """Reads what the results of one node rest on, each thing once."""
+
+    def __init__(self, session: Session, tenant_id: str, node_id: str, reference: Calibration) -> None:
+        self._session, self._tenant_id, self._node_id = session, tenant_id, node_id
+        self._reference = reference
+        self._inventories: dict[str, Inventory | None] = {}
+
+    def prepared(self, hardware_sha256: str, rows: Sequence[BenchmarkResultRow]) -> Prepared | None:
+        """The set of one hardware; None where its inventory or all figures are missing."""
+        newest = rows[-1]
+        inventory = self._inventory(newest)
+        if inventory is None:
+            return None
+        rows = self._of_driver(rows, driver_major(inventory))
+        found = self._known(newest, inventory)
+        suites = {
+            run.id: Suite.model_validate(run.suite)
+            for run in repository.runs(self._session, self._tenant_id, {row.run_id for row in rows})
+        }
+        drawn = drawing(list(observations(rows, suites)), found.device)
+        if not drawn.figures:
+            return None
+        content = {
+            "figures": [written(*figure) for figure in drawn.figures],
+            "fits": drawn.documents(),
+            "answers": [],
+        }
+        read_of = tuple(row.id for row in rows)
+        return Prepared(found.scope, newest.hardware, hardware_sha256, content, read_of)
+
+    def _inventory(self, row: BenchmarkResultRow) -> Inventory | None:
+        """What the node was made of in the run of a result."""
+        if row.run_id not in self._inventories:
+            digest = repository.inventory_sha256(self._session, self._tenant_id, row.id)
+            self._inventories[row.run_id] = nodes.inventory(self._session, self._node_id, digest)
+        return self._inventories[row.run_id]
+
+    def _of_driver(self, rows: Sequence[BenchmarkResultRow], major: int | None) -> list[BenchmarkResultRow]:
+        """The results of the last runs under the driver of the newest: another one is another device."""
+        by_run = {row.run_id: row for row in rows}
+        last: set[str] = set()
+        for run_id, row in list(reversed(by_run.items()))[:_MOST_RUNS]:
+            inventory = self._inventory(row)
+            if inventory is None or driver_major(inventory) != major:
+                break
+            last.add(run_id)
+        return [row for row in rows if row.run_id in last]
+
+    def _known(self, row: BenchmarkResultRow, inventory: Inventory) -> Known:
+        index = row.conditions.get("accelerator_index")
+        part = next((each for each in inventory.accelerators if each.index == index), None)
+        links = catalog.seen(self._session, "links", self._tenant_id)
+        seen = Catalog(
+            catalog.seen(self._session, "accelerators", self._tenant_id),
+            {name: link for link in links for name in (link["id"], *link["aliases"])},
+        )
+        return known(self._node_id, inventory, part if row.device == "cuda" else None, seen, self._reference)
+
+
+def store(session: Writer, tenant_id: str, prepared: Sequence[Prepared]) -> tuple[str, ...]:
+    """Keep what was drawn; ids of the sets that are new. What says nothing new is not kept again."""
+    kept = [_kept(session, tenant_id, one) for one in prepared]
+    return tuple(row.id for row in kept if row is not None)
+
+
+def _kept(session: Writer, tenant_id: str, one: Prepared) -> CalibrationRow | None:
+    node_id = one.scope.node_id
+    assert node_id is not None  # noqa: S101  # drawn from its results
+    before = repository.current(session, tenant_id, node_id, one.hardware_sha256)
+    if not one.content:
+        if before is not None:
+            catalog.next_revision(session, tenant_id)
+            repository.end(session, before, SUPERSEDED)
+        return None
+    if before is not None and before.content_sha256 == _digest(one.scope, one.content):
+        return None
+    catalog.next_revision(session, tenant_id)
+    earlier = repository.brought(session, tenant_id, node_id, one.hardware_sha256)
+    if before is not None:
+        repository.end(session, before, SUPERSEDED)
+    return _stored(
+        session,
+        tenant_id,
+        one.scope,
+        one.content,
+        number=repository.last_number(session, tenant_id, node_id, one.hardware_sha256) + 1,
+        origin=BENCHMARKS,
+        hardware=one.hardware,
+        hardware_sha256=one.hardware_sha256,
+        new_result_ids=sorted(set(one.result_ids) - earlier),
     )
 
 
-def keep(
-    session: Writer,
-    tenant_id: str,
-    drawn: DeviceCalibration,
-    rests_on: Mapping[str, RestsOn],
-    *,
-    answers: Sequence[MeasuredAnswer] = (),
-) -> str:
-    """Store what was read elsewhere as a set of its own, whatever id it came with; the id that it has now.
+def keep(session: Writer, tenant_id: str, drawn: Drawn, rests_on: Mapping[str, Any]) -> str:
+    """Store what was read elsewhere as a set of its own; its id.
 
-    The caller writes what the audit says of it.
+    ``rests_on`` says where it comes from. The caller writes what the audit says of it.
     """
-    content = {"figures": written(drawn, rests_on), "fits": [], "answers": written_answers(answers)}
-    row = _stored(session, tenant_id, drawn.scope, content, number=1, origin="import")
-    return row.id
+    catalog.next_revision(session, tenant_id)
+    of_device = drawn.calibration
+    content = {
+        "figures": [written(name, figure) for name, figure in figures(of_device)] if of_device else [],
+        "fits": [],
+        "answers": written_answers(drawn.answers),
+    }
+    scope = of_device.scope if of_device else _UNKNOWN
+    added = {"number": 1, "origin": IMPORT, "rests_on": dict(rests_on), "new_result_ids": []}
+    return _stored(session, tenant_id, scope, content, **added).id
 
 
 def _stored(
     session: Writer, tenant_id: str, scope: Scope, content: Mapping[str, Any], **added: object
 ) -> CalibrationRow:
-    """A new set that counts; the tenant's snapshot follows."""
-    catalog.next_revision(session, tenant_id)
     of_scope = scope._asdict()
     row = CalibrationRow(
         tenant_id=tenant_id,
         id=uuid4().hex,
         state=ACTIVE,
         device=of_scope.pop("kind"),
-        content_sha256=idempotency.digest(content),
+        content_sha256=_digest(scope, content),
         created_at=leases.now(),
         **of_scope,
         **content,
@@ -86,3 +260,110 @@ def _stored(
     session.add(row)
     session.flush()
     return row
+
+
+def _digest(scope: Scope, content: Mapping[str, Any]) -> str:
+    return idempotency.digest([scope, content])
+
+
+def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) -> Change:
+    """Let a set count no more, for good; the one that it superseded counts again.
+
+    The results that it brought are never drawn from again: what else rests on them is drawn anew.
+    """
+    row = repository.one(session, tenant_id, calibration_id)
+    if row is None:
+        raise CalibrationNotFound
+    if row.state == WITHDRAWN:
+        raise CalibrationWithdrawn
+    before = shown(row)
+    revision = catalog.next_revision(session, tenant_id)
+    was_active = row.state == ACTIVE
+    repository.end(session, row, WITHDRAWN, reason)
+    if row.origin == BENCHMARKS and row.node_id is not None:
+        former = repository.former(session, row) if was_active else None
+        if former is not None:
+            repository.revive(session, former)
+        jobs.ask(session, tenant_id, row.node_id, because=f"without {row.id}")
+    after = shown(row)
+    headers = {REVISION_HEADER: str(revision)}
+    return Change(resource=f"calibrations/{row.id}", body=after, headers=headers, before=before, after=after)
+
+
+def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) -> Change:
+    """Let nothing count that a node has measured so far; later runs make new sets."""
+    rows = repository.standing(session, tenant_id, node_id)
+    if not rows:
+        raise NothingToWithdraw
+    revision = catalog.next_revision(session, tenant_id)
+    before = [shown(row) for row in rows]
+    for row in rows:
+        repository.end(session, row, WITHDRAWN, reason)
+    after = [shown(row) for row in rows]
+    jobs.ask(session, tenant_id, node_id, because=f"without all of {rows[-1].id}")
+    return Change(
+        resource=f"nodes/{node_id}/calibrations",
+        body={"items": after},
+        headers={REVISION_HEADER: str(revision)},
+        before=before,
+        after=after,
+    )
+
+
+class State(NamedTuple):
+    """Whether a set counts, and if not why and since when."""
+
+    state: str
+    reason: str | None
+    ended_at: datetime | None
+
+
+def states(session: Session, tenant_id: str, ids: Collection[str]) -> dict[str, State]:
+    """How sets of a tenant stand, by id."""
+    rows = repository.some(session, tenant_id, ids)
+    return {row.id: State(row.state, row.reason, row.ended_at) for row in rows}
+
+
+_SHOWN = (
+    "id",
+    "number",
+    "origin",
+    "state",
+    "reason",
+    "device",
+    "node_id",
+    "hardware",
+    "hardware_sha256",
+    "accelerator_id",
+    "generation",
+    "power_limit_watts",
+    "driver_major",
+    "rests_on",
+    "created_at",
+    "ended_at",
+)
+
+
+def shown(row: CalibrationRow) -> dict[str, Any]:
+    """A set as callers see it in a list; what is unknown is absent."""
+    return {name: value for name in _SHOWN if (value := getattr(row, name)) is not None}
+
+
+def whole(session: Reader, tenant_id: str, calibration_id: str) -> dict[str, Any]:
+    """A set with every figure and what each rests on."""
+    row = repository.one(session, tenant_id, calibration_id)
+    if row is None:
+        raise CalibrationNotFound
+    return {
+        **shown(row),
+        "figures": [_shown_figure(entry) for entry in row.figures],
+        "fits": row.fits,
+        "answers": row.answers,
+    }
+
+
+def _shown_figure(entry: Document) -> Document:
+    """A figure with its unit, and its share of the limit."""
+    told = {"unit": unit_of(entry["name"]), **entry}
+    limit = entry.get("limit")
+    return {**told, "share": entry["value"] / limit} if limit else told

@@ -24,7 +24,34 @@ _RATES = (
     "storage_read_bytes_per_second",
     "storage_write_bytes_per_second",
 )
-_LINK_FIGURES = ("rate", "hop_seconds", "launch_seconds")
+_LINK_FIGURES = MeasuredLink._fields
+
+
+_UNITS = {
+    OperatorQuantity.MATRIX_FILL: "bytes",
+    OperatorQuantity.WAVE_TAIL: "share",
+    OperatorQuantity.KERNEL_SECONDS: "seconds",
+    OperatorQuantity.BANDWIDTH: "bytes_per_second",
+    OperatorQuantity.GATHER_ROW: "bytes",
+    OperatorQuantity.ATTENTION_BACKWARD: "share",
+    OperatorQuantity.ATTENTION_CONTEXT: "tokens",
+    OperatorQuantity.ATTENTION_HEAD: "elements",
+    OperatorQuantity.EXPERT_VARIATION: "share",
+}
+"""Of constants of operators that are no FLOPs per second."""
+
+
+def unit_of(name: str) -> str:
+    """The unit of a figure by its name: its end says it where there is one."""
+    match name.split("."):
+        case ["operators", quantity, *_]:
+            return _UNITS.get(OperatorQuantity(quantity), "flops_per_second")
+        case ["power", "byte_joules"]:
+            return "joules_per_byte"
+        case ["power", _]:
+            return "watts"
+    ends = ("bytes_per_second", "seconds", "bytes")
+    return next((end for end in ends if name.endswith(end)), "bytes_per_second")
 
 
 class RestsOn(NamedTuple):
@@ -40,6 +67,16 @@ class RestsOn(NamedTuple):
 
 
 NOTHING = RestsOn()
+
+
+class Drawn(NamedTuple):
+    """What was read of measurements: figures of a device, answers to whole questions, or both.
+
+    Ids inside are not read: a set that is kept gives them its own.
+    """
+
+    calibration: DeviceCalibration | None = None
+    answers: tuple[MeasuredAnswer, ...] = ()
 
 
 def name_of(*parts: str | None) -> str:
@@ -64,12 +101,9 @@ def figures(calibration: DeviceCalibration) -> Iterator[tuple[str, MeasuredFigur
             yield single, alone
 
 
-def written(calibration: DeviceCalibration, rests_on: Mapping[str, RestsOn]) -> list[Document]:
-    """Every figure of a set as it is kept; what is unknown is absent."""
-    return [
-        {"name": name, **_figure_document(figure), **_rest_document(rests_on.get(name, NOTHING))}
-        for name, figure in figures(calibration)
-    ]
+def written(name: str, figure: MeasuredFigure | Quantity, rests_on: RestsOn = NOTHING) -> Document:
+    """A figure as it is kept; what is unknown is absent."""
+    return {"name": name, **_figure_document(figure), **_rest_document(rests_on)}
 
 
 def _figure_document(figure: MeasuredFigure | Quantity) -> Document:
@@ -128,7 +162,9 @@ def _figure(entry: Document) -> MeasuredFigure:
 
 
 def _link(parts: Mapping[str, MeasuredFigure]) -> MeasuredLink:
-    return MeasuredLink(parts["rate"], parts.get("hop_seconds"), parts.get("launch_seconds"))
+    return MeasuredLink(
+        parts["rate"], parts.get("hop_seconds"), parts.get("launch_seconds"), parts.get("in_network_rate")
+    )
 
 
 _OF_THE_SET = frozenset({"id", "calibration_id"})
@@ -146,12 +182,12 @@ def read_answers(set_id: str, entries: Sequence[Document]) -> tuple[MeasuredAnsw
     """Measured answers as planning knows them, each with the id of its set and its place there."""
     return tuple(
         MeasuredAnswer(
-            id=f"{set_id}-{place}",
-            calibration_id=set_id,
-            operation=entry["operation"],
-            family=entry["family"],
-            measured=float(entry["measured"]),
-            question=entry["question"],
+            **{
+                **entry,
+                "id": f"{set_id}-{place}",
+                "calibration_id": set_id,
+                "measured": float(entry["measured"]),
+            }
         )
         for place, entry in enumerate(entries, start=1)
     )

@@ -48,6 +48,10 @@ class CalibrationRow(Base):
     """Lines through the times of messages, with what they leave."""
     answers: Mapped[list[dict[str, Any]]] = mapped_column(Json, deferred=True, deferred_group="content")
     """Measured end-to-end figures beside their questions."""
+    rests_on: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    """Of an import: which one."""
+    new_result_ids: Mapped[list[str]] = mapped_column(Json, deferred=True)
+    """Results that no earlier set of the node rests on: withdrawn with this one."""
     content_sha256: Mapped[str] = mapped_column(String(64))
     """Of figures, fits and answers: what is drawn anew and is the same is no new set."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -94,11 +94,17 @@ class Job(Generic[Arguments]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Generic[Arguments]):
-    """A kind of job. A chunk may run more than once: each effect outside carries a key of its own."""
+class Asked(Generic[Arguments]):
+    """A kind of job as those know it who ask for it, which may be left of those who can do it."""
 
     name: str
     arguments: type[Arguments]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(Asked[Arguments]):
+    """A kind of job. A chunk may run more than once: each effect outside carries a key of its own."""
+
     run: Callable[[Job[Arguments]], Continue | Done]
     concurrency: int | None = None
     """How many run at a time, over all processes."""

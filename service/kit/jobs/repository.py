@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from service.kit import leases
 from service.kit.database import Reader, Writer
 from service.kit.jobs.bell import ring_after_commit
-from service.kit.jobs.kinds import Arguments, Kind
+from service.kit.jobs.kinds import Arguments, Asked, Kind
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, JobRow
 from service.kit.leases import RUNNING, WAITING
 from service.kit.problems import Conflict, NotFound
@@ -23,7 +23,7 @@ _TURNS = 0x1A0B  # class of the advisory locks under which claims of a limited k
 
 def enqueue(
     session: Writer,
-    kind: Kind[Arguments],
+    kind: Asked[Arguments],
     arguments: Arguments,
     *,
     tenant_id: str,

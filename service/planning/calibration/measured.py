@@ -56,6 +56,8 @@ class MeasuredLink(NamedTuple):
     rate: MeasuredFigure
     hop_seconds: MeasuredFigure | None
     launch_seconds: MeasuredFigure | None
+    in_network_rate: MeasuredFigure | None = None
+    """What switches that reduce let through, of the same link."""
 
 
 Operators = Mapping[tuple[OperatorQuantity, NumberFormat | None], MeasuredFigure]

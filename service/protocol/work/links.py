@@ -79,7 +79,7 @@ class ExternalTool(Message):
     kind: Literal["external_tool"]
     tool: Literal["nvbandwidth", "nccl_tests", "dcgm"]
     """Whose program runs; a fixed name, looked up on the path."""
-    test: Annotated[str, Field(pattern="^[a-z0-9_]{1,60}$")]
+    test: Annotated[str, Field(max_length=60, pattern="^[a-z0-9_]{1,60}$")]
     """Test of the tool, such as host_to_device_memcpy_ce or all_reduce."""
     transfer_bytes: Bytes
     """Payload."""

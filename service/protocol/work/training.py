@@ -61,14 +61,19 @@ class _Decoder(Message):
     """A small decoder as Llama is built: RMS norm, grouped attention with rotation, gated feed-forward."""
 
     layers: Few
+    """Layers, all alike."""
     hidden: Side
     """Elements of a token."""
     query_heads: Few
+    """Heads of a query."""
     kv_heads: Few
+    """Heads of keys and values."""
     head_size: Literal[64, 128]
+    """Elements of a head."""
     feed_forward: Side
     """Elements between the matrices of the feed-forward network."""
     vocabulary: Side
+    """Tokens that there are."""
     dtype: Literal["fp32", "bf16"]
     """Type of weights and activations."""
 
@@ -96,7 +101,9 @@ class TrainingStep(_Decoder):
 
     kind: Literal["training_step"]
     sequence_length: Side
+    """Tokens of a sequence."""
     micro_batch_size: Few
+    """Sequences of a micro-batch."""
     accumulation_steps: Few = 1
     """Micro-batches of a step."""
     recomputation: Literal["none", "full"] = "none"

@@ -1,13 +1,33 @@
 """What a node without an accelerator measures: the same kinds of work, done by NumPy on its processor."""
 
 from service.worker.benchmark import Prepare
-from service.worker.cpu import fft, gemm, storage, stream
+from service.worker.cpu import (
+    attention,
+    cache,
+    collective,
+    decode,
+    fft,
+    gemm,
+    gradients,
+    optimizer,
+    storage,
+    stream,
+    training,
+)
 
 PREPARE: dict[str, Prepare] = {
     "gemm": gemm.prepare,
+    "attention": attention.prepare,
     "stream": stream.prepare,
     "strided_read": stream.prepare_strided,
+    "cache_stream": cache.prepare,
     "fft": fft.prepare,
+    "decode_loop": decode.prepare,
+    "training_step": training.prepare,
+    "collective": collective.prepare,
+    "optimizer_step": optimizer.prepare,
+    "gradient_accumulation": gradients.prepare_accumulation,
+    "gradient_compression": gradients.prepare_compression,
     "storage": storage.prepare,
 }
 """How each kind is made ready; a kind that is not here cannot be measured on a processor."""

@@ -1,6 +1,5 @@
-"""Complex transforms of one dimension by numpy.fft, which uses one thread."""
+"""Complex transforms by numpy.fft, of one to three dimensions; it uses one thread."""
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,12 +8,12 @@ import numpy as np
 from service.protocol.results import Correctness
 from service.protocol.suites import Benchmark
 from service.protocol.work import Fft
-from service.worker.benchmark import Facts, Prepared
+from service.worker.benchmark import Facts, Prepared, Unsupported
 from service.worker.cpu.host_timed import NUMPY, HostTimed, checksum, correctness, generator, rotation
+from service.worker.fourier import defined_points, tolerance
 
 CHECKED = 8
-"""Points of the transform that are computed again."""
-SAFETY = 8
+"""Points of a transform that are computed again."""
 _TYPES: dict[str, np.dtype[np.complexfloating]] = {
     "fp32": np.dtype(np.complex64),
     "fp64": np.dtype(np.complex128),
@@ -23,26 +22,38 @@ _TYPES: dict[str, np.dtype[np.complexfloating]] = {
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
-    """Transforms of shape (batch, points) along the last axis, of parts from normal(0, 1)."""
+    """Transforms of shape (batch, points...) along all axes but the first, of parts from normal(0, 1).
+
+    Raises :class:`Unsupported` for half precision and for transforms in place, which NumPy does not have.
+    """
     del accelerator_index
     work = benchmark.work
     assert isinstance(work, Fft)  # noqa: S101  # the registry chose by kind
+    if work.dtype not in _TYPES:
+        raise Unsupported(f"NumPy transforms no {work.dtype}")
+    if work.in_place:
+        raise Unsupported("NumPy transforms nothing in place")
     dtype = _TYPES[work.dtype]
-    shape = (work.batch, work.points)
-    set_bytes = 2 * work.batch * work.points * dtype.itemsize
-    turns = rotation(set_bytes)
+    shape = (work.batch, *[work.points] * work.dimensions)
+    elements = work.points**work.dimensions
+    turns = rotation(2 * work.batch * elements * dtype.itemsize)
     random = generator(benchmark, seed)
     drawn = random.standard_normal(
-        (work.batch, 2 * work.points), np.float32 if work.dtype == "fp32" else np.float64
+        (work.batch, 2 * elements), np.float32 if work.dtype == "fp32" else np.float64
     )
-    signal = drawn.view(dtype)
+    signal = drawn.view(dtype).reshape(shape)
     # The spectrum starts as NaN, so that a point that is never written is noticed.
     sets = [(signal.copy(), np.full(shape, np.nan, dtype)) for _ in range(turns.count)]
-    rows, points = random.integers(work.batch, size=CHECKED), random.integers(work.points, size=CHECKED)
+    row = int(random.integers(work.batch))
+    points = random.integers(work.points, size=(CHECKED, work.dimensions))
+    axes = tuple(range(1, work.dimensions + 1))
 
     def run(index: int) -> None:
         source, spectrum = sets[index]
-        np.fft.fft(source, out=spectrum)
+        if work.dimensions == 1:
+            np.fft.fft(source, out=spectrum)
+        else:
+            np.fft.fftn(source, axes=axes, out=spectrum)
 
     facts = Facts(
         library=f"numpy {np.__version__} fft",
@@ -55,34 +66,22 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
         software=(NUMPY,),
         gaps=turns.gaps,
     )
-    yield HostTimed(facts, run, lambda index: _verified(*sets[index], rows, points))
+    yield HostTimed(facts, run, lambda index: _verified(*sets[index], row, points))
 
 
-def _verified(source: np.ndarray, spectrum: np.ndarray, rows: np.ndarray, points: np.ndarray) -> Correctness:
-    """Sampled points against the sum that defines them, X[k] = sum x[j] exp(-2 pi i j k / n), in fp64.
-
-    Errors of fast transforms grow as u log2 n at most, relative to the root mean square of the spectrum
-    (Higham, Accuracy and Stability, 24.1); 8 times that is let pass.
-    """
-    count = source.shape[1]
-    found = spectrum[rows, points]
-    errors = [
-        abs(complex(value) - _defined(source[row].astype(np.complex128), int(point)))
-        / math.sqrt(math.fsum(np.abs(source[row].astype(np.complex128)) ** 2))
-        for row, point, value in zip(rows, points, found, strict=True)
-    ]
-    rounding = float(np.finfo(spectrum.dtype).eps) / 2
+def _verified(source: np.ndarray, spectrum: np.ndarray, row: int, points: np.ndarray) -> Correctness:
+    """Sampled points of one transform against the sum that defines them, in fp64."""
+    signal = source[row].reshape(-1)
+    found = spectrum[row][tuple(points.T)]
+    expected, scale = defined_points(
+        lambda first, count: signal[first : first + count].astype(np.complex128),
+        source.shape[1],
+        source.ndim - 1,
+        points,
+    )
     return correctness(
-        f"{len(errors)} sampled points against the defining sum in fp64",
-        float(np.max(errors)),
-        SAFETY * rounding * (1 + math.log2(count)),
+        f"{len(found)} sampled points against the defining sum in fp64",
+        float(np.max(np.abs(found.astype(np.complex128) - expected)) / scale),
+        tolerance(float(np.finfo(spectrum.dtype).eps) / 2, signal.size),
         checksum(found),
     )
-
-
-def _defined(signal: np.ndarray, point: int) -> complex:
-    count = len(signal)
-    # Reduced in integers first: an angle of many turns would lose the digits that matter.
-    turns = np.arange(count, dtype=np.int64) * point % count
-    terms = signal * np.exp(-2j * np.pi / count * turns)
-    return complex(math.fsum(terms.real), math.fsum(terms.imag))

@@ -37,7 +37,8 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     """
     del accelerator_index
     work = benchmark.work
-    assert isinstance(work, Storage)  # noqa: S101  # the registry chose by kind
+    if not isinstance(work, Storage):
+        raise Unsupported(f"{work.kind} is no storage")
     block = min(work.block_bytes, work.file_bytes)
     if block > PATTERN_BYTES:
         raise Unsupported(f"blocks of {block} bytes, and at most {PATTERN_BYTES} can be done")

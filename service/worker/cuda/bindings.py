@@ -11,6 +11,9 @@ DISTRIBUTIONS = {
     "cuda.bindings.nvrtc": "cuda-bindings",
     "nvmath.bindings.cublas": "nvmath-python",
     "nvmath.bindings.cublasLt": "nvmath-python",
+    "nvmath.bindings.cufft": "nvmath-python",
+    "torch": "torch",
+    "torch.nn.attention": "torch",
 }
 
 

@@ -15,9 +15,12 @@ def cubin(file: str, major: int, minor: int) -> bytes:
     does not compile its PTX. Raises :class:`Unsupported` where this NVRTC does not know the architecture.
     """
     nvrtc = load("cuda.bindings.nvrtc")
-    source = files("service.worker.kernels").joinpath(file).read_bytes()
+    folder = files("service.worker.kernels")
+    headers = [part for part in folder.iterdir() if part.name.endswith(".h")]
+    texts, names = [part.read_bytes() for part in headers], [part.name.encode() for part in headers]
+    source = folder.joinpath(file).read_bytes()
     try:
-        program = done(nvrtc.nvrtcCreateProgram(source, file.encode(), 0, None, None))
+        program = done(nvrtc.nvrtcCreateProgram(source, file.encode(), len(headers), texts, names))
     except RuntimeError as error:
         raise Unsupported(f"NVRTC: {str(error).splitlines()[0]}") from None
     try:

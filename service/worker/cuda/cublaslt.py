@@ -42,6 +42,24 @@ KINDS: dict[DType, Kind] = {
 _SCALES = {R_64F: np.float64, R_32F: np.float32, R_32I: np.int32}
 
 
+class Product(NamedTuple):
+    """C = alpha A B + beta C of row-major matrices, ``batch`` of each one behind the other."""
+
+    dtype: DType
+    m: int
+    n: int
+    k: int
+    batch: int = 1
+    a_is_turned: bool = False
+    """A lies as k x m."""
+    b_is_turned: bool = True
+    """B lies as n x k, as weights do."""
+    alpha: float = 1.0
+    beta: float = 0.0
+    gives_fp32: bool = False
+    """The result of bf16 is not rounded to bf16."""
+
+
 class Algorithm(NamedTuple):
     """One way to carry out a product."""
 
@@ -50,40 +68,61 @@ class Algorithm(NamedTuple):
     name: str
 
 
-class Matmul:
-    """C = A B^T with A of m x k, B of n x k and C of m x n, rows one after the other in memory.
+class Library(NamedTuple):
+    """cuBLASLt as one or several products use it."""
 
-    cuBLAS counts by columns, so it is asked for C^T = B A^T with B transposed: the one layout that it has for
-    every number format. Raises :class:`Unsupported` where device or library cannot do it.
+    handle: int
+    version: str
+    workspace: int
+    """Address."""
+
+
+def _opened(lt: Any, device: Device, stack: ExitStack) -> Library:  # noqa: ANN401
+    try:
+        handle, version = lt.create(), _version(lt)
+    except (lt.cuBLASLtError, RuntimeError) as error:
+        raise Unsupported(f"cuBLASLt: {_first_line(error)}") from None
+    stack.callback(lt.destroy, handle)
+    return Library(handle, version, device.allocate(WORKSPACE_BYTES))
+
+
+class Matmul:
+    """Products of row-major matrices; a plain :class:`Gemm` is C = A B^T with A of m x k and B of n x k.
+
+    cuBLAS counts by columns, so it is asked for C^T = B^T A^T; B of n x k is the one layout that it has for
+    every number format. Raises :class:`Unsupported` where device or library cannot do it. One that is
+    ``like`` another shares its handle and its workspace, and has to be used on the same stream.
     """
 
-    def __init__(self, device: Device, work: Gemm, stack: ExitStack) -> None:
-        self._kind = kind = KINDS[work.dtype]
+    def __init__(
+        self, device: Device, work: Gemm | Product, stack: ExitStack, like: "Matmul | None" = None
+    ) -> None:
+        shape = work if isinstance(work, Product) else Product(work.dtype, work.m, work.n, work.k)
+        self._kind = kind = KINDS[shape.dtype]
         if device.capability < kind.capability:
             raise Unsupported(f"{work.dtype} needs compute capability {_dotted(kind.capability)} or newer")
         self._lt = lt = load("nvmath.bindings.cublasLt")
         cublas = load("nvmath.bindings.cublas")
-        try:
-            self._handle = lt.create()
-            self.version = _version(lt)
-        except (lt.cuBLASLtError, RuntimeError) as error:
-            raise Unsupported(f"cuBLASLt: {_first_line(error)}") from None
-        stack.callback(lt.destroy, self._handle)
+        self.library: Library = like.library if like else _opened(lt, device, stack)
+        self._handle, self.version, self._workspace = self.library
         self.mode = f"CUBLAS_{kind.compute}"
         self._operation = lt.matmul_desc_create(getattr(cublas.ComputeType, kind.compute), kind.scale)
         stack.callback(lt.matmul_desc_destroy, self._operation)
-        attribute = lt.MatmulDescAttribute
-        self._set(attribute.TRANSA, np.int32(cublas.Operation.T))
-        self._set(attribute.TRANSB, np.int32(cublas.Operation.N))
-        if work.dtype == "fp8_e4m3":
+        attribute, turned, as_it_is = lt.MatmulDescAttribute, cublas.Operation.T, cublas.Operation.N
+        self._set(attribute.TRANSA, np.int32(turned if shape.b_is_turned else as_it_is))
+        self._set(attribute.TRANSB, np.int32(turned if shape.a_is_turned else as_it_is))
+        if shape.dtype == "fp8_e4m3":
             self._set(attribute.FAST_ACCUM, np.int8(1))
+        # Rows of cuBLAS are what lies side by side in memory.
+        b = (shape.k, shape.n) if shape.b_is_turned else (shape.n, shape.k)
+        a = (shape.m, shape.k) if shape.a_is_turned else (shape.k, shape.m)
+        result = R_32F if shape.gives_fp32 else kind.result
         self._layouts = [
-            self._layout(stack, kind.operand, work.k, work.n),
-            self._layout(stack, kind.operand, work.k, work.m),
-            self._layout(stack, kind.result, work.n, work.m),
+            self._layout(stack, number, *sides, shape.batch)
+            for number, sides in ((kind.operand, b), (kind.operand, a), (result, (shape.n, shape.m)))
         ]
-        self._one, self._none = np.ones(1, _SCALES[kind.scale]), np.zeros(1, _SCALES[kind.scale])
-        self._workspace = device.allocate(WORKSPACE_BYTES)
+        scale = _SCALES[kind.scale]
+        self._alpha, self._beta = np.full(1, shape.alpha, scale), np.full(1, shape.beta, scale)
         self._stream = device.stream
         self._found: Any = None
 
@@ -120,19 +159,22 @@ class Matmul:
         addresses = [self._found.ctypes.data + size * place for place in found]
         return [Algorithm(address, self._name(address)) for address in addresses]
 
-    def queue(self, algorithm: Algorithm, a: int, b: int, c: int) -> None:
-        """Put one product of the matrices at these addresses on the device's stream."""
+    def queue(self, algorithm: Algorithm, a: int, b: int, c: int, added: int | None = None) -> None:
+        """Put one product of the matrices at these addresses on the device's stream.
+
+        What beta adds is at ``added``, or in the place of the result.
+        """
         first, second, result = self._layouts
         self._lt.matmul(
             self._handle,
             self._operation,
-            self._one.ctypes.data,
+            self._alpha.ctypes.data,
             b,
             first,
             a,
             second,
-            self._none.ctypes.data,
-            c,
+            self._beta.ctypes.data,
+            c if added is None else added,
             result,
             c,
             result,
@@ -146,9 +188,17 @@ class Matmul:
         held = np.array([value])
         self._lt.matmul_desc_set_attribute(self._operation, attribute, held.ctypes.data, held.nbytes)
 
-    def _layout(self, stack: ExitStack, kind: int, rows: int, columns: int) -> int:
-        layout = self._lt.matrix_layout_create(kind, rows, columns, rows)
-        stack.callback(self._lt.matrix_layout_destroy, layout)
+    def _layout(self, stack: ExitStack, kind: int, rows: int, columns: int, count: int) -> int:
+        lt = self._lt
+        layout = lt.matrix_layout_create(kind, rows, columns, rows)
+        stack.callback(lt.matrix_layout_destroy, layout)
+        if count > 1:
+            attribute = lt.MatrixLayoutAttribute
+            for which, value in (
+                (attribute.BATCH_COUNT, np.array([count], np.int32)),
+                (attribute.STRIDED_BATCH_OFFSET, np.array([rows * columns], np.int64)),
+            ):
+                lt.matrix_layout_set_attribute(layout, which, value.ctypes.data, value.nbytes)
         return int(layout)
 
     def _name(self, address: int) -> str:

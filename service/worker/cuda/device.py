@@ -29,7 +29,7 @@ class Device:
 
     def __init__(self, driver: Any, number: Any, context: Any, stack: ExitStack) -> None:  # noqa: ANN401
         self.driver = driver
-        self._context = context
+        self.context = context
         self._number = number
         self._stack = stack
         attribute = driver.CUdevice_attribute
@@ -38,6 +38,9 @@ class Device:
             self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
         )
         self.multiprocessors = self._attribute(attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        self.shared_bytes = self._attribute(
+            attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+        )
         self.l2_bytes = self._attribute(attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
         flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
         self._stream = done(driver.cuStreamCreate(flags))
@@ -52,7 +55,7 @@ class Device:
 
     def use(self) -> None:
         """Make the context current in this thread too."""
-        done(self.driver.cuCtxSetCurrent(self._context))
+        done(self.driver.cuCtxSetCurrent(self.context))
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -68,6 +71,11 @@ class Device:
     def pci_bus_id(self) -> str:
         """Domain, bus and device, such as 0000:17:00.0."""
         return nvml.text(done(self.driver.cuDeviceGetPCIBusId(32, self._number))).rstrip("\x00").lower()
+
+    @property
+    def ordinal(self) -> int:
+        """By which number CUDA, and PyTorch, know it in this process."""
+        return int(self._number)
 
     def event(self) -> Any:  # noqa: ANN401
         """An event with a time, destroyed with the device."""
@@ -109,8 +117,16 @@ class Device:
             self._modules[file] = module
         return int(done(self.driver.cuModuleGetFunction(self._modules[file], name.encode())))
 
-    def launcher(self, kernel: int, blocks: int, *arguments: int) -> Launch:
-        """A launch with everything packed beforehand; each argument is 8 bytes, and fits every parameter."""
+    def launcher(
+        self, kernel: int, blocks: int, *arguments: int, threads: int = THREADS, shared_bytes: int = 0
+    ) -> Launch:
+        """A launch with everything packed beforehand; each argument is 8 bytes, and fits every parameter.
+
+        ``shared_bytes`` of each block come on top of what the kernel declares.
+        """
+        if shared_bytes:
+            attribute = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            done(self.driver.cuFuncSetAttribute(self.driver.CUfunction(kernel), attribute, shared_bytes))
         launch, stream, function = self.driver.cuLaunchKernel, self._stream, self.driver.CUfunction(kernel)
         # The driver reads the arguments at each launch, through an array of their addresses.
         values = (ctypes.c_uint64 * max(len(arguments), 1))(*arguments)
@@ -120,11 +136,16 @@ class Device:
         keep = (values, pointers)
 
         def queue() -> None:
-            (status,) = launch(function, blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters, 0)
+            (status,) = launch(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, parameters, 0)
             if status:
                 raise CudaError(f"{status.name} for {len(keep[0])} arguments")
 
         return queue
+
+    def resident_blocks(self, kernel: int, threads: int, shared_bytes: int = 0) -> int:
+        """Blocks of a launch that a multiprocessor has room for at a time."""
+        ask = self.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        return int(done(ask(self.driver.CUfunction(kernel), threads, shared_bytes)))
 
     def captured(self, queue: Launch) -> Launch:
         """What ``queue`` puts on the stream, as one graph that is launched at once."""
@@ -162,6 +183,22 @@ class Device:
         done(self.driver.cuEventRecord(stop, self._stream))
         done(self.driver.cuEventSynchronize(stop))
         return self.between(start, stop)
+
+    def repeated(self, launch: Launch, times: int, working_set_bytes: int | None = None) -> int:
+        """Nanoseconds of as many launches one after the other, after a flush.
+
+        While the device is at the flush, the launches are queued: none of them waits for the host. A
+        working set that is named and below 20 times the cache is flushed before each launch.
+        """
+        if working_set_bytes is not None and working_set_bytes < CACHE_SHARE * self.l2_bytes:
+            return sum(self.repeated(launch, 1) for _ in range(times))
+
+        def work() -> None:
+            for _ in range(times):
+                launch()
+
+        self.flush()
+        return self.timed(work)
 
     def between(self, start: Any, stop: Any) -> int:  # noqa: ANN401
         """Nanoseconds from one event to another; both have happened."""
@@ -240,8 +277,25 @@ def opened(index: int | None) -> Iterator[Device]:
         try:
             yield device
         finally:
-            # What is still queued uses what is about to be freed.
+            # What is still queued uses what is about to be freed; another device may have been used last.
+            driver.cuCtxSetCurrent(context)
             driver.cuCtxSynchronize()
+
+
+def beginning_with(index: int | None, count: int, *, all_of_them: bool = False) -> list[int]:
+    """Indices of accelerators, one after the other in the inventory and round its end: so many, or all.
+
+    Raises :class:`Unsupported` where there are fewer, or none is named.
+    """
+    if index is None:
+        raise Unsupported("the benchmark needs an accelerator")
+    with nvml.opened() as bindings:
+        there = int(bindings.nvmlDeviceGetCount())
+    if index >= there:
+        raise Unsupported(f"accelerator {index} is not there")
+    if there < count:
+        raise Unsupported(f"{count} accelerators are needed, {there} are there")
+    return [(index + place) % there for place in range(there if all_of_them else count)]
 
 
 def attributes(index: int) -> dict[str, int]:

@@ -24,6 +24,8 @@ POLL_SECONDS = 0.002
 BATCH_SECONDS = 0.1
 GEMM_SIDE = 8192
 STREAM_BYTES = 2**30
+DECODE_ROWS, DECODE_SIDE = 16, 8192
+"""Sequences of a batch, and the side of the weights that are streamed for them."""
 
 
 class EnergyWindows:
@@ -87,22 +89,47 @@ def _busy(load: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
     check()
 
 
+class Paced:
+    """A load that runs for a share of the time; a wait that was too long shortens those that follow."""
+
+    def __init__(self, load: Callable[[], None], share: float) -> None:
+        self._load, self._share = load, share
+        self._started: float | None = None
+        self._busy = 0.0
+
+    def __call__(self) -> None:
+        """One batch, and the wait that belongs to it."""
+        begun = time.monotonic()
+        if self._started is None:
+            self._started = begun
+        self._load()
+        ended = time.monotonic()
+        self._busy += ended - begun
+        time.sleep(max(self._started + self._busy / self._share - ended, 0.0))
+
+
+def _timed(device: Device, work: Power, seed: int, stack: ExitStack) -> Timed:
+    side, rows = GEMM_SIDE, GEMM_SIDE
+    match work.load:
+        case "stream":
+            stream = Stream(kind="stream", pattern="copy", array_bytes=STREAM_BYTES)
+            return StreamBandwidth(device, stream, seed)
+        case "decode":
+            side, rows = DECODE_SIDE, DECODE_ROWS
+    return MatrixProduct(device, Gemm(kind="gemm", dtype="bf16", m=rows, n=side, k=side), seed, stack)
+
+
 def _load(device: Device, work: Power, seed: int, stack: ExitStack) -> tuple[Callable[[], None], Facts]:
-    """Runs batches of about 0.1 s; the gap between two is some microseconds."""
-    timed: Timed
-    if work.load == "gemm":
-        side = GEMM_SIDE
-        timed = MatrixProduct(device, Gemm(kind="gemm", dtype="bf16", m=side, n=side, k=side), seed, stack)
-    else:
-        timed = StreamBandwidth(device, Stream(kind="stream", pattern="copy", array_bytes=STREAM_BYTES), seed)
-    iterations = max(round(BATCH_SECONDS * 1e9 / timed.execute(1)), 1)
+    """Runs batches that fill their share of about 0.1 s; the gap between two full ones is microseconds."""
+    timed = _timed(device, work, seed, stack)
+    iterations = max(round(work.duty * BATCH_SECONDS * 1e9 / timed.execute(1)), 1)
 
     def batch() -> None:
         # The context belongs to a thread, and this is another one.
         device.use()
         timed.execute(iterations)
 
-    return batch, timed.facts
+    return Paced(batch, work.duty) if work.duty < 1 else batch, timed.facts
 
 
 @contextmanager
@@ -113,6 +140,8 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
         raise Unsupported(f"{work.kind} is not a power")
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
+    if work.load in ("idle", "context") and work.duty < 1:
+        raise Unsupported(f"{work.load} has no load that could run a part of the time")
     with ExitStack() as stack:
         bindings = stack.enter_context(nvml.opened())
         energy = _counter(bindings, nvml.device(bindings, index))
@@ -123,7 +152,7 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
             if work.load != "context":
                 load, of_load = _load(device, work, seed, stack)
                 facts = Facts(
-                    library=f"NVML energy counter; load {of_load.library}",
+                    library=f"NVML energy counter; load {of_load.library}, {work.duty:.0%} of the time",
                     algorithm=of_load.algorithm,
                     math_mode=of_load.math_mode,
                     accumulation=of_load.accumulation,

@@ -1,6 +1,6 @@
 """Memory bandwidth by own kernels: read, write, copy and triad over arrays far larger than the cache."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from service.protocol.work import STREAM_ARRAYS, Stream
 from service.worker.benchmark import Facts, Prepared, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.device import CACHE_SHARE, THREADS, Device, Launch, add_up, run
+from service.worker.cuda.device import THREADS, Device, Launch, add_up, run
 
 FILE = "stream.cu"
 VECTOR_BYTES = 16
@@ -61,21 +61,13 @@ class StreamBandwidth:
             flush_bytes=device.flush_bytes,
             software=device.software(),
         )
-        self._flushes_each = needed < CACHE_SHARE * device.l2_bytes
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` passes.
 
         Arrays below 20 times the cache are flushed before each pass, not only before the first.
         """
-        if self._flushes_each:
-            return sum(self._pass(1) for _ in range(iterations))
-        return self._pass(iterations)
-
-    def _pass(self, iterations: int) -> int:
-        # While the device is at the flush, the launches are queued: none of them waits for the host.
-        self._device.flush()
-        return self._device.timed(lambda: _repeat(self._launch, iterations))
+        return self._device.repeated(self._launch, iterations, self.facts.working_set_bytes)
 
     def check(self) -> Correctness:
         """Spoils what the kernel leaves, runs it once, compares sums over all and a sample of elements."""
@@ -126,8 +118,7 @@ class StreamBandwidth:
         return best, launches[best]
 
     def _trial(self, launch: Launch) -> int:
-        self._device.flush()
-        return self._device.timed(launch)
+        return self._device.repeated(launch, 1)
 
     def _wrong(self) -> int:
         """How many comparisons failed."""
@@ -136,7 +127,7 @@ class StreamBandwidth:
         size = 4 * (arrays.count if arrays.result else self._blocks * THREADS)
         run(device, ("flush.cu", "flush"), target, size // VECTOR_BYTES, SPOIL)
         self._launch()
-        places = _sample(arrays)
+        places = sample(arrays.count, arrays.seeds[0])
         match self._pattern:
             case "read":
                 left = np.empty(self._blocks * THREADS, np.uint32)
@@ -167,11 +158,7 @@ class StreamBandwidth:
         return int(np.count_nonzero(found.view(np.uint32) != expected.view(np.uint32))) + sums_differ
 
     def _elements(self, address: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Elements of a device array, a run of neighbours at a time."""
-        found = np.empty((places.size // _RUN, _RUN), np.float32)
-        for row, first in zip(found, places[::_RUN], strict=True):
-            self._device.to_host(row, address + 4 * int(first))
-        return found.reshape(-1)
+        return elements(self._device, address, places)
 
     def _words(self, address: int) -> int:
         return self._checksum("sum_words", address, self._arrays.count, 1)
@@ -183,11 +170,11 @@ class StreamBandwidth:
         return checksum(self._device, name, *arguments)
 
 
-def checksum(device: Device, name: str, *arguments: int) -> int:
-    """What a kernel of ``checksum.cu`` adds up, modulo 2^64."""
+def checksum(device: Device, name: str, *arguments: int, file: str = "checksum.cu") -> int:
+    """What the threads of a kernel count, each in a place of its last argument, modulo 2^64."""
     sums = np.empty(device.multiprocessors * 8 * THREADS, np.uint64)
     address = device.allocate(sums.nbytes)
-    run(device, ("checksum.cu", name), *arguments, address)
+    run(device, (file, name), *arguments, address)
     device.to_host(sums, address)
     return add_up(sums, 64)
 
@@ -196,14 +183,30 @@ _RUN = 1024
 """Neighbouring elements that are fetched at once."""
 
 
-def _sample(arrays: _Arrays) -> np.ndarray[Any, Any]:
-    """Places in runs: the first, the last, and others by the seed."""
-    runs = min(CHECKED_ELEMENTS // _RUN, max(arrays.count // _RUN, 1))
-    if arrays.count < _RUN:
-        raise Unsupported(f"arrays of at least {4 * _RUN} bytes only")
-    drawn = numbers.random_bits(arrays.seeds[0] ^ 1, np.arange(runs)) % np.uint64(arrays.count - _RUN + 1)
-    drawn[0], drawn[-1] = 0, arrays.count - _RUN
+def sample(count: int, seed: int, *, whole_runs: bool = False) -> np.ndarray[Any, Any]:
+    """Places below ``count`` in runs of 1024: the first, the last, and others by the seed.
+
+    Runs begin anywhere, ``whole_runs`` at multiples of their length.
+    """
+    runs = min(CHECKED_ELEMENTS // _RUN, max(count // _RUN, 1))
+    if count < _RUN:
+        raise Unsupported(f"arrays of at least {_RUN} elements only")
+    step = _RUN if whole_runs else 1
+    last = (count - _RUN) // step
+    drawn = numbers.random_bits(seed ^ 1, np.arange(runs)) % np.uint64(last + 1)
+    drawn[0], drawn[-1] = 0, last
+    drawn *= np.uint64(step)
     return np.asarray((drawn[:, None] + np.arange(_RUN, dtype=np.uint64)).reshape(-1))
+
+
+def elements(
+    device: Device, address: int, places: np.ndarray[Any, Any], dtype: str = "f4"
+) -> np.ndarray[Any, Any]:
+    """Elements of a device array at places of :func:`sample`, a run of neighbours at a time."""
+    found = np.empty((places.size // _RUN, _RUN), dtype)
+    for row, first in zip(found, places[::_RUN], strict=True):
+        device.to_host(row, address + found.itemsize * int(first))
+    return found.reshape(-1)
 
 
 def _written_sum(seed: int, count: int) -> int:
@@ -213,11 +216,6 @@ def _written_sum(seed: int, count: int) -> int:
         places = np.arange(start, min(start + CHUNK, count), dtype=np.uint64)
         total += int(numbers.written(seed, places).sum(dtype=np.uint64))
     return total % 2**64
-
-
-def _repeat(launch: Callable[[], None], times: int) -> None:
-    for _ in range(times):
-        launch()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from service.protocol.work import WORD_BYTES, StridedRead
 from service.worker.benchmark import Facts, Prepared, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
-from service.worker.cuda.device import CACHE_SHARE, THREADS, Device, add_up, run
+from service.worker.cuda.device import THREADS, Device, add_up, run
 from service.worker.cuda.stream import SPOIL, checksum
 
 WAVES = 8
@@ -39,8 +39,7 @@ class StridedBandwidth:
             kernel, self._blocks, self._array, self._count, self._stride, self._sums
         )
         # What is fetched, not what is used: at most a line of 128 bytes for each word.
-        fetched = min(work.array_bytes, self._count * 128)
-        self._flushes_each = fetched < CACHE_SHARE * device.l2_bytes
+        self._fetched = min(work.array_bytes, self._count * 128)
         self.facts = Facts(
             library="own kernel strided_read",
             algorithm=f"{self._blocks} blocks of {THREADS} threads",
@@ -53,17 +52,7 @@ class StridedBandwidth:
 
     def execute(self, iterations: int) -> int:
         """Nanoseconds of ``iterations`` passes, after a flush."""
-        if self._flushes_each:
-            return sum(self._pass(1) for _ in range(iterations))
-        return self._pass(iterations)
-
-    def _pass(self, iterations: int) -> int:
-        def work() -> None:
-            for _ in range(iterations):
-                self._launch()
-
-        self._device.flush()
-        return self._device.timed(work)
+        return self._device.repeated(self._launch, iterations, self._fetched)
 
     def check(self) -> Correctness:
         """The sum of what was read against that of a plain kernel, whose array is compared with NumPy."""

@@ -28,6 +28,7 @@ class Driver:
 
     def __init__(self):
         self._library = host_kernels.driver()
+        self._queued = []
 
     def takes(self, name, microseconds):
         """How long a kernel takes, or a copy, by the clock of the events."""
@@ -45,6 +46,11 @@ class Driver:
     def advance(self, microseconds):
         """Let time pass on the clock of the events."""
         self._library.fake_advance(float(microseconds))
+
+    def queue(self, stream, work):
+        """Do what a library puts on a stream: at once, or whenever a graph of it is launched."""
+        self._queued.append(host_kernels.WORK(work))
+        self._library.fake_queue(stream, self._queued[-1])
 
     def forget(self):
         self._library.fake_forget()

@@ -51,6 +51,10 @@ class FakeLt:
         TRANSB = 4
         FAST_ACCUM = 18
 
+    class MatrixLayoutAttribute(IntEnum):
+        BATCH_COUNT = 5
+        STRIDED_BATCH_OFFSET = 6
+
     class MatmulPreferenceAttribute(IntEnum):
         MAX_WORKSPACE_BYTES = 1
 
@@ -71,6 +75,7 @@ class FakeLt:
         self.products = []
         self.refuses = False
         self.spoils = lambda product: product
+        self.queue = lambda _, work: work()
 
     def _new(self, **what):
         number = next(self._ids)
@@ -101,7 +106,12 @@ class FakeLt:
 
     def matrix_layout_create(self, kind, rows, columns, leading):
         assert leading == rows
-        return self._new(kind=kind, rows=rows, columns=columns)
+        return self._new(kind=kind, rows=rows, columns=columns, count=1, offset=0)
+
+    def matrix_layout_set_attribute(self, layout, attribute, buffer, size):
+        name, kind = {5: ("count", "i4"), 6: ("offset", "i8")}[int(attribute)]
+        assert size == np.dtype(kind).itemsize
+        setattr(self.objects[layout], name, int(array(buffer, kind, 1)[0]))
 
     def matmul_preference_create(self):
         return self._new(limit=0)
@@ -130,25 +140,43 @@ class FakeLt:
         algorithm, workspace, workspace_size, stream,
     ):  # fmt: skip
         assert handle in self.objects
-        assert (c, c_layout) == (d, d_layout)
+        assert c_layout == d_layout
         assert workspace_size > 0 < workspace
         assert stream
-        what = self.objects[operation]
-        scale = STORED[what.scale]
-        assert (array(alpha, scale, 1)[0], array(beta, scale, 1)[0]) == (1, 0)
-        left, right = self._matrix(a, a_layout), self._matrix(b, b_layout)
+        what, place = self.objects[operation], int(array(algorithm, "u8", 1)[0])
+        factors = [array(each, STORED[what.scale], 1)[0] for each in (alpha, beta)]
+
+        def work():
+            for number in range(self.objects[d_layout].count):
+                self._product(
+                    what, factors, (a, a_layout), (b, b_layout), (c, c_layout), (d, d_layout), number
+                )
+            self.products.append((place, a, b, d))
+            self._advance(self.microseconds[place])
+
+        self.queue(stream, work)
+
+    def _product(self, what, factors, a, b, c, d, number):
+        left, right = self._matrix(*a, number), self._matrix(*b, number)
         left = left.T if what.set["TRANSA"] else left
         right = right.T if what.set["TRANSB"] else right
         if what.compute is ComputeType.COMPUTE_32F_FAST_TF32:
             left, right = _tf32(left), _tf32(right)
-        self._write(d, d_layout, self.spoils(left.astype(np.float64) @ right.astype(np.float64)))
-        place = int(array(algorithm, "u8", 1)[0])
-        self.products.append((place, a, b, d))
-        self._advance(self.microseconds[place])
+        # A trial may find anything in memory that nobody has written yet.
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = factors[0] * (left.astype(np.float64) @ right.astype(np.float64))
+            if factors[1]:
+                product += factors[1] * self._matrix(*c, number)
+        self._write(*d, number, self.spoils(product))
 
-    def _matrix(self, address, layout):
+    def _held(self, address, layout, number):
         shape = self.objects[layout]
-        held = array(address, STORED[shape.kind], shape.rows * shape.columns)
+        kind = np.dtype(STORED[shape.kind])
+        assert shape.count == 1 or shape.offset == shape.rows * shape.columns
+        return array(address + number * shape.offset * kind.itemsize, kind, shape.rows * shape.columns)
+
+    def _matrix(self, address, layout, number=0):
+        shape, held = self.objects[layout], self._held(address, layout, number)
         if shape.kind == 14:
             held = numbers.bf16_from_bits(held)
         if shape.kind == 28:
@@ -156,15 +184,14 @@ class FakeLt:
             held = np.concatenate([codes, [np.nan], -codes, [np.nan]])[held]
         return held.reshape(shape.columns, shape.rows).T
 
-    def _write(self, address, layout, product):
-        shape = self.objects[layout]
+    def _write(self, address, layout, number, product):
+        shape, held = self.objects[layout], self._held(address, layout, number)
         assert product.shape == (shape.rows, shape.columns)
-        held = array(address, STORED[shape.kind], shape.rows * shape.columns)
         values = product.T.reshape(-1)
-        if shape.kind == 14:
-            held[:] = (numbers.bf16(values.astype(np.float32)).view(np.uint32) >> 16).astype(np.uint16)
-        else:
-            with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if shape.kind == 14:
+                held[:] = (numbers.bf16(values.astype(np.float32)).view(np.uint32) >> 16).astype(np.uint16)
+            else:
                 held[:] = values.astype(held.dtype)
 
 

@@ -1,5 +1,6 @@
-// A CUDA driver of one device that is this processor: memory is the host's, a kernel runs when it is
+// A CUDA driver whose devices are this processor: memory is the host's, a kernel runs when it is
 // launched, and a clock of its own gives every event its time. It knows what the worker uses of the driver.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -13,9 +14,11 @@ typedef unsigned long long u64;
 typedef void (*Run)(unsigned, unsigned, const u64*);
 
 struct Kernel { std::string name; Run run; int arguments; };
+// A kernel, or what a library of the tests does in its place.
+struct Launch { Kernel* kernel; unsigned blocks, threads; std::vector<u64> arguments; void (*work)(); };
 struct Event { double at; };
-struct Stream { bool capturing = false; std::vector<std::pair<Kernel*, std::vector<u64>>> queue; };
-struct Graph { std::vector<std::pair<Kernel*, std::vector<u64>>> queue; };
+struct Stream { bool capturing = false; std::vector<Launch> queue; };
+struct Graph { std::vector<Launch> queue; };
 
 static std::map<std::string, Kernel> kernels;
 static std::map<std::string, std::string> facts;
@@ -25,6 +28,10 @@ static double now_us = 0;
 static u64 memory = 1ull << 30, used = 0;
 static std::map<void*, u64> sizes;
 static std::string text;
+// What belongs to which device, and the one whose context is current: mixing them up is refused.
+static std::map<const void*, int> owners;
+static std::map<int, void*> contexts;
+static int current = -1;
 
 static void note(const std::string& line) { journal.push_back(line); }
 
@@ -59,31 +66,54 @@ int cuGetExportTable(const void** table, const void*) {
 }
 int cuDriverGetVersion(int* version) { *version = 13000; return 0; }
 int cuDeviceGetByPCIBusId(int* device, const char* bus) {
-    if (std::string(bus) != "00000000:17:00.0") return 101;
-    *device = 0;
+    const std::string name = bus;
+    const int found = std::atoi(name.substr(9, 2).c_str()) - 17;
+    const int there = facts.count("devices") ? std::atoi(facts["devices"].c_str()) : 1;
+    if (name.size() != 16 || name.substr(11) != ":00.0" || found < 0 || found >= there) return 101;
+    *device = found;
     return 0;
 }
-int cuDeviceGetPCIBusId(char* bus, int size, int) { std::strncpy(bus, "0000:17:00.0", size); return 0; }
+int cuDeviceGetPCIBusId(char* bus, int size, int device) {
+    std::strncpy(bus, ("0000:" + std::to_string(17 + device) + ":00.0").c_str(), size);
+    return 0;
+}
+int cuDeviceCanAccessPeer(int* can, int device, int peer) {
+    *can = device != peer && !facts.count("apart");
+    return 0;
+}
+int cuCtxEnablePeerAccess(void* peer, unsigned flags) {
+    if (flags || owners.at(peer) == current) return 1;
+    note("reach:" + std::to_string(current) + std::to_string(owners.at(peer)));
+    return 0;
+}
 int cuDeviceGetAttribute(int* value, int which, int) {
-    const std::map<int, int> known = {{75, 9}, {76, 0}, {16, 2}, {38, 1 << 20}, {134, -1}};
+    const std::map<int, int> known = {{75, 9}, {76, 0}, {16, 2}, {38, 1 << 20}, {134, -1},
+                                      {39, 2048}, {81, 233472}, {97, 232448}, {111, 1024}};
     if (!known.count(which)) return 1;
     *value = known.at(which);
     return 0;
 }
-int cuDevicePrimaryCtxRetain(void** context, int) {
+int cuDevicePrimaryCtxRetain(void** context, int device) {
     *context = std::malloc(1);
     alive.insert(*context);
+    owners[*context] = device;
+    contexts[device] = *context;
     note("retain");
     return 0;
 }
-int cuDevicePrimaryCtxRelease(int) {
+int cuDevicePrimaryCtxRelease(int device) {
     note("release");
-    for (void* object : alive) if (!sizes.count(object)) { alive.erase(object); break; }
+    alive.erase(contexts[device]);
     return 0;
 }
-int cuCtxSetCurrent(void*) { return 0; }
+int cuCtxSetCurrent(void* context) { current = owners.at(context); return 0; }
 int cuCtxSynchronize() { return 0; }
-int cuStreamCreate(void** stream, unsigned) { *stream = new Stream; alive.insert(*stream); return 0; }
+int cuStreamCreate(void** stream, unsigned) {
+    *stream = new Stream;
+    alive.insert(*stream);
+    owners[*stream] = current;
+    return 0;
+}
 int cuStreamDestroy(void* stream) { alive.erase(stream); return 0; }
 int cuStreamSynchronize(void*) { return facts.count("sync") ? std::atoi(facts["sync"].c_str()) : 0; }
 int cuStreamWaitEvent(void*, void*, unsigned) { note("wait"); return 0; }
@@ -100,9 +130,19 @@ int cuGraphInstantiateWithFlags(void** runnable, void* graph, u64) { *runnable =
 int cuGraphUpload(void*, void*) { return 0; }
 int cuGraphDestroy(void* graph) { alive.erase(graph); return 0; }
 int cuGraphExecDestroy(void*) { return 0; }
-int cuEventCreate(void** event, unsigned) { *event = new Event; alive.insert(*event); return 0; }
+int cuEventCreate(void** event, unsigned) {
+    *event = new Event;
+    alive.insert(*event);
+    owners[*event] = current;
+    return 0;
+}
 int cuEventDestroy(void* event) { alive.erase(event); return 0; }
-int cuEventRecord(void* event, void*) { ((Event*)event)->at = now_us; note("record"); return 0; }
+int cuEventRecord(void* event, void* stream) {
+    if (owners.at(event) != owners.at(stream)) return 400;
+    ((Event*)event)->at = now_us;
+    note("record");
+    return 0;
+}
 int cuEventSynchronize(void*) { return facts.count("sync_event") ? std::atoi(facts["sync_event"].c_str()) : 0; }
 int cuEventElapsedTime(float* ms, void* start, void* stop) {
     *ms = (float)((((Event*)stop)->at - ((Event*)start)->at) / 1000);
@@ -115,6 +155,7 @@ int cuMemAlloc(u64* address, u64 size) {
     void* block = std::aligned_alloc(256, (size + 255) / 256 * 256);
     std::memset(block, 0xEE, size);
     sizes[block] = size;
+    owners[block] = current;
     used += size;
     alive.insert(block);
     *address = (u64)block;
@@ -144,6 +185,10 @@ int cuMemcpyHtoD(u64 to, const void* from, u64 size) { return copy((void*)to, fr
 int cuMemcpyDtoH(void* to, u64 from, u64 size) { return copy(to, (void*)from, size, "download"); }
 int cuMemcpyHtoDAsync(u64 to, const void* from, u64 size, void*) { return copy((void*)to, from, size, "upload"); }
 int cuMemcpyDtoHAsync(void* to, u64 from, u64 size, void*) { return copy(to, (void*)from, size, "download"); }
+int cuMemcpyPeerAsync(u64 to, void* to_context, u64 from, void* from_context, u64 size, void*) {
+    if (owners.at((void*)to) != owners.at(to_context) || owners.at((void*)from) != owners.at(from_context)) return 1;
+    return copy((void*)to, (void*)from, size, "peer");
+}
 int cuModuleLoadData(void** module, const void* code) {
     if (std::memcmp(code, "\x7f" "ELF", 4)) return 200;
     *module = new char;
@@ -156,23 +201,39 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
     *function = &kernels[name];
     return 0;
 }
-static void execute(Kernel* kernel, const std::vector<u64>& arguments, unsigned blocks, unsigned threads) {
-    kernel->run(blocks, threads, arguments.data());
-    now_us += microseconds(kernel->name, 10);
-    note(kernel->name);
+void fake_queue(Stream* stream, void (*work)()) {
+    if (stream->capturing) stream->queue.push_back({nullptr, 0, 0, {}, work});
+    else work();
+}
+int cuFuncSetAttribute(Kernel* kernel, int which, int value) {
+    if (which != 8 || value > 232448) return 1;
+    note("shared:" + std::to_string(value));
+    return 0;
+}
+// By the limits of compute capability 9.0 and no more registers than leave room for every thread.
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel*, int threads, u64 shared) {
+    *blocks = std::min({32, 2048 / threads, (int)(233472 / (shared + 1024))});
+    return 0;
+}
+static void execute(const Launch& launch) {
+    if (launch.work) { launch.work(); return; }
+    launch.kernel->run(launch.blocks, launch.threads, launch.arguments.data());
+    now_us += microseconds(launch.kernel->name, 10);
+    note(launch.kernel->name);
 }
 int cuLaunchKernel(Kernel* kernel, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz,
                    unsigned shared, Stream* stream, void** parameters, void**) {
-    if (y != 1 || z != 1 || ty != 1 || tz != 1 || shared || threads != 256) return 1;
-    std::vector<u64> arguments;
-    for (int i = 0; i < kernel->arguments; i++) arguments.push_back(*(u64*)parameters[i]);
-    if (stream->capturing) stream->queue.push_back({kernel, arguments});
-    else execute(kernel, arguments, blocks, threads);
+    if (y != 1 || z != 1 || ty != 1 || tz != 1 || shared > 232448 || !threads || threads > 1024) return 1;
+    if (owners.at(stream) != current) return 201;
+    Launch launch{kernel, blocks, threads, {}, nullptr};
+    for (int i = 0; i < kernel->arguments; i++) launch.arguments.push_back(*(u64*)parameters[i]);
+    if (stream->capturing) stream->queue.push_back(launch);
+    else execute(launch);
     return 0;
 }
 int cuGraphLaunch(Graph* graph, void*) {
     note("graph");
-    for (auto& [kernel, arguments] : graph->queue) execute(kernel, arguments, 1, 256);
+    for (const Launch& launch : graph->queue) execute(launch);
     return 0;
 }
 int cuGetProcAddress(const char* symbol, void** function, int, u64, int* status) {

@@ -8,6 +8,10 @@ import pynvml as real
 UNSUPPORTED = object()
 
 
+class EachDevice(list):
+    """An answer of its own for each device, in their order."""
+
+
 class FakeNvml:
     """Answers by name; what is not set, or set to UNSUPPORTED, the device does not support."""
 
@@ -61,6 +65,8 @@ class FakeNvml:
             value = self.answers.get(name, UNSUPPORTED)
             if value is UNSUPPORTED:
                 raise real.NVMLError(real.NVML_ERROR_NOT_SUPPORTED)
+            if isinstance(value, EachDevice):
+                value = value[arguments[0]]
             if isinstance(value, dict):
                 value = value[arguments[1:]]
             return value() if callable(value) else value

@@ -17,15 +17,21 @@ DRIVER = Path(__file__).with_name("fake_driver.cpp")
 GXX = shutil.which("g++") or "g++"
 COMPILE = [GXX, "-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-Wall", "-Werror"]
 # No pragma is for this compiler; its sanitizer is there for the calls before each access alone.
-COUNTED = ["-fsanitize=thread", "-Wno-unknown-pragmas", "-Wno-tsan", "-Wno-unused-function"]
+WAITS = re.compile(r"__sync|_sync\(")
+"""What makes the threads of a block wait for each other; without it each runs through by itself."""
+WORK = ctypes.CFUNCTYPE(None)
+COUNTED = ["-fsanitize=thread", "-Wno-unknown-pragmas", "-Wno-tsan", "-Wno-unused-function", "-Wno-clobbered"]
 
 
 def names_in(file):
     """Kernels of a file, in order."""
     text = (KERNELS / file).read_text()
-    return re.findall(r"^FILL\((\w+)", text, re.MULTILINE) + re.findall(
-        r"__global__ void(?: __launch_bounds__\(\d+\))?\s+(?!name|__)(\w+)\(", text
-    )
+    # A macro in capitals at the start of a line makes a kernel of its first word, BOTH one of each type.
+    made = re.findall(r"^([A-Z]+)\((\w+)", text, re.MULTILINE)
+    of_macros = [
+        name + ending for macro, name in made for ending in (("_bf16", "_fp32") if macro == "BOTH" else ("",))
+    ]
+    return of_macros + re.findall(r"__global__ void(?: __launch_bounds__\(\d+\))?\s+(?!name|__)(\w+)\(", text)
 
 
 def _built(name, source, *texts, flags=(), link=()):
@@ -48,8 +54,11 @@ def _built(name, source, *texts, flags=(), link=()):
 def library(file):
     """A file of kernels as a shared library."""
     source = f'#include "{SHIM}"\n#include "{KERNELS / file}"\n'
-    source += "".join(f"EXPORT({name})\n" for name in names_in(file))
-    built = _built(file, source, SHIM.read_text(), (KERNELS / file).read_text(), flags=COUNTED)
+    text = (KERNELS / file).read_text()
+    waits = "true" if WAITS.search(text) else "false"
+    source += "".join(f"EXPORT({name}, {waits})\n" for name in names_in(file))
+    headers = [path.read_text() for path in sorted(KERNELS.glob("*.h"))]
+    built = _built(file, source, SHIM.read_text(), text, *headers, flags=COUNTED)
     found = ctypes.CDLL(str(built))
     for count in (found.bytes_read, found.bytes_written):
         count.restype = ctypes.c_uint64
@@ -66,6 +75,7 @@ def driver():
     found.fake_journal.restype = ctypes.c_char_p
     found.fake_memory.argtypes = [ctypes.c_uint64]
     found.fake_advance.argtypes = [ctypes.c_double]
+    found.fake_queue.argtypes = [ctypes.c_uint64, WORK]
     for file in sorted(path.name for path in KERNELS.glob("*.cu")):
         kernels = library(file)
         for name in names_in(file):

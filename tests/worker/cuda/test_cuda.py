@@ -215,29 +215,79 @@ def test_odd_sizes_are_unsupported(driver):
 
 @pytest.mark.parametrize("kind", PREPARE)
 def test_work_of_another_kind_is_unsupported(kind):
-    work = asked("fft", dtype="fp32", points=64, batch=2)
-    with pytest.raises(Unsupported, match="fft"), PREPARE[kind](work, SEED, 0):
+    other = "stream" if kind == "launch_latency" else "launch_latency"
+    with pytest.raises(Unsupported, match=other), PREPARE[kind](asked(other, **WORK[other]), SEED, 0):
         pass
 
 
 WORK = {
     "gemm": {"dtype": "bf16", "m": 32, "n": 32, "k": 32},
+    "attention": {
+        "phase": "decode",
+        "back_end": "own",
+        "dtype": "bf16",
+        "batch": 1,
+        "query_heads": 2,
+        "kv_heads": 1,
+        "head_size": 64,
+        "context_tokens": 16,
+    },
+    "decode_loop": {
+        "layers": 1,
+        "hidden": 64,
+        "query_heads": 1,
+        "kv_heads": 1,
+        "head_size": 64,
+        "feed_forward": 64,
+        "vocabulary": 64,
+        "dtype": "bf16",
+        "batch": 1,
+        "context_tokens": 16,
+        "steps": 1,
+    },
+    "training_step": {
+        "layers": 1,
+        "hidden": 64,
+        "query_heads": 1,
+        "kv_heads": 1,
+        "head_size": 64,
+        "feed_forward": 64,
+        "vocabulary": 64,
+        "dtype": "bf16",
+        "sequence_length": 16,
+        "micro_batch_size": 1,
+    },
+    "fft": {"dtype": "fp32", "points": 64, "batch": 2},
     "stream": {"pattern": "copy", "array_bytes": MIB},
     "strided_read": {"stride_bytes": 128, "array_bytes": MIB},
+    "cache_stream": {"pattern": "copy", "array_bytes": MIB // 4, "passes": 3},
+    "bank_conflict": {"stride_words": 32, "reads": 64, "threads": 64},
+    "divergence": {"paths": 4, "steps": 64, "threads": 64},
+    "occupancy": {"resident_warps": 4, "array_bytes": MIB},
     "host_link": {"direction": "both", "memory": "pinned", "transfer_bytes": MIB},
+    "optimizer_step": {"optimizer": "adamw", "parameters": 4096},
+    "gradient_accumulation": {"gradient_dtype": "bf16", "parameters": 4096},
+    "gradient_compression": {"method": "int8", "parameters": 4096},
+    "peer_link": {"direction": "both", "method": "copy_engine", "transfer_bytes": MIB},
+    "collective": {"operation": "all_reduce", "devices": 2, "payload_bytes": MIB},
+    "external_tool": {"tool": "nvbandwidth", "test": "host_to_device_memcpy_ce", "transfer_bytes": MIB},
     "launch_latency": {"method": "graph", "launches": 5},
     "power": {"load": "context", "window_seconds": 1.0, "settle_seconds": 0.0},
+    "capacity": {},
     "context_memory": {"with_library": False},
 }
 
 
-@pytest.mark.parametrize("kind", PREPARE)
+ON_THE_DEVICE = [kind for kind in PREPARE if kind not in ("host_stream", "storage")]
+
+
+@pytest.mark.parametrize("kind", ON_THE_DEVICE)
 def test_without_an_accelerator_every_benchmark_is_unsupported(kind):
     with pytest.raises(Unsupported, match="needs an accelerator"), prepared(kind, index=None, **WORK[kind]):
         pass
 
 
-@pytest.mark.parametrize("kind", PREPARE)
+@pytest.mark.parametrize("kind", ON_THE_DEVICE)
 def test_an_accelerator_that_is_not_there_is_unsupported(driver, kind):
     with pytest.raises(Unsupported, match="accelerator 3"), prepared(kind, index=3, **WORK[kind]):
         pass

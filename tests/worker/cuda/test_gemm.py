@@ -217,9 +217,10 @@ def test_idle_makes_no_context_and_context_makes_one(meter, driver):
         assert reading.read() == pytest.approx([123.0] * 3, rel=1e-3)
 
 
-@pytest.mark.parametrize(("load", "kernel"), [("gemm", None), ("stream", "stream_copy")])
+@pytest.mark.parametrize(("load", "kernel"), [("gemm", None), ("stream", "stream_copy"), ("decode", None)])
 def test_a_load_runs_while_the_energy_is_read(meter, driver, lt, monkeypatch, load, kernel):
     monkeypatch.setattr(power, "GEMM_SIDE", 64)
+    monkeypatch.setattr(power, "DECODE_SIDE", 64)
     monkeypatch.setattr(power, "STREAM_BYTES", MIB)
     driver.takes("stream_copy", 60_000)
     lt.microseconds = [60_000] * 3
@@ -228,7 +229,57 @@ def test_a_load_runs_while_the_energy_is_read(meter, driver, lt, monkeypatch, lo
         lt.products.clear()
         assert reading.read() == pytest.approx([123.0] * 3, rel=1e-3)
         assert (kernel in driver.journal) if kernel else lt.products
-        assert "load" in reading.facts.library
+        assert reading.facts.library.endswith(", 100% of the time")
+
+
+def test_decoding_multiplies_few_rows_with_large_weights(meter, lt, monkeypatch):
+    monkeypatch.setattr(power, "DECODE_SIDE", 64)
+    with read_power("decode") as reading:
+        assert reading.facts.math_mode == "CUBLAS_COMPUTE_32F"
+        layouts = [found for found in lt.objects.values() if hasattr(found, "columns")]
+        assert (layouts[-1].rows, layouts[-1].columns) == (64, power.DECODE_ROWS)
+
+
+@pytest.mark.parametrize("overshoot", [0.0, 0.03])
+def test_a_load_runs_for_its_share_of_the_time(monkeypatch, overshoot):
+    """Also where sleeping takes longer than asked: what follows makes up for it."""
+    meter = Meter(1)
+    monkeypatch.setattr(power, "time", meter)
+    busy = []
+
+    def load():
+        meter.now += 0.03 + 0.01 * (len(busy) % 3)
+        busy.append(0.03 + 0.01 * (len(busy) % 3))
+
+    paced = power.Paced(load, 0.4)
+    sleep = meter.sleep
+    meter.sleep = lambda seconds: sleep(seconds + (overshoot if seconds else 0.0))
+    for _ in range(300):
+        paced()
+    assert sum(busy) / meter.now == pytest.approx(0.4, abs=0.002)
+
+
+def test_a_part_of_a_load_is_batches_that_are_as_much_shorter(meter, driver, monkeypatch):
+    monkeypatch.setattr(power, "STREAM_BYTES", MIB)
+    driver.takes("stream_copy", 1000)
+    batches = set()
+
+    def one(paced):
+        driver.forget()
+        paced._load()
+        batches.add((paced._share, driver.journal.count("stream_copy")))
+
+    monkeypatch.setattr(power.Paced, "__call__", one)
+    with read_power("stream", duty=0.05) as reading:
+        reading.read()
+        assert reading.facts.library == "NVML energy counter; load own kernel stream_copy, 5% of the time"
+    assert batches == {(0.05, 5)}
+
+
+@pytest.mark.parametrize("load", ["idle", "context"])
+def test_what_is_no_load_has_no_share_of_the_time(load):
+    with pytest.raises(Unsupported, match="no load that could run"), read_power(load, duty=0.5):
+        pass
 
 
 def test_a_load_that_fails_is_a_failure(meter, driver, monkeypatch):

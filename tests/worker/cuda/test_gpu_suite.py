@@ -12,15 +12,19 @@ from bench import gpu_suite
 from service.protocol.suites import shipped_suites
 
 ROOT = Path(__file__).resolve().parents[3]
-SUITE = shipped_suites()["gpu-first"]
+SUITE = shipped_suites()["gpu-deep"]
 
 
-def record(name, nanoseconds, status="ok"):
+def record(name, nanoseconds, status="ok", repeat=1):
     """As much of a record as the table is made of."""
     measurement = SimpleNamespace(values=[ns / 1e9 for ns in nanoseconds], inner_iterations=1)
     failure = SimpleNamespace(reason="UNSUPPORTED", detail="fp8_e4m3 needs compute capability 8.9 or newer")
     return SimpleNamespace(
-        benchmark=SUITE.benchmark(name), status=status, measurement=measurement, failure=failure
+        benchmark=SUITE.benchmark(name),
+        status=status,
+        measurement=measurement,
+        failure=failure,
+        repeat=repeat,
     )
 
 
@@ -41,10 +45,10 @@ def test_it_says_in_one_line_that_there_is_no_gpu(fake_nvml, monkeypatch):
 
 
 def test_a_device_is_looked_up_by_what_its_driver_calls_it():
-    assert gpu_suite.accelerator_id("NVIDIA H200") == "h200-sxm"
-    assert gpu_suite.accelerator_id("NVIDIA H100 80GB HBM3") == "h100-sxm"
-    assert gpu_suite.accelerator_id("NVIDIA A100-SXM4-80GB") == "a100-sxm-80gb"
-    assert gpu_suite.accelerator_id("NVIDIA Something") is None
+    assert gpu_suite.catalogued("NVIDIA H200")["id"] == "h200-sxm"
+    assert gpu_suite.catalogued("NVIDIA H100 80GB HBM3")["id"] == "h100-sxm"
+    assert gpu_suite.catalogued("NVIDIA A100-SXM4-80GB")["id"] == "a100-sxm-80gb"
+    assert gpu_suite.catalogued("NVIDIA Something") is None
 
 
 @pytest.mark.parametrize(("milliseconds", "place"), [(2.0, "inside"), (2.5, "below"), (1.5, "above")])
@@ -57,7 +61,7 @@ def test_a_figure_is_placed_in_the_window_of_its_device(milliseconds, place):
 
 
 def test_the_median_of_repeats_counts_and_their_spread_is_told():
-    repeats = [record("hbm.copy", [ns]) for ns in (2.0e6, 2.1e6, 2.2e6)]
+    repeats = [record("hbm.copy", [ns], repeat=repeat) for repeat, ns in enumerate((2.0e6, 2.1e6, 2.2e6))]
     row = gpu_suite.row("hbm.copy", repeats, "h200-sxm")
     assert row["figure"] == pytest.approx(2**33 / 2.1e-3)
     assert row["spread_between_repeats"] == pytest.approx(2.1 / 2.0 - 2.1 / 2.2)
@@ -88,11 +92,67 @@ def test_the_demands_on_products_and_copies(kind, ratio, passed):
     assert line.endswith("yes" if passed else "NO")
 
 
+def test_of_accelerators_that_measured_at_once_the_slowest_counts():
+    beside = [record("concurrent.hbm.copy", [ns]) for ns in (2.0e6, 2.4e6, 2.2e6)]
+    row = gpu_suite.row("concurrent.hbm.copy", beside, "h200-sxm")
+    assert row["figure"] == pytest.approx(2**33 / 2.4e-3)
+
+
+def test_every_own_kernel_stands_beside_what_bounds_it_in_the_same_run():
+    adam = SUITE.benchmark("optimizer.adamw").work.amount().moved_bytes
+    found = {
+        "hbm.triad": [record("hbm.triad", [3 * 2**32 / 4.0e12 * 1e9])],
+        "optimizer.adamw": [record("optimizer.adamw", [adam / 3.0e12 * 1e9])],
+        "gemm.bf16": [record("gemm.bf16", [], status="failed")],
+        "training.step": [record("training.step", [1e9])],
+        "launch.stream": [record("launch.stream", [1e6])],
+    }
+    shares = {each["name"]: each for each in gpu_suite.ceilings(found, gpu_suite.catalogued("NVIDIA H200"))}
+    assert shares["optimizer.adamw"] == {
+        "name": "optimizer.adamw",
+        "of": "hbm.triad",
+        "share": pytest.approx(0.75),
+    }
+    assert shares["hbm.triad"]["of"] == "the datasheet"
+    assert shares["hbm.triad"]["share"] == pytest.approx(4.0 / 4.8)
+    assert shares.keys() == {"hbm.triad", "optimizer.adamw"}
+    lines = list(gpu_suite.table([], [], [*shares.values(), {"name": "x", "of": "y", "share": 1.2}]))
+    assert lines[-1].endswith("1.200 of y: MORE THAN BOUNDS IT")
+
+
+def test_what_bounds_is_in_the_suites():
+    names = {benchmark.name for benchmark in SUITE.benchmarks}
+    for prefix, (_, above) in gpu_suite.CEILINGS.items():
+        assert set(above) <= names
+        assert any(name.startswith(prefix) for name in names)
+
+
+@pytest.mark.parametrize("suite_id", ["gpu-quick", "gpu-standard", "gpu-deep"])
+def test_parts_hold_every_benchmark_once_and_are_over_within_ten_minutes(suite_id):
+    suite = gpu_suite.suite_of(suite_id)
+    parts = gpu_suite.parts(suite.benchmarks)
+    assert [one for part in parts for one in part] == suite.benchmarks
+    for part in parts:
+        whole = gpu_suite.with_bounds(part)
+        assert sum(one.planned_seconds("cuda") for one in whole) < 600
+        names = [one.name for one in whole]
+        assert all(above[-1] in names for name in names if (above := gpu_suite.bounds_of(name)[1]))
+    assert len(list(gpu_suite.planned(suite))) == len(parts)
+
+
 def test_a_part_of_the_suite_can_be_chosen(tmp_path):
-    assert gpu_suite.chosen([], tmp_path) == "gpu-first"
-    part = json.loads(Path(gpu_suite.chosen(["hbm.*", "gemm.bf16"], tmp_path)).read_text())
-    names = [benchmark["name"] for benchmark in part["benchmarks"]]
+    standard = gpu_suite.suite_of("gpu-standard")
+    assert gpu_suite.chosen(standard, [], None, tmp_path) == "gpu-standard"
+    by_name = json.loads(Path(gpu_suite.chosen(standard, ["hbm.*", "gemm.bf16"], None, tmp_path)).read_text())
+    names = [benchmark["name"] for benchmark in by_name["benchmarks"]]
     assert names[0] == "gemm.bf16"
     assert len(names) == 9
+    second = json.loads(Path(gpu_suite.chosen(standard, [], 2, tmp_path)).read_text())["benchmarks"]
+    first = gpu_suite.parts(standard.benchmarks)[0]
+    assert not {benchmark.name for benchmark in first[1:]} & {benchmark["name"] for benchmark in second}
     with pytest.raises(gpu_suite.NotHere, match=r"no benchmark is called nothing\.\*"):
-        gpu_suite.chosen(["nothing.*"], tmp_path)
+        gpu_suite.chosen(standard, ["nothing.*"], None, tmp_path)
+    with pytest.raises(gpu_suite.NotHere, match=r"there are \d parts"):
+        gpu_suite.chosen(standard, [], 9, tmp_path)
+    with pytest.raises(gpu_suite.NotHere, match="no suite for accelerators is called cpu-quick"):
+        gpu_suite.suite_of("cpu-quick")

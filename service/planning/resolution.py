@@ -21,7 +21,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from service.planning.calibration import Calibration
-from service.planning.calibration.links import LinkCurves, LinkShare
+from service.planning.calibration.links import LinkCalibration, LinkCurves, LinkShare
 from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, MeasuredLink, Scope
 from service.planning.calibration.operators import Key, OperatorCalibration, OperatorQuantity
 from service.planning.calibration.power import DRAW, PowerCalibration, PowerQuantity
@@ -73,9 +73,12 @@ class Resolved(NamedTuple):
     """Constants that were measured above the data sheet, and count as all of it."""
     power_limit_watts: float | None = None
     """Of the node that is asked for."""
+    bandwidth_bytes_per_second: float | None = None
+    peak_flops_per_second: Mapping[NumberFormat, float] = {}
+    """Rates that the question leaves to the node, as they were measured."""
 
     def ids(self, prefixes: Iterable[str]) -> tuple[str, ...]:
-        """The sets behind the constants whose names begin so, the nearest name first."""
+        """The sets behind the constants whose names begin so, each once."""
         wanted = tuple(prefixes)
         found = (held.ids for name, held in self.held.items() if name.startswith(wanted))
         return tuple(dict.fromkeys(each for ids in found for each in ids))
@@ -86,9 +89,9 @@ class Resolved(NamedTuple):
         return held and held.share.value
 
     def on(self, accelerator: Accelerator) -> Accelerator:
-        """The accelerator with the memory and the power limit that were measured.
+        """The accelerator with the memory, the power limit and the rates that were measured.
 
-        A process finds what it can allocate and what its context holds.
+        A process finds what it can allocate and what its context holds. A rate that is given stays.
         """
         memory, context = self.held.get("memory_bytes"), self.held.get("context_bytes")
         given = accelerator.capacity_bytes is not None and accelerator.capacity_bytes.basis is Basis.ASSUMED
@@ -99,6 +102,11 @@ class Resolved(NamedTuple):
             accelerator = replace(accelerator, capacity_bytes=Quantity(value, low, high, memory.basis))
         if self.power_limit_watts is not None:
             accelerator = replace(accelerator, power_limit_watts=self.power_limit_watts)
+        if accelerator.bandwidth_bytes_per_second is None:
+            accelerator = replace(accelerator, bandwidth_bytes_per_second=self.bandwidth_bytes_per_second)
+        if self.peak_flops_per_second:
+            rates = {**self.peak_flops_per_second, **accelerator.peak_flops_per_second}
+            accelerator = replace(accelerator, peak_flops_per_second=rates)
         return accelerator
 
     def through(self, link: Link) -> Link:
@@ -238,6 +246,7 @@ def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: 
     levels = _levels(sets, asked)
     if not levels:
         return Resolved(curves)
+    given, asked = asked, _with_rates(asked, levels[0])
     search = _Search(levels)
     known = curves.calibration
     operators = _operators(known.operators, search, asked)
@@ -264,19 +273,44 @@ def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: 
     limits = {each.scope.power_limit_watts for each in levels[0].sets}
     of_node = levels[0].basis is Basis.CALIBRATED_NODE and not asked.specified
     limit = limits.pop() if of_node and len(limits) == 1 else None
-    return Resolved(changed, search.held, tuple(search.above_limit), limit)
+    device, stated = asked.accelerator, given.accelerator
+    rates = {
+        number_format: rate
+        for number_format, rate in device.peak_flops_per_second.items()
+        if number_format not in stated.peak_flops_per_second
+    }
+    streams = device.bandwidth_bytes_per_second if stated.bandwidth_bytes_per_second is None else None
+    return Resolved(changed, search.held, tuple(search.above_limit), limit, streams, rates)
 
 
-_RATES: Final = frozenset(
+def _with_rates(asked: Asked, nearest: _Level) -> Asked:
+    """The device with what its node was measured to reach for rates that the question does not give.
+
+    A processor has no data sheet of an accelerator: what it reaches is then all that it is known to have.
+    """
+    if not asked.specified or nearest.basis is not Basis.CALIBRATED_NODE:
+        return asked
+    accelerator, rates = asked.accelerator, dict(asked.accelerator.peak_flops_per_second)
+    bandwidth = accelerator.bandwidth_bytes_per_second
+    for each in reversed(nearest.sets):
+        for (quantity, number_format), figure in each.operators.items():
+            if quantity is OperatorQuantity.MATRIX_PEAK and number_format is not None:
+                rates.setdefault(number_format, figure.value)
+            elif quantity is OperatorQuantity.BANDWIDTH:
+                bandwidth = bandwidth or figure.value
+    filled = replace(accelerator, bandwidth_bytes_per_second=bandwidth, peak_flops_per_second=rates)
+    return asked._replace(accelerator=filled)
+
+
+_FUSED: Final = frozenset(
     {
-        OperatorQuantity.MATRIX_PEAK,
         OperatorQuantity.ATTENTION_PEAK,
         OperatorQuantity.ATTENTION_FIRST_PEAK,
         OperatorQuantity.ATTENTION_NATIVE_PEAK,
         OperatorQuantity.SCAN_PEAK,
     }
 )
-"""Shares of the dense rate of a format."""
+"""Shares of the dense rate of whatever format they were measured in."""
 _UNITS: Final = (
     (NumberFormat.BF16, NumberFormat.FP16),
     (NumberFormat.FP8, NumberFormat.INT8),
@@ -289,18 +323,27 @@ def _formats(
     quantity: OperatorQuantity, number_format: NumberFormat | None
 ) -> tuple[NumberFormat | None, ...]:
     """Formats whose figure counts for a constant, the first that was measured."""
-    if quantity is not OperatorQuantity.MATRIX_PEAK:
+    if quantity in _FUSED:
         return (*_ATTENTION_FORMATS, None)
+    if quantity is not OperatorQuantity.MATRIX_PEAK:
+        return (None,)
     same = next((unit for unit in _UNITS if number_format in unit), None)
     return same or (number_format,)
 
 
 def _operator_figure(
-    quantity: OperatorQuantity, number_format: NumberFormat | None
+    quantity: OperatorQuantity, number_format: NumberFormat | None, accelerator: Accelerator
 ) -> Callable[[DeviceCalibration], MeasuredFigure | None]:
+    """A figure in the first format that has one; where it states no limit, the device's is put in."""
+
     def figure_of(calibration: DeviceCalibration) -> MeasuredFigure | None:
-        found = (calibration.operators.get((quantity, each)) for each in _formats(quantity, number_format))
-        return next((figure for figure in found if figure is not None), None)
+        for each in _formats(quantity, number_format):
+            figure = calibration.operators.get((quantity, each))
+            if figure is not None and figure.limit is None and each is not None:
+                return figure._replace(limit=accelerator.peak_flops_per_second.get(each))
+            if figure is not None:
+                return figure
+        return None
 
     return figure_of
 
@@ -313,12 +356,13 @@ def _operators(known: OperatorCalibration, search: _Search, asked: Asked) -> Ope
     for quantity in OperatorQuantity:
         by_format = quantity is OperatorQuantity.MATRIX_PEAK
         for number_format in [each for each in NumberFormat if each not in second] if by_format else [None]:
-            figure_of = _operator_figure(quantity, number_format)
+            figure_of = _operator_figure(quantity, number_format, accelerator)
             name = ".".join(part for part in ("operators", quantity, number_format) if part)
-            if quantity in _RATES:
-                formats = _formats(quantity, number_format)
-                own = next((peaks[each] for each in formats if each is not None and peaks.get(each)), None)
-                found = search.share(name, figure_of, own)
+            if quantity in _FUSED:
+                found = search.share(name, figure_of, None)
+            elif number_format is not None:
+                units = (peaks.get(each) for each in _formats(quantity, number_format) if each is not None)
+                found = search.share(name, figure_of, next((rate for rate in units if rate), None))
             elif quantity is OperatorQuantity.BANDWIDTH:
                 found = search.share(name, figure_of, accelerator.bandwidth_bytes_per_second)
             else:
@@ -400,7 +444,8 @@ def _over_streaming(
         figure, stream = each.serving.get(quantity), each.operators.get((OperatorQuantity.BANDWIDTH, None))
         if figure is None:
             return None
-        over = stream.value if stream else figure.limit or (bandwidth and bandwidth * streamed)
+        limit = bandwidth or figure.limit
+        over = stream.value if stream else limit and limit * streamed
         if not over:
             return None
         low, value, high = (end / over for end in figure[:3])
@@ -463,19 +508,34 @@ def _links(known: LinkCurves, search: _Search, asked: Asked) -> LinkCurves:
         if rate is None:
             continue
         hop = search.seconds(f"links.{kind}.hop_seconds", part("hop_seconds"))
+        through = search.share(f"links.{kind}.in_network_rate", part("in_network_rate"), own.get(kind))
         launch = search.seconds(f"links.{kind}.launch_seconds", part("launch_seconds"))
+        # Slow ends have a low rate and long seconds.
         for place, (share, end) in enumerate(zip(rate[:3], ("high", "value", "low"), strict=True)):
-            before = ends[place].links[kind]
-            link = LinkShare(share, getattr(hop, end) if hop else before.hop_seconds)
-            ends[place] = ends[place]._replace(links={**ends[place].links, kind: link})
-            if launch is not None:
-                ends[place] = ends[place]._replace(launch_seconds=getattr(launch, end))
+            before = ends[place]
+            link = LinkShare(share, getattr(hop, end) if hop else before.links[kind].hop_seconds)
+            ends[place] = before._replace(
+                links={**before.links, kind: link},
+                launch_seconds=getattr(launch, end) if launch else before.launch_seconds,
+            )
+        if through is not None:
+            ends = _through_switches(ends, asked.accelerator.generation, through[:3])
         measured.add(kind)
         sources[kind] = rate.source
     if measured == known.measured and sources == known.sources:
         return known
     slow, value, fast = ends
     return LinkCurves(slow, value, fast, frozenset(measured), sources)
+
+
+def _through_switches(
+    ends: Sequence[LinkCalibration], generation: str, shares: Sequence[float]
+) -> list[LinkCalibration]:
+    """Both ends and the middle with what switches that reduce were measured to let through."""
+    return [
+        end._replace(in_network={**end.in_network, generation: share})
+        for end, share in zip(ends, shares, strict=True)
+    ]
 
 
 _HOST: Final = (

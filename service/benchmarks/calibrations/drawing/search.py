@@ -1,0 +1,71 @@
+"""The values of a few constants, within their ranges, under which measured times are estimated best.
+
+Residuals are logarithms of estimated over measured times and the constants are searched as logarithms. Steps
+are those of Levenberg (1944) and Marquardt (1963), with each residual weighed by its inverse (iteratively
+reweighted least squares), so that the sum of their absolute values becomes least and one time that went wrong
+moves little.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Vector: TypeAlias = NDArray[np.float64]
+_STEPS: Final = 60
+_STEP: Final = 1e-4
+_DAMPING: Final = 1e-3
+_LEAST_RESIDUAL: Final = 1e-3
+"""Where a residual stops to weigh more for being small."""
+_PULL: Final = 1e-4
+"""Holds what no time tells at its start."""
+
+
+class Range(NamedTuple):
+    """Where a constant starts, and between what it is plausible; all above zero."""
+
+    low: float
+    start: float
+    high: float
+
+    def is_inside(self, value: float) -> bool:
+        """Whether a value is not at an end, where a search would have gone on."""
+        return self.low * 1.001 < value < self.high * 0.999
+
+
+Residuals = Callable[[Mapping[str, float]], Sequence[float]]
+
+
+def best(ranges: Mapping[str, Range], residuals: Residuals) -> dict[str, float]:
+    """The values of least absolute residuals; what nothing tells stays at its start."""
+    names = list(ranges)
+    low, start, high = (np.log([getattr(ranges[name], end) for name in names]) for end in Range._fields)
+
+    def left(point: _Vector) -> _Vector:
+        values = dict(zip(names, np.exp(point).tolist(), strict=True))
+        return np.array([*residuals(values), *(_PULL * (point - start))])
+
+    point, damping = start, _DAMPING
+    found = left(point)
+    for _ in range(_STEPS):
+        slopes = np.array([(left(point + _STEP * unit) - found) / _STEP for unit in np.eye(len(names))]).T
+        weighed = slopes.T / np.maximum(np.abs(found), _LEAST_RESIDUAL)
+        normal = weighed @ slopes
+        scale = np.diag(np.diag(normal) + _PULL**2)
+        moved = np.clip(point - np.linalg.solve(normal + damping * scale, weighed @ found), low, high)
+        tried = left(moved)
+        if _loss(tried) < _loss(found):
+            point, found, damping = moved, tried, max(damping / 3.0, _PULL**2)
+        else:
+            damping *= 4.0
+            if not math.isfinite(damping) or damping > 1.0 / _PULL**2:
+                break
+    return dict(zip(names, np.exp(point).tolist(), strict=True))
+
+
+def _loss(residuals: _Vector) -> float:
+    """Absolute values, but squares of the smallest: their sum has a slope everywhere."""
+    size = np.abs(residuals)
+    return float(np.sum(np.where(size > _LEAST_RESIDUAL, size, size**2 / _LEAST_RESIDUAL)))

@@ -1,0 +1,77 @@
+"""Which accelerator of the catalog a node has, and what its data sheet allows it to reach."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import MISSING
+
+from service.protocol.nodes import Accelerator
+from service.protocol.work import DType
+
+Document = Mapping[str, Any]
+
+MEMORY_TOLERANCE = 0.03
+"""Drivers of several versions report memory that differs by less; parts of one name differ by more."""
+_FORMATS: Mapping[DType, tuple[str, ...]] = {
+    "fp64": ("fp64_tensor", "fp64"),
+    "fp32": ("fp32",),
+    "tf32": ("tf32",),
+    "bf16": ("bf16",),
+    "fp16": ("fp16",),
+    "fp8_e4m3": ("fp8",),
+    "int8": ("int8",),
+}
+
+
+class Datasheet(NamedTuple):
+    """Dense rates and limits of an accelerator of the catalog; None is unknown."""
+
+    accelerator_id: str
+    peaks: Mapping[str, float]
+    """FLOP/s by number format of the catalog."""
+    memory_bytes_per_second: float | None
+    link_bytes_per_second: float | None
+    """Of the link to other accelerators of the node, one direction."""
+
+    def peak(self, dtype: DType) -> float | None:
+        """The highest dense rate of a type, by tensor cores where they have it."""
+        return max((self.peaks[name] for name in _FORMATS[dtype] if name in self.peaks), default=None)
+
+
+def match(part: Accelerator, rows: Iterable[Document]) -> Document | None:
+    """The row that is this part: its name or alias, and no other memory or power limit; None without one.
+
+    One name is sold with other memory and power, so both have to agree where both sides know them.
+    """
+    return next((row for row in rows if part.name in _names(row) and _is_like(part, row)), None)
+
+
+def _names(row: Document) -> set[str]:
+    return {row["name"], *row["aliases"]}
+
+
+def _is_like(part: Accelerator, row: Document) -> bool:
+    reported = row.get("memory_reported_bytes")
+    limit, default = row.get("power_limit_watts"), part.power_limit_default_watts
+    has_memory = (
+        part.memory_bytes is MISSING
+        or reported is None
+        or abs(part.memory_bytes - reported) <= MEMORY_TOLERANCE * reported
+    )
+    return has_memory and (default is MISSING or limit is None or default == limit)
+
+
+def datasheet(
+    part: Accelerator, accelerators: Iterable[Document], links: Iterable[Document]
+) -> Datasheet | None:
+    """The data sheet of a part, by the catalog that a tenant sees."""
+    row = match(part, accelerators)
+    if row is None:
+        return None
+    rates = {link["id"]: link["bandwidth_bytes_per_second"] for link in links}
+    return Datasheet(
+        accelerator_id=row["id"],
+        peaks=row.get("peak_flops_per_second", {}),
+        memory_bytes_per_second=row.get("memory_bandwidth_bytes_per_second"),
+        link_bytes_per_second=rates.get(row.get("intra_node_link_id")),
+    )

@@ -1,0 +1,97 @@
+"""What has become worse: the last run of a node against its earlier ones, and against equal nodes."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from service.benchmarks.figures import READ_METRICS, verdict
+from service.benchmarks.schemas import RegressionQuery
+from service.benchmarks.service import by_run, figure_of, standing_of
+from service.benchmarks.tables import BenchmarkResultRow
+from service.benchmarks.validation import repository
+from service.kit.database import Reader
+
+MOST_RESULTS = 5000
+_WORSE = {"higher": frozenset({"slower", "lower"}), "lower": frozenset({"slower", "higher"})}
+Repeats = Sequence[BenchmarkResultRow]
+
+
+class _Run(NamedTuple):
+    """One run of one benchmark on one node, and its figure."""
+
+    repeats: Repeats
+    value: float
+
+    @property
+    def first(self) -> BenchmarkResultRow:
+        return self.repeats[0]
+
+
+def found(session: Reader, tenant_id: str, query: RegressionQuery) -> dict[str, Any]:
+    """Every regression among the last results of a tenant that may be true, the largest change first."""
+    # Other nodes are looked at too: one is worse than they are.
+    rows = repository.plausible(session, tenant_id, query.benchmark, limit=MOST_RESULTS)
+    items = [
+        item
+        for item in _items(rows, query.least_change)
+        if not query.node_id or item["node_id"] in query.node_id
+    ]
+    items.sort(key=lambda item: -abs(item["relative_change"]))
+    since = {"since": rows[0].received_at} if rows else {}
+    return {"items": items, "results_considered": len(rows), **since}
+
+
+def _items(rows: Repeats, least_change: float) -> Iterator[dict[str, Any]]:
+    for nodes in _alike(rows):
+        last = [runs[-1] for runs in nodes.values()]
+        for runs in nodes.values():
+            yield from _compared("earlier_runs", runs[-1], runs[:-1], least_change)
+        for run in last:
+            yield from _compared("other_nodes", run, [one for one in last if one is not run], least_change)
+
+
+def _alike(rows: Repeats) -> Iterator[dict[str, list[_Run]]]:
+    """Runs of equal work on equal hardware, by node and in the order of time."""
+    groups: dict[tuple[Any, ...], list[BenchmarkResultRow]] = {}
+    for row in rows:
+        # Of hardware that nobody knows one can only say that a node is like itself.
+        hardware = row.hardware_sha256 or f"of {row.node_id}"
+        key = (row.benchmark, row.work_sha256, row.metric, row.direction, hardware)
+        groups.setdefault(key, []).append(row)
+    for group in groups.values():
+        nodes: dict[str, list[_Run]] = {}
+        for repeats in by_run(group):
+            nodes.setdefault(repeats[0].node_id, []).append(_Run(repeats, figure_of(repeats)["value"]))
+        yield nodes
+
+
+def _compared(
+    against: str, run: _Run, others: Sequence[_Run], least_change: float
+) -> Iterator[dict[str, Any]]:
+    """The run beside the middle one of others, if it is worse."""
+    if not others:
+        return
+    beside = sorted(others, key=lambda one: one.value)[(len(others) - 1) // 2]
+    change = run.value / beside.value - 1 if beside.value else 0.0
+    first = run.first
+    one, other = standing_of(beside.repeats), standing_of(run.repeats)
+    is_worse = verdict(one, other, is_time=first.metric not in READ_METRICS) in _WORSE[first.direction]
+    if not is_worse or abs(change) < least_change:
+        return
+    yield {
+        "against": against,
+        "benchmark": first.benchmark,
+        "metric": first.metric,
+        "direction": first.direction,
+        "work_sha256": first.work_sha256,
+        **({} if first.hardware is None else {"hardware": first.hardware}),
+        "node_id": first.node_id,
+        "run_id": first.run_id,
+        "received_at": first.received_at,
+        "value": run.value,
+        "baseline_node_id": beside.first.node_id,
+        "baseline_run_id": beside.first.run_id,
+        "baseline_value": beside.value,
+        "compared": len(others),
+        "relative_change": change,
+        "has_clocks": one.cycles is not None and other.cycles is not None,
+    }

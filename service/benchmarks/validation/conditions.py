@@ -1,0 +1,143 @@
+"""Conditions: whether what was measured is the device alone, at its own clocks, on data like those of use.
+
+Asked of accelerators; of a processor only that its data are no zeros.
+"""
+
+import re
+from typing import Final
+
+from service.benchmarks.validation.case import COMPUTING, KERNELS, MOVING, Case, Said, known
+from service.benchmarks.verdicts import Finding, Unchecked, Verdict
+from service.protocol.nodes import Accelerator
+from service.protocol.results import Telemetry
+
+THROTTLED_SHARE = 0.01
+"""Of the window (benchmark-worker.md, 10.5, stage 4)."""
+LOWEST_CLOCK_SHARE = 0.75
+"""Of the default clock, below which nvbench throws a sample away (2.1)."""
+_RANDOM = re.compile(r"normal|uniform|random", re.IGNORECASE)
+_CONSTANT = re.compile(r"\b(zeros?|ones|constants?|empty)\b", re.IGNORECASE)
+_THERMAL = {"sw_thermal", "hw_thermal", "hw_power_brake"}
+_THERMAL_REASONS: Final = frozenset({"sw-thermal", "hw-thermal", "hw-power-brake", "hw-slowdown"})
+
+
+def check(case: Case) -> Said:
+    """Data, throttling, clocks, neighbours, errors of memory and the width of the link."""
+    yield from _data(case)
+    if not case.is_accelerator:
+        return
+    if case.telemetry is None:
+        yield Unchecked("conditions.telemetry", "nothing was read of the device while it was measured")
+    else:
+        yield from _throttled(case, case.telemetry)
+        yield from _power_capped(case.telemetry)
+        yield from _clock(case, case.telemetry)
+        yield from _neighbours(case.telemetry)
+        yield from _memory_errors(case.telemetry)
+    if case.accelerator is not None:
+        yield from _partitioned(case.accelerator)
+        yield from _link(case, case.accelerator)
+
+
+def _data(case: Case) -> Said:
+    """``conditions.constant_data``: zeros draw less power and run faster, 13% on H200 (pitfall 1)."""
+    data, work = case.measurement.data, case.work
+    needs_numbers = work.kind in COMPUTING | MOVING - {"divergence", "occupancy"} or (
+        work.kind == "power" and work.load in {"gemm", "decode"}
+    )
+    is_constant = bool(_CONSTANT.search(data))
+    if case.is_accelerator and needs_numbers:
+        is_constant = is_constant or not _RANDOM.search(data)
+    if is_constant:
+        detail = "the data are not random: fewer bits flip than in use"
+        yield Finding("conditions.constant_data", Verdict.EVIDENCE_ONLY, detail)
+
+
+def _throttled(case: Case, telemetry: Telemetry) -> Said:
+    """``conditions.throttled``: held down by heat or the power supply for over 1% of the window."""
+    seconds = [known(getattr(telemetry.throttle_seconds, name)) for name in sorted(_THERMAL)]
+    counted = [one for one in seconds if one is not None]
+    share = sum(counted) / telemetry.window_seconds if telemetry.window_seconds else 0.0
+    if share > THROTTLED_SHARE:
+        detail = "share of the window at a lower clock for heat or the power supply"
+        yield Finding("conditions.throttled", Verdict.SUSPECT, detail, share, THROTTLED_SHARE)
+    elif len(counted) < len(seconds):
+        # Readings that saw a reason say that there was one; that they saw none says little.
+        if _THERMAL_REASONS.intersection(telemetry.throttle_reasons):
+            detail = "a reading saw it held down for heat or the power supply"
+            yield Finding("conditions.throttled", Verdict.SUSPECT, detail)
+        elif case.work.kind in KERNELS or case.work.kind == "power":
+            yield Unchecked("conditions.throttled", "the driver does not count every kind of throttling")
+
+
+def _power_capped(telemetry: Telemetry) -> Said:
+    """``conditions.power_capped``, a label: large products of random numbers reach the power limit."""
+    seconds = known(telemetry.throttle_seconds.sw_power_cap)
+    if seconds and telemetry.window_seconds and seconds / telemetry.window_seconds > THROTTLED_SHARE:
+        detail = "share of the window at a lower clock for the power limit: expected, and part of the figure"
+        share = seconds / telemetry.window_seconds
+        yield Finding("conditions.power_capped", Verdict.ACCEPTED, detail, share, THROTTLED_SHARE)
+
+
+def _clock(case: Case, telemetry: Telemetry) -> Said:
+    """``conditions.low_clock``: below 75% of the default clock though the power limit did not ask for it."""
+    if case.work.kind not in KERNELS:
+        return
+    part = case.accelerator
+    default = part and (known(part.sm_clock_application_hz) or known(part.sm_clock_maximum_hz))
+    clock = known(telemetry.sm_clock_hz)
+    if not default or clock is None:
+        yield Unchecked("conditions.low_clock", "the clock under load or its default is unknown")
+        return
+    capped = known(telemetry.throttle_seconds.sw_power_cap) or 0.0
+    is_capped = capped > THROTTLED_SHARE * telemetry.window_seconds
+    if clock.median < LOWEST_CLOCK_SHARE * default and not is_capped:
+        detail = "middle clock in Hz, and the power limit did not ask for it"
+        limit = LOWEST_CLOCK_SHARE * default
+        yield Finding("conditions.low_clock", Verdict.SUSPECT, detail, clock.median, limit)
+
+
+def _neighbours(telemetry: Telemetry) -> Said:
+    """``conditions.other_processes``: the device was not alone (pitfall 21)."""
+    others = known(telemetry.other_processes)
+    if others is None:
+        yield Unchecked("conditions.other_processes", "whether others used the device is unknown")
+    elif others:
+        detail = "processes of others on the device"
+        yield Finding("conditions.other_processes", Verdict.EVIDENCE_ONLY, detail, float(others), 0.0)
+
+
+def _memory_errors(telemetry: Telemetry) -> Said:
+    """``conditions.memory_errors``: errors that were not corrected (pitfall 22)."""
+    errors = known(telemetry.ecc_uncorrected)
+    if errors is None:
+        yield Unchecked("conditions.memory_errors", "the device does not count errors of its memory")
+    elif errors:
+        detail = "errors of memory that were not corrected"
+        yield Finding("conditions.memory_errors", Verdict.EVIDENCE_ONLY, detail, float(errors), 0.0)
+
+
+def _partitioned(part: Accelerator) -> Said:
+    """``conditions.partitioned``: a part of a device is not the device (pitfall 21)."""
+    mode = known(part.mig_mode)
+    if mode is None:
+        yield Unchecked("conditions.partitioned", "whether the device is partitioned is unknown")
+    elif mode:
+        yield Finding("conditions.partitioned", Verdict.EVIDENCE_ONLY, "the device is partitioned (MIG)")
+
+
+def _link(case: Case, part: Accelerator) -> Said:
+    """``conditions.narrow_link``: copies over fewer lanes or an older generation than there are."""
+    if case.work.kind != "host_link" or case.telemetry is None:
+        return
+    pairs = (
+        ("lanes", case.telemetry.pcie_width, part.pcie_width_maximum),
+        ("generation", case.telemetry.pcie_generation, part.pcie_generation_maximum),
+    )
+    for name, found, most in pairs:
+        now, best = known(found), known(most)
+        if now is None or best is None:
+            yield Unchecked("conditions.narrow_link", f"the {name} of the link under load are unknown")
+        elif now < best:
+            detail = f"{name} of the link under load"
+            yield Finding("conditions.narrow_link", Verdict.EVIDENCE_ONLY, detail, float(now), float(best))

@@ -1,0 +1,225 @@
+"""Physics: nothing is faster than its device, its memory and its links, or draws more than it may.
+
+Every limit is the data sheet's with 2% for clocks and timers, 5% for power sensors (benchmark-worker.md,
+10.5, stage 3). Rates are computed here from the samples; what a node says of them is not read.
+"""
+
+from collections.abc import Mapping
+
+from service.benchmarks.validation.case import KERNELS, Case, Said, known
+from service.benchmarks.verdicts import Finding, Unchecked, Verdict
+from service.protocol.work import Collective, DType, HostLink, PeerLink, StridedRead
+
+SLACK = 1.02
+POWER_SLACK = 1.05
+LAUNCH_FLOOR_SECONDS = 0.5e-6
+"""Half a microsecond, which events resolve; no kernel is over before."""
+SWAP = 300.0
+"""Swapped units differ by 1000 or 1024; nothing else is off by a third of that."""
+CACHE_MULTIPLE = 20
+"""Of the second-level cache, below which buffers are flushed (pitfall 9)."""
+SECTOR_BYTES = 32
+"""What is fetched of memory at least (CUDA C++ Best Practices Guide, 9.2.1)."""
+UNKNOWN_BOOST = 1.10
+"""Highest clock over that of the data sheet's rate where nobody knows the latter: 1.08 on H100 SXM."""
+SM_FLOPS_PER_CLOCK: Mapping[str, int] = {"8.0": 2048, "9.0": 4096}
+"""Dense bf16 of a multiprocessor in a clock (A100 and H100 white papers, 1024 and 2048 multiply-adds)."""
+PCIE_LANE_BYTES_PER_SECOND: Mapping[int, float] = {
+    1: 2.5e9 * 8 / 10 / 8,
+    2: 5e9 * 8 / 10 / 8,
+    3: 8e9 * 128 / 130 / 8,
+    4: 16e9 * 128 / 130 / 8,
+    5: 32e9 * 128 / 130 / 8,
+    6: 64e9 * 242 / 256 / 8,
+}
+"""Transfers times the coding (PCI Express base specification)."""
+_FROM_MEMORY = frozenset(
+    {"stream", "occupancy", "optimizer_step", "gradient_accumulation", "gradient_compression", "gemm"}
+)
+
+
+def check(case: Case) -> Said:
+    """Every ceiling that applies to the work; of a processor only what holds everywhere."""
+    yield from _units(case)
+    if not case.is_accelerator:
+        yield from _host_cache(case)
+        return
+    yield from _clock(case)
+    yield from _peak(case)
+    yield from _memory_bandwidth(case)
+    yield from _cache(case)
+    yield from _launch(case)
+    yield from _link(case)
+    yield from _power(case)
+    yield from _memory(case)
+
+
+def _units(case: Case) -> Said:
+    """``physics.swapped_units``: a figure that is a thousand times off another one of the same record."""
+    telemetry, metric = case.telemetry, case.result.benchmark.metric
+    if telemetry is None:
+        yield Unchecked("physics.swapped_units", "the record has no window to hold samples against")
+        return
+    pairs: list[tuple[str, float, float | None]] = []
+    if case.measurement.samples_ns and case.work.kind != "external_tool":
+        pairs.append(("samples", sum(case.measurement.samples_ns) / 1e9, telemetry.window_seconds))
+    if metric == "watts" and (sensor := known(telemetry.power_watts)):
+        pairs.append(("power by the counter", case.figure, sensor.median))
+    if case.accelerator is not None and case.work.kind == "capacity":
+        pairs.append(("memory", case.figure, known(case.accelerator.memory_bytes)))
+    if case.accelerator is not None and (clock := known(telemetry.sm_clock_hz)):
+        pairs.append(("clock", clock.maximum, known(case.accelerator.sm_clock_maximum_hz)))
+    for name, one, other in pairs:
+        if other and not 1 / SWAP < one / other < SWAP:
+            detail = f"{name}: hundreds of times off what else the record says of it"
+            yield Finding("physics.swapped_units", Verdict.REJECTED, detail, one, other)
+
+
+def _host_cache(case: Case) -> Said:
+    """Of a processor: whether its buffers left the cache is only known where the system names the cache."""
+    for gap in case.result.gaps:
+        if gap.code in {"within-cache", "cache-unknown"}:
+            yield Unchecked("physics.cache_resident", gap.detail)
+
+
+def _clock(case: Case) -> Said:
+    """``physics.clock_above_maximum``: no clock is above the highest that the driver names."""
+    clock = known(case.telemetry.sm_clock_hz) if case.telemetry else None
+    highest = known(case.accelerator.sm_clock_maximum_hz) if case.accelerator else None
+    if clock is None or highest is None:
+        if case.work.kind in KERNELS:
+            yield Unchecked("physics.clock_above_maximum", "the clock or its maximum is unknown")
+    elif clock.maximum > highest * SLACK:
+        detail = "clock of the multiprocessors in Hz"
+        yield Finding("physics.clock_above_maximum", Verdict.REJECTED, detail, clock.maximum, highest * SLACK)
+
+
+def _peak(case: Case) -> Said:
+    """``physics.above_dense_peak``: FLOP/s <= dense rate x highest clock / clock of that rate x 1.02."""
+    if not case.flops_per_second:
+        return
+    dtype: DType = getattr(case.work, "dtype", "fp32")
+    peak = case.datasheet.peak(dtype) if case.datasheet else None
+    if peak is None:
+        yield Unchecked("physics.above_dense_peak", f"no data sheet gives the dense rate in {dtype}")
+        return
+    limit = peak * _clock_ratio(case) * SLACK
+    if case.flops_per_second > limit:
+        detail = f"FLOP/s in {dtype}; the limit is dense, a 2:4 sparse rate is up to twice as high"
+        yield Finding("physics.above_dense_peak", Verdict.REJECTED, detail, case.flops_per_second, limit)
+
+
+def _clock_ratio(case: Case) -> float:
+    """By how much the highest observed clock is above that of the data sheet's rate; at least 1."""
+    part, peak = case.accelerator, case.datasheet.peak("bf16") if case.datasheet else None
+    clock = known(case.telemetry.sm_clock_hz) if case.telemetry else None
+    capability = known(part.compute_capability) if part else None
+    count = known(part.multiprocessor_count) if part else None
+    each = SM_FLOPS_PER_CLOCK.get(capability or "")
+    if clock is None or count is None or each is None or peak is None:
+        return UNKNOWN_BOOST
+    return max(clock.maximum / (peak / (count * each)), 1.0)
+
+
+def _memory_bandwidth(case: Case) -> Said:
+    """``physics.above_memory_bandwidth``: bytes from memory once, at most at the data sheet's rate."""
+    work, rate = case.work, case.bytes_per_second
+    if isinstance(work, StridedRead):
+        rate *= min(work.stride_bytes, SECTOR_BYTES) / 4
+    elif work.kind not in _FROM_MEMORY and not (work.kind == "attention" and work.phase == "decode"):
+        return
+    peak = case.datasheet.memory_bytes_per_second if case.datasheet else None
+    if peak is None:
+        yield Unchecked("physics.above_memory_bandwidth", "no data sheet gives the rate of the memory")
+    elif rate > peak * SLACK:
+        detail = "bytes per second; data that stay in a cache look like this"
+        yield Finding("physics.above_memory_bandwidth", Verdict.REJECTED, detail, rate, peak * SLACK)
+
+
+def _cache(case: Case) -> Said:
+    """``physics.cache_resident``: buffers are 20 times the cache, or flushed before each sample."""
+    work, measurement = case.work, case.measurement
+    is_streamed = work.kind in _FROM_MEMORY or work.kind == "strided_read"
+    if not is_streamed or (work.kind == "gemm" and case.result.benchmark.metric != "bytes_per_second"):
+        return
+    cache = known(case.accelerator.l2_bytes) if case.accelerator else None
+    if cache is None or not measurement.working_set_bytes:
+        yield Unchecked("physics.cache_resident", "the size of the cache or of the buffers is unknown")
+    elif measurement.working_set_bytes < CACHE_MULTIPLE * cache and measurement.flush_bytes < cache:
+        detail = "bytes of buffers that nothing flushes, against 20 times the second-level cache"
+        limit = float(CACHE_MULTIPLE * cache)
+        observed = float(measurement.working_set_bytes)
+        yield Finding("physics.cache_resident", Verdict.REJECTED, detail, observed, limit)
+
+
+def _launch(case: Case) -> Said:
+    """``physics.below_launch_floor``: an execution that takes no time did not happen in its window."""
+    seconds = case.execution_seconds
+    if case.work.kind in KERNELS and seconds is not None and seconds < LAUNCH_FLOOR_SECONDS:
+        detail = "seconds of one execution; was the device waited for?"
+        yield Finding("physics.below_launch_floor", Verdict.REJECTED, detail, seconds, LAUNCH_FLOOR_SECONDS)
+
+
+def pcie_bytes_per_second(case: Case) -> float | None:
+    """The link to the host in one direction, as it was under load or as it is at most."""
+    part, telemetry = case.accelerator, case.telemetry
+    generation = known(telemetry.pcie_generation) if telemetry else None
+    width = known(telemetry.pcie_width) if telemetry else None
+    if part is not None:
+        generation = generation or known(part.pcie_generation_maximum)
+        width = width or known(part.pcie_width_maximum)
+    lane = PCIE_LANE_BYTES_PER_SECOND.get(generation or 0)
+    return None if lane is None or width is None else lane * width
+
+
+def _link(case: Case) -> Said:
+    """``physics.above_link``: payload of both directions over links, bus bytes of collectives."""
+    work = case.work
+    if not isinstance(work, HostLink | PeerLink | Collective):
+        return
+    peer = case.datasheet.link_bytes_per_second if case.datasheet else None
+    one_way = pcie_bytes_per_second(case) if isinstance(work, HostLink) else peer
+    if one_way is None:
+        yield Unchecked("physics.above_link", "the rate of the link is unknown")
+        return
+    limit = one_way * SLACK * _directions(work)
+    if case.bytes_per_second > limit:
+        detail = "bytes per second over the link"
+        yield Finding("physics.above_link", Verdict.REJECTED, detail, case.bytes_per_second, limit)
+
+
+def _directions(work: HostLink | PeerLink | Collective) -> float:
+    """How often the rate of one direction counts.
+
+    Where switches add up (NVLS), a device sends and receives its payload once, so that the bus bytes of an
+    all-reduce, 2 (n - 1) / n of it, go beyond the link: 480 of 450 GB/s are published.
+    """
+    if not isinstance(work, Collective):
+        return 2.0 if work.direction == "both" else 1.0
+    if work.operation == "all_reduce" and work.algorithm in {"default", "nvls"}:
+        return 2 * (work.devices - 1) / work.devices
+    return 1.0
+
+
+def _power(case: Case) -> Said:
+    """``physics.above_power_limit``: energy over time at most the enforced limit x 1.05."""
+    counted = known(case.telemetry.energy_power_watts) if case.telemetry else None
+    watts = case.figure if case.result.benchmark.metric == "watts" else counted
+    if watts is None:
+        return
+    limit = known(case.accelerator.power_limit_watts) if case.accelerator else None
+    if limit is None:
+        yield Unchecked("physics.above_power_limit", "the enforced power limit is unknown")
+    elif watts > limit * POWER_SLACK:
+        yield Finding("physics.above_power_limit", Verdict.REJECTED, "watts", watts, limit * POWER_SLACK)
+
+
+def _memory(case: Case) -> Said:
+    """``physics.above_memory``: no process has more memory than the device."""
+    if case.result.benchmark.metric != "bytes":
+        return
+    there = known(case.accelerator.memory_bytes) if case.accelerator else None
+    if there is None:
+        yield Unchecked("physics.above_memory", "the memory of the device is unknown")
+    elif case.figure > there:
+        yield Finding("physics.above_memory", Verdict.REJECTED, "bytes", case.figure, float(there))

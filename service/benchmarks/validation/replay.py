@@ -1,0 +1,90 @@
+"""Replay: whether the record was measured once, here and in its own time."""
+
+from service.benchmarks.validation.case import LEAST_BITS, Case, Said, information_bits
+from service.benchmarks.verdicts import Finding, Unchecked, Verdict
+
+SKEW_SECONDS = 10.0
+"""Of the offset that a worker measures: a round trip, and the drift since."""
+STEP_SECONDS = 1.0
+"""By which the host's clock may be set while something is measured."""
+SLACK_SECONDS = 0.05
+SLACK = 1.01
+"""Of clocks that are read one after the other."""
+
+
+def check(case: Case) -> Said:
+    """Copies, times before the lease and after the receipt, and more time than there was."""
+    yield from _samples(case)
+    yield from _lease_window(case)
+    yield from _overlap(case)
+    yield from _clocks(case)
+    yield from _time(case)
+
+
+def _samples(case: Case) -> Said:
+    """``replay.samples_seen``: the same samples in the same order are one measurement."""
+    other = case.earlier.with_these_samples
+    if other is not None:
+        yield Finding("replay.samples_seen", Verdict.REJECTED, f"the samples are those of result {other}")
+    elif case.measurement.samples_ns and information_bits(case.measurement, case.summary) < LEAST_BITS:
+        detail = f"samples of less than {LEAST_BITS:.0f} bits may be equal by chance"
+        yield Unchecked("replay.samples_seen", detail)
+
+
+def _lease_window(case: Case) -> Said:
+    """``replay.before_lease`` and ``replay.after_receipt``: by the service's clock, give or take its skew."""
+    offset = case.clock_offset_seconds
+    if case.granted_at is None:
+        return
+    if offset is None:
+        detail = "the worker did not know how far its clock is from the service's"
+        yield Unchecked("replay.before_lease", detail)
+        yield Unchecked("replay.after_receipt", detail)
+        return
+    early = (case.granted_at - case.result.started_at).total_seconds() - offset
+    if early > SKEW_SECONDS:
+        detail = "seconds by which it began before the lease was granted"
+        yield Finding("replay.before_lease", Verdict.SUSPECT, detail, early, SKEW_SECONDS)
+    late = (case.result.finished_at - case.received_at).total_seconds() + offset
+    if late > SKEW_SECONDS:
+        detail = "seconds by which it ended after it was received"
+        yield Finding("replay.after_receipt", Verdict.SUSPECT, detail, late, SKEW_SECONDS)
+
+
+def _overlap(case: Case) -> Said:
+    """``replay.overlap``: a device is measured by one process at a time."""
+    began, ended = case.result.started_at, case.result.finished_at
+    most = max(
+        (
+            (min(ended, other.finished_at) - max(began, other.started_at)).total_seconds()
+            for other in case.device_siblings
+        ),
+        default=0.0,
+    )
+    if most > STEP_SECONDS:
+        detail = "seconds at the same time as another result of the same device"
+        yield Finding("replay.overlap", Verdict.SUSPECT, detail, most, STEP_SECONDS)
+
+
+def _clocks(case: Case) -> Said:
+    """``replay.clock_set``: two clocks of one host measure the same time."""
+    result = case.result
+    wall = (result.finished_at - result.started_at).total_seconds()
+    apart = abs(wall - case.elapsed_seconds)
+    if apart > STEP_SECONDS:
+        detail = "seconds between what the host's clock and its monotonic clock say of the time taken"
+        yield Finding("replay.clock_set", Verdict.SUSPECT, detail, apart, STEP_SECONDS)
+
+
+def _time(case: Case) -> Said:
+    """``replay.time_not_passed``: warm-up and samples fit into the process, samples into their window."""
+    if case.work.kind == "external_tool":  # its times are those that the tool reports
+        return
+    sampled = sum(case.measurement.samples_ns) / 1e9
+    window = case.telemetry.window_seconds if case.telemetry else None
+    needed = case.measurement.warmup_seconds + max(sampled, window or 0.0)
+    for taken, there in ((needed, case.elapsed_seconds), (sampled, window)):
+        if there is not None and taken > there * SLACK + SLACK_SECONDS:
+            detail = "seconds of warm-up and samples, in a process or window that was shorter"
+            yield Finding("replay.time_not_passed", Verdict.REJECTED, detail, taken, there)
+            return

@@ -1,0 +1,196 @@
+"""Every query of validations."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy.orm import Session, undefer
+
+from service.benchmarks.repository import COUNTS
+from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
+from service.benchmarks.validation.tables import BenchmarkValidationRow
+from service.benchmarks.verdicts import Verdict
+from service.kit import leases
+from service.kit.database import Reader, Writer, insert_new
+
+MOST_PEER_RESULTS = 1000
+_OF_RESULT = and_(
+    BenchmarkValidationRow.tenant_id == BenchmarkResultRow.tenant_id,
+    BenchmarkValidationRow.result_id == BenchmarkResultRow.id,
+)
+_IS_ACCEPTED = BenchmarkValidationRow.verdict == Verdict.ACCEPTED
+
+
+def accepted(session: Session, tenant_id: str, node_id: str) -> Sequence[BenchmarkResultRow]:
+    """The results of a node that a calibration may rest on, without their content, in the order received."""
+    statement = (
+        select(BenchmarkResultRow)
+        .join(BenchmarkValidationRow, _OF_RESULT)
+        .where(
+            BenchmarkResultRow.tenant_id == tenant_id,
+            BenchmarkResultRow.node_id == node_id,
+            _IS_ACCEPTED,
+            *COUNTS,
+        )
+    )
+    return session.scalars(statement.order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.id)).all()
+
+
+def plausible(
+    session: Reader, tenant_id: str, benchmarks: Collection[str], *, limit: int
+) -> Sequence[BenchmarkResultRow]:
+    """The last results of a tenant that are accepted or suspect, the first received first."""
+    statement = (
+        select(BenchmarkResultRow)
+        .join(BenchmarkValidationRow, _OF_RESULT)
+        .where(
+            BenchmarkResultRow.tenant_id == tenant_id,
+            BenchmarkValidationRow.verdict.in_((Verdict.ACCEPTED, Verdict.SUSPECT)),
+            *COUNTS,
+        )
+    )
+    if benchmarks:
+        statement = statement.where(BenchmarkResultRow.benchmark.in_(benchmarks))
+    ordered = statement.order_by(BenchmarkResultRow.received_at.desc(), BenchmarkResultRow.id.desc())
+    return list(reversed(session.scalars(ordered.limit(limit)).all()))
+
+
+def is_of_verdict(verdicts: Collection[str]) -> ColumnElement[bool]:
+    """For a listing of results: whether one has a verdict among these."""
+    found = select(BenchmarkValidationRow.result_id).where(
+        _OF_RESULT, BenchmarkValidationRow.verdict.in_(verdicts)
+    )
+    return found.exists()
+
+
+def of_results(
+    session: Session, tenant_id: str, result_ids: Collection[str]
+) -> dict[str, BenchmarkValidationRow]:
+    """Validations by the id of their result."""
+    statement = select(BenchmarkValidationRow).where(
+        BenchmarkValidationRow.tenant_id == tenant_id, BenchmarkValidationRow.result_id.in_(result_ids)
+    )
+    return {row.result_id: row for row in session.scalars(statement)}
+
+
+def measured(session: Session, tenant_id: str, run_ids: Collection[str]) -> Sequence[BenchmarkResultRow]:
+    """Every result of runs that has a measurement, without its content, the first received first."""
+    statement = select(BenchmarkResultRow).where(
+        BenchmarkResultRow.tenant_id == tenant_id,
+        BenchmarkResultRow.run_id.in_(run_ids),
+        BenchmarkResultRow.status == "ok",
+    )
+    return session.scalars(statement.order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.id)).all()
+
+
+def validated(session: Session, tenant_id: str, run_id: str, rules_version: int) -> set[str]:
+    """Ids of the results of a run that these rules have been applied to."""
+    statement = (
+        select(BenchmarkResultRow.id)
+        .join(BenchmarkValidationRow, _OF_RESULT)
+        .where(
+            BenchmarkResultRow.tenant_id == tenant_id,
+            BenchmarkResultRow.run_id == run_id,
+            BenchmarkValidationRow.rules_version == rules_version,
+        )
+    )
+    return set(session.scalars(statement))
+
+
+def peers(session: Reader, row: BenchmarkResultRow) -> Iterator[tuple[str, float]]:
+    """Node and figure of the last accepted results of other nodes for equal work on equal hardware."""
+    statement = (
+        select(BenchmarkResultRow.node_id, BenchmarkResultRow.figure)
+        .join(BenchmarkValidationRow, _OF_RESULT)
+        .where(
+            BenchmarkResultRow.tenant_id == row.tenant_id,
+            BenchmarkResultRow.benchmark == row.benchmark,
+            BenchmarkResultRow.work_sha256 == row.work_sha256,
+            BenchmarkResultRow.metric == row.metric,
+            BenchmarkResultRow.hardware_sha256 == row.hardware_sha256,
+            BenchmarkResultRow.node_id != row.node_id,
+            _IS_ACCEPTED,
+            *COUNTS,
+        )
+    )
+    ordered = statement.order_by(BenchmarkResultRow.received_at.desc()).limit(MOST_PEER_RESULTS)
+    for node_id, figure in session.execute(ordered):
+        if figure is not None:
+            yield node_id, figure
+
+
+def with_samples(session: Reader, tenant_id: str, samples_sha256: str, result_id: str) -> str | None:
+    """Another result of a tenant with the same samples."""
+    return _other(session, tenant_id, result_id, BenchmarkValidationRow.samples_sha256 == samples_sha256)
+
+
+def with_checksum(session: Reader, row: BenchmarkResultRow, *, checksum: str, seed: int) -> str | None:
+    """Another result of the same work that computed the same from another seed."""
+    return _other(
+        session,
+        row.tenant_id,
+        row.id,
+        BenchmarkValidationRow.checksum == checksum,
+        BenchmarkValidationRow.seed != seed,
+        BenchmarkResultRow.work_sha256 == row.work_sha256,
+    )
+
+
+def _other(session: Reader, tenant_id: str, result_id: str, *conditions: ColumnElement[bool]) -> str | None:
+    statement = (
+        select(BenchmarkResultRow.id)
+        .join(BenchmarkValidationRow, _OF_RESULT)
+        .where(BenchmarkValidationRow.tenant_id == tenant_id, BenchmarkResultRow.id != result_id, *conditions)
+        .order_by(BenchmarkResultRow.received_at, BenchmarkResultRow.id)
+    )
+    return session.scalars(statement.limit(1)).one_or_none()
+
+
+def put(session: Writer, tenant_id: str, result_id: str, values: Mapping[str, Any]) -> None:
+    """Keep what the rules say of a result, in place of what they said before."""
+    key = {"tenant_id": tenant_id, "result_id": result_id}
+    stored = {**values, "validated_at": leases.now()}
+    if insert_new(session, BenchmarkValidationRow, **key, **stored):
+        return
+    own = [getattr(BenchmarkValidationRow, name) == value for name, value in key.items()]
+    session.execute(update(BenchmarkValidationRow).where(*own).values(**stored))
+
+
+def family(session: Session, tenant_id: str, root_id: str) -> Sequence[BenchmarkRunRow]:
+    """A run and those that measure its suspects again, the first one first."""
+    own = or_(BenchmarkRunRow.id == root_id, BenchmarkRunRow.re_run_of == root_id)
+    statement = select(BenchmarkRunRow).where(BenchmarkRunRow.tenant_id == tenant_id, own)
+    ordered = statement.order_by(BenchmarkRunRow.created_at, BenchmarkRunRow.id)
+    return session.scalars(ordered.options(undefer(BenchmarkRunRow.suite))).all()
+
+
+class Left(NamedTuple):
+    """A run with results that the rules have not been applied to."""
+
+    tenant_id: str
+    run_id: str
+    last_id: str
+
+
+def left(
+    session: Session, rules_version: int, *conditions: ColumnElement[bool], before_seconds: float, limit: int
+) -> list[Left]:
+    """Runs with results received long ago that these rules have not been applied to."""
+    columns = (BenchmarkResultRow.tenant_id, BenchmarkResultRow.run_id)
+    statement = (
+        select(*columns, func.max(BenchmarkResultRow.id))
+        .outerjoin(BenchmarkValidationRow, _OF_RESULT)
+        .where(
+            BenchmarkResultRow.status == "ok",
+            BenchmarkResultRow.received_at < leases.after(-before_seconds),
+            or_(
+                BenchmarkValidationRow.rules_version.is_(None),
+                BenchmarkValidationRow.rules_version < rules_version,
+            ),
+            *conditions,
+        )
+        .group_by(*columns)
+        .order_by(*columns)
+        .limit(limit)
+    )
+    return [Left(*row) for row in session.execute(statement)]

@@ -1,0 +1,192 @@
+"""Runs of a file as measured answers: figures of estimates beside the question that they answer."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from service.evidence.facts import View
+from service.evidence.imports.context import Question
+from service.evidence.metrics import UNSEEN_COMPONENTS
+from service.planning.formats.measurements import engine_logs, serving, training_logs
+from service.planning.formats.measurements.readings import Reading, Run, worst
+from service.planning.formats.offers.listed import RowError
+
+INFERENCE, TRAINING = "inference", "training"
+MIDDLE: Final = ("mean", "p50")
+_OF_TRAINING: Final = frozenset(
+    {
+        training_logs.STEP,
+        training_logs.RATE,
+        training_logs.SAMPLES,
+        training_logs.RESERVED,
+        training_logs.ALLOCATED,
+    }
+)
+
+
+class Measured(NamedTuple):
+    """One measured figure of an answer.
+
+    ``measured`` is in the unit of the answer's figure. ``unseen`` are components of a memory estimate that
+    the reading does not count and that are added to it.
+    """
+
+    pointer: str
+    family: str
+    measured: float
+    operation: str = "throughput"
+    unseen: frozenset[str] = frozenset()
+
+
+def kind_of(run: Run) -> str:
+    """The kind of workload that a run measured."""
+    return TRAINING if any(one.metric in _OF_TRAINING for one in run.readings) else INFERENCE
+
+
+def measured(run: Run, question: Question) -> Iterator[Measured]:
+    """The figures of a run that an estimate answers; raises RowError where there is none."""
+    found = [*_served(run, question), *_trained(run, question), *_started(run, question)]
+    if not found:
+        raise RowError("NO_FIGURE", "the run holds no figure that an estimate answers")
+    yield from found
+
+
+def _mean_tokens(length: Any) -> float:  # noqa: ANN401
+    if isinstance(length, int):
+        return float(length)
+    match length["distribution"]:
+        case "fixed":
+            return float(length["tokens"])
+        case "lognormal":
+            return float(length["mean_tokens"])
+    weighted = zip(length["tokens"], length["weights"], strict=True)
+    return float(sum(tokens * weight for tokens, weight in weighted) / sum(length["weights"]))
+
+
+def _served(run: Run, question: Question) -> Iterator[Measured]:
+    for metric, family in ((serving.FIRST_TOKEN, "serving_ttft"), (serving.OUTPUT_TOKEN, "serving_tpot")):
+        reading = run.find(metric, *MIDDLE)
+        if reading:
+            median = "/median" if reading.statistic == "p50" else ""
+            yield Measured(reading.pointer, family + median, reading.value)
+    if question["workload"]["kind"] == INFERENCE and "request_rate_per_second" not in question["workload"]:
+        # At a given rate of arrivals the throughput is the rate.
+        yield from _rate(run, question["workload"])
+    for metric, family in (
+        (serving.POWER, "serving_power"),
+        ("energy_per_output_token_joules", "serving_energy"),
+    ):
+        reading = run.find(metric, *MIDDLE, "single")
+        if reading:
+            yield Measured(reading.pointer, family, reading.value)
+
+
+def _rate(run: Run, workload: Mapping[str, Any]) -> Iterator[Measured]:
+    """Output tokens per second of the whole cluster, from whatever rate the file has."""
+    inputs, outputs = (_mean_tokens(workload[f"{side}_tokens"]) for side in ("input", "output"))
+    for metric, share in (
+        (serving.OUTPUT, 1.0),
+        (serving.TOTAL, outputs / (inputs + outputs)),
+        (serving.REQUESTS, outputs),
+    ):
+        reading = run.find(metric, *MIDDLE)
+        if reading:
+            yield Measured(reading.pointer, "serving_throughput", reading.value * share)
+            return
+    batch = run.find(serving.REQUEST, *MIDDLE)
+    if batch and run.facts.get("scenario") == "batch":
+        rate = workload["concurrency"] * outputs / batch.value
+        yield Measured(batch.pointer, "serving_throughput", rate)
+
+
+def _trained(run: Run, question: Question) -> Iterator[Measured]:
+    workload, devices = question["workload"], question["cluster"]["accelerator_count"]
+    if workload["kind"] != TRAINING:
+        return
+    batch = float(workload["global_batch_size"])
+    tokens = batch * workload["sequence_length"]
+    for metric, numerator in (
+        (training_logs.STEP, None),
+        (training_logs.RATE, tokens / devices),
+        (training_logs.SAMPLES, batch),
+    ):
+        reading = run.find(metric, "p50", "mean")
+        if reading:
+            seconds = reading.value if numerator is None else numerator / reading.value
+            yield Measured(reading.pointer, "training_step", seconds)
+            break
+    for metric, view in ((training_logs.RESERVED, View.RESERVED), (training_logs.ALLOCATED, View.ALLOCATED)):
+        reading = run.find(metric, "max", "mean")
+        if reading:
+            unseen = UNSEEN_COMPONENTS[view]
+            yield Measured(reading.pointer, "training_memory", reading.value, "memory", unseen)
+            return
+
+
+def _started(run: Run, question: Question) -> Iterator[Measured]:
+    """What a started engine holds beside its cache, with the cache that the requests asked for take."""
+    if question["workload"]["kind"] != INFERENCE or not run.find(engine_logs.WEIGHTS):
+        return
+    parts = {
+        metric: _binding(run, metric, largest=metric != engine_logs.CACHE)
+        for metric in (
+            *(engine_logs.WEIGHTS, engine_logs.ACTIVATIONS, engine_logs.OUTSIDE),
+            *(engine_logs.CACHE, engine_logs.TOKENS),
+        )
+    }
+    graphs = _binding(run, engine_logs.GRAPHS, largest=True)
+    without = not question["workload"]["engine"].get("cuda_graphs", True)
+    if any(part is None for part in parts.values()) or (graphs is None and not without):
+        detail = (
+            "the log lacks one of weights, activations, memory outside of PyTorch, graphs, cache and tokens"
+        )
+        raise RowError("LOG_INCOMPLETE", detail)
+    sizes = {metric: part.value for metric, part in parts.items() if part is not None}
+    each = sizes.pop(engine_logs.CACHE) / sizes.pop(engine_logs.TOKENS)
+    workload = question["workload"]
+    held = sum(_mean_tokens(workload[f"{side}_tokens"]) for side in ("input", "output"))
+    held *= workload.get("concurrency", 1)
+    total = sum(sizes.values()) + each * held + (graphs.value if graphs else 0.0)
+    weights = parts[engine_logs.WEIGHTS]
+    assert weights is not None  # noqa: S101  # found above
+    yield Measured(weights.pointer, "inference_memory", total, "memory")
+
+
+def _binding(run: Run, metric: str, *, largest: bool) -> Reading | None:
+    """The figure of the rank that binds; raises RowError where one rank states two."""
+    known = [one for one in run.readings if one.metric == metric]
+    by_rank: dict[object, set[float]] = {}
+    for one in known:
+        by_rank.setdefault(one.of.get("rank"), set()).add(one.value)
+    if any(len(values) > 1 for values in by_rank.values()):
+        raise RowError("SEVERAL_RUNS", "the log holds several starts of the engine: send them apart")
+    return worst(known, largest=largest)
+
+
+_FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
+    "serving_ttft": ("time_to_first_token_seconds", "value"),
+    "serving_ttft/median": ("time_to_first_token_seconds_percentiles", "p50"),
+    "serving_tpot": ("time_per_output_token_seconds", "value"),
+    "serving_tpot/median": ("time_per_output_token_seconds_percentiles", "p50"),
+    "serving_throughput": ("output_tokens_per_second", "value"),
+    "serving_power": ("power_per_device_watts", "value"),
+    "serving_energy": ("energy_per_output_token_joules", "value"),
+    "training_step": ("step_seconds", "value"),
+    "training_memory": ("per_device", "total_bytes", "value"),
+    "inference_memory": ("per_device", "total_bytes", "value"),
+}
+
+
+def estimated(one: Measured, answer: Mapping[str, Any]) -> float | None:
+    """The figure of an estimate that a measured one stands beside; None where the answer lacks it."""
+    place: Any = answer
+    for name in _FIGURES[one.family]:
+        place = place.get(name) if isinstance(place, Mapping) else None
+    return None if place is None else float(place)
+
+
+def unseen_bytes(one: Measured, answer: Mapping[str, Any]) -> float:
+    """What an estimate of memory has in components that the reading does not count."""
+    if not one.unseen:
+        return 0.0
+    parts = answer["per_device"]["components"]
+    return float(sum(part["bytes"] for part in parts if part["name"] in one.unseen))

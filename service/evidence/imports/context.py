@@ -1,0 +1,180 @@
+"""What a run was: what its file says and what the caller adds, as one question; what neither says by name."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from service.kit.problems import FieldError
+from service.planning.formats.measurements.readings import Fact, Run
+from service.planning.formats.offers.listed import RowError
+from service.planning.formats.offers.names import plain
+from service.planning.links import Link
+from service.questions.catalog import Catalog, KnownAccelerator
+
+Question = dict[str, Any]
+
+_SAME: Final = 0.02
+"""How far two statements of one number may lie apart: files print means of what was sent."""
+_MEMBERS: Final = ("model", "cluster", "parallelism", "workload")
+_ENGINES_OF_LOAD: Final = ("concurrency", "request_rate_per_second")
+
+
+class Missing(Exception):
+    """Facts that neither the file nor the caller states."""
+
+    def __init__(self, errors: Sequence[FieldError]) -> None:
+        super().__init__(", ".join(error.code for error in errors))
+        self.errors = tuple(errors)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the caller says of every run of a file, and the catalog in which names are looked up."""
+
+    stated: Mapping[str, Any]
+    """Members of a question, only those that were sent."""
+    catalog: Catalog
+    collective: str | None = None
+    power_limit_watts: float | None = None
+
+    @cached_property
+    def _accelerators(self) -> Mapping[str, str]:
+        owners: dict[str, set[str]] = {}
+        for name, known in self.catalog.accelerators.items():
+            owners.setdefault(plain(name), set()).add(known.accelerator.id)
+        return {name: next(iter(ids)) for name, ids in owners.items() if len(ids) == 1}
+
+    @cached_property
+    def _models(self) -> Mapping[str, str]:
+        return {name.lower(): known.source["id"] for name, known in self.catalog.models.items()}
+
+    def accelerator_id(self, run: Run) -> str | None:
+        """The accelerator of the catalog that the caller names, else the one that the file names."""
+        given = self.stated.get("cluster", {}).get("accelerator", {})
+        if given:
+            known = self.catalog.accelerators.get(given.get("id", ""))
+            return known.accelerator.id if known else None
+        return self._accelerators.get(plain(str(run.facts.get("accelerator_name", ""))))
+
+    def accelerator(self, run: Run) -> KnownAccelerator | None:
+        """The same with what the catalog says of it."""
+        found = self.accelerator_id(run)
+        return self.catalog.accelerators[found] if found else None
+
+    def intra_node_link(self, run: Run) -> Link | None:
+        """The link between the devices of a node: the caller's, else the accelerator's own."""
+        given = self.stated.get("cluster", {}).get("intra_node_link", {})
+        name = given.get("id")
+        if not given:
+            known = self.accelerator(run)
+            name = known.intra_node_link_id if known else None
+        row = self.catalog.links.get(name or "")
+        return row.link if row else None
+
+    def model_id(self, run: Run) -> str | None:
+        """The model of the catalog that the file names."""
+        name = str(run.facts.get("model_name", "")).lower()
+        return self._models.get(name) or self._models.get(name.rpartition("/")[2])
+
+
+def question_of(run: Run, context: Context, kind: str) -> Question:
+    """The question of a run; raises Missing for facts that nobody states, RowError for contradictions.
+
+    ``kind`` is that of the workload. Only what was stated is in it.
+    """
+    question: Question = {name: _copy(context.stated[name]) for name in _MEMBERS if name in context.stated}
+    workload = question.setdefault("workload", {})
+    if workload.setdefault("kind", kind) != kind:
+        raise RowError("ANOTHER_WORKLOAD", f"the file measures {kind}, the request says another workload")
+    if "model" not in question and (model := context.model_id(run)):
+        question["model"] = {"source": "catalog", "id": model}
+    cluster = question.setdefault("cluster", {})
+    if "accelerator" not in cluster and (part := context.accelerator_id(run)):
+        cluster["accelerator"] = {"source": "catalog", "id": part}
+    for path, value in run.facts.items():
+        if "." in path:
+            _state(question, path.split("."), value)
+    errors = list(_missing(question, kind))
+    if errors:
+        raise Missing(errors)
+    return question
+
+
+def _copy(value: Any) -> Any:  # noqa: ANN401
+    return {name: _copy(part) for name, part in value.items()} if isinstance(value, dict) else value
+
+
+def _state(question: Question, path: list[str], value: Fact) -> None:
+    """Add what the file states; a caller's statement of the same must not contradict it.
+
+    What a caller says of lengths holds: a file has only what was drawn from them.
+    """
+    *above, name = path
+    place = question
+    for part in above:
+        place = place.setdefault(part, {})
+    if name == "weight_precision" and "weight_format" in place:
+        return
+    if name not in place:
+        _check_load(place, path)
+        place[name] = value
+    elif not (isinstance(value, Mapping) or isinstance(place[name], Mapping) or _agree(place[name], value)):
+        raise RowError("CONTRADICTS_FILE", f"{'.'.join(path)} is another one in the file")
+
+
+def _check_load(place: Mapping[str, Any], path: list[str]) -> None:
+    """A run has arrivals or a number of requests at a time, whoever says so."""
+    if path[-1] in _ENGINES_OF_LOAD and any(name in place for name in _ENGINES_OF_LOAD):
+        raise RowError("CONTRADICTS_FILE", f"the file states {'.'.join(path)}, the request another load")
+
+
+def _agree(stated: object, value: object) -> bool:
+    if isinstance(stated, bool) or not isinstance(stated, int | float) or not isinstance(value, int | float):
+        return bool(stated == value)
+    return abs(float(stated) - float(value)) <= _SAME * abs(float(value))
+
+
+def _missing(question: Question, kind: str) -> Iterator[FieldError]:
+    cluster, workload = question["cluster"], question["workload"]
+    if "model" not in question:
+        yield FieldError("/model", "MODEL_REQUIRED", "the file names no model of the catalog")
+    if "accelerator" not in cluster:
+        yield FieldError("/cluster", "ACCELERATOR_REQUIRED", "the file names no accelerator of the catalog")
+    if "accelerator_count" not in cluster:
+        detail = "the file does not say how many devices there were"
+        yield FieldError("/cluster/accelerator_count", "ACCELERATOR_COUNT_REQUIRED", detail)
+    elif cluster["accelerator_count"] > 1 and not _is_laid_out(question):
+        detail = "the file does not say how the model was laid out on the devices"
+        yield FieldError("/parallelism", "LAYOUT_REQUIRED", detail)
+    yield from (_served if kind == "inference" else _trained)(question, workload)
+
+
+def _is_laid_out(question: Question) -> bool:
+    return bool(question.get("parallelism")) or "disaggregated" in question["workload"]
+
+
+def _served(question: Question, workload: Mapping[str, Any]) -> Iterator[FieldError]:
+    for name in ("input_tokens", "output_tokens"):
+        if name not in workload:
+            yield FieldError(f"/workload/{name}", "LENGTHS_REQUIRED", "the file does not state this length")
+    if not any(name in workload for name in _ENGINES_OF_LOAD):
+        detail = "the file states neither requests at a time nor their rate"
+        yield FieldError("/workload/concurrency", "LOAD_REQUIRED", detail)
+    if "name" not in workload.get("engine", {}):
+        yield FieldError("/workload/engine/name", "ENGINE_REQUIRED", "the file does not name the engine")
+    stored = question.get("model", {}).get("config", {}).get("quantization_config")
+    if not stored and not {"weight_precision", "weight_format"} & workload.keys():
+        detail = "the file does not say how the weights were stored"
+        yield FieldError("/workload/weight_precision", "PRECISION_REQUIRED", detail)
+
+
+def _trained(_question: Question, workload: Mapping[str, Any]) -> Iterator[FieldError]:
+    for name, code in (
+        ("sequence_length", "LENGTHS_REQUIRED"),
+        ("global_batch_size", "BATCH_REQUIRED"),
+        ("micro_batch_size", "BATCH_REQUIRED"),
+        ("precision", "PRECISION_REQUIRED"),
+    ):
+        if name not in workload:
+            yield FieldError(f"/workload/{name}", code, f"the file does not state {name}")

@@ -1,0 +1,167 @@
+"""Transfers, collectives and rates of a file as figures of a device."""
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from service.benchmarks.calibrations.service import Message, figures, link_of
+from service.evidence.imports.context import Context, Missing
+from service.kit.problems import FieldError
+from service.planning.calibration import OperatorQuantity
+from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, MeasuredLink, Scope
+from service.planning.collectives import Collective
+from service.planning.formats.measurements import dcgm, nccl_tests, nvbandwidth, superbench
+from service.planning.formats.measurements.readings import Run
+from service.planning.formats.offers.listed import RowError
+from service.planning.links import Link, LinkKind
+from service.planning.precision import NumberFormat
+
+FORMATS: Final = frozenset({"nvbandwidth", "nccl_tests", "superbench", "dcgm_diagnostics"})
+"""Formats whose runs are figures of a device."""
+
+_OVER: Final = 1.02
+_HOST: Final = ("host_to_device_memcpy_ce", "host_to_device_memcpy_sm")
+_PEERS: Final = (
+    "device_to_device_memcpy_write_ce",
+    "device_to_device_memcpy_read_ce",
+    "device_to_device_memcpy_write_sm",
+    "device_to_device_memcpy_read_sm",
+)
+_MULTIPLIED: Final = {
+    "fp64_flops": NumberFormat.FP64,
+    "fp32_flops": NumberFormat.FP32,
+    "tf32_tc_flops": NumberFormat.TF32,
+    "bf16_tc_flops": NumberFormat.BF16,
+    "fp16_tc_flops": NumberFormat.FP16,
+    "fp8_tc_flops": NumberFormat.FP8,
+    "int8_tc_iops": NumberFormat.INT8,
+}
+
+
+def figures_of(run: Run, context: Context, source: str) -> DeviceCalibration:
+    """What a run says of a device; raises Missing for what only the caller can know, RowError for nothing.
+
+    Shares are of the rates in the catalog; a transfer's range is that over devices and pairs.
+    """
+    known = context.accelerator(run)
+    if known is None:
+        detail = "the file names no accelerator of the catalog"
+        raise Missing([FieldError("/cluster", "ACCELERATOR_REQUIRED", detail)])
+    part = known.accelerator
+    driver = str(run.facts.get("driver_version", "")).partition(".")[0]
+    row = context.catalog.links.get(f"pcie-{known.pcie_generation}-x16")
+    found = DeviceCalibration(
+        id="",
+        scope=Scope(
+            kind="cuda",
+            node_id=None,
+            accelerator_id=part.id,
+            generation=part.generation or None,
+            power_limit_watts=context.power_limit_watts,
+            driver_major=int(driver) if driver.isdigit() else None,
+        ),
+        operators=dict(_products(run, part.peak_flops_per_second, source)),
+        links=dict(_links(run, context, source)),
+        host_link_bytes_per_second=_figure(
+            _host_rates(run), row.link.bytes_per_second if row else None, source
+        ),
+    )
+    if not found.operators and not found.links and found.host_link_bytes_per_second is None:
+        raise RowError("NO_FIGURE", "the run holds no figure that an estimate reads")
+    return found
+
+
+def _figure(values: Iterable[float], limit: float | None, source: str) -> MeasuredFigure | None:
+    known = list(values)
+    if not known:
+        return None
+    if limit is not None and statistics.median(known) > _OVER * limit:
+        raise RowError("ABOVE_LIMIT", "a rate is above that of the data sheet: unit or device are wrong")
+    return MeasuredFigure(min(known), statistics.median(known), max(known), len(known), limit, source)
+
+
+def _host_rates(run: Run) -> list[float]:
+    """From pinned memory to each device alone; copy engines before kernels."""
+    for test in _HOST:
+        found = _cells(run, test)
+        if found:
+            return found
+    return [
+        one.value
+        for one in run.readings
+        if one.metric == dcgm.TO_DEVICE
+        or (one.metric == superbench.BYTES and one.of.get("metric") in ("h2d_bw", "cpu_to_gpu_by_gpu_bw"))
+    ]
+
+
+def _cells(run: Run, test: str) -> list[float]:
+    return [
+        one.value for one in run.readings if one.metric == nvbandwidth.TRANSFER and one.of.get("test") == test
+    ]
+
+
+def _products(
+    run: Run, peaks: Mapping[NumberFormat, float], source: str
+) -> Iterator[tuple[tuple[OperatorQuantity, NumberFormat | None], MeasuredFigure]]:
+    rates: dict[NumberFormat, list[float]] = {}
+    for one in run.readings:
+        number_format = _MULTIPLIED.get(str(one.of.get("metric")))
+        if one.metric == superbench.FLOPS and number_format is not None and number_format in peaks:
+            rates.setdefault(number_format, []).append(one.value)
+    for number_format, values in rates.items():
+        figure = _figure(values, peaks[number_format], source)
+        if figure:
+            yield (OperatorQuantity.MATRIX_PEAK, number_format), figure
+
+
+def _links(run: Run, context: Context, source: str) -> Iterator[tuple[LinkKind, MeasuredLink]]:
+    pairs = next((cells for test in _PEERS if (cells := _cells(run, test))), [])
+    timed = [one for one in run.readings if one.metric == nccl_tests.SECONDS and one.of.get("placement")]
+    if not pairs and not timed:
+        return
+    link = context.intra_node_link(run)
+    if link is None:
+        detail = "the catalog does not say which link joins the devices of this accelerator"
+        raise Missing([FieldError("/cluster/intra_node_link", "LINK_REQUIRED", detail)])
+    if pairs:
+        rate = _figure(pairs, link.bytes_per_second, source)
+        assert rate is not None  # noqa: S101  # of at least one pair
+        yield link.kind, MeasuredLink(rate, None, None)
+    else:
+        fitted = _fitted(run, context, link, source)
+        if fitted:
+            yield link.kind, fitted
+
+
+def _fitted(run: Run, context: Context, link: Link, source: str) -> MeasuredLink | None:
+    """The constants of a link from collectives inside a node, out of place."""
+    collective = context.collective or run.facts.get("collective")
+    if collective is None:
+        detail = "the file does not say which collective it measures"
+        raise Missing([FieldError("/collective", "COLLECTIVE_REQUIRED", detail)])
+    devices = run.facts.get("cluster.accelerator_count")
+    devices = devices or context.stated.get("cluster", {}).get("accelerator_count")
+    if not isinstance(devices, int):
+        detail = "the file does not say how many devices there were"
+        raise Missing([FieldError("/cluster/accelerator_count", "ACCELERATOR_COUNT_REQUIRED", detail)])
+    if int(str(run.facts.get("nodes", 1))) > 1:
+        raise RowError("SEVERAL_NODES", "collectives over several nodes tell no link apart")
+    messages = [
+        Message(Collective(str(collective)), devices, float(one.of["bytes"]), one.value)
+        for one in run.readings
+        if one.metric == nccl_tests.SECONDS
+        if one.of.get("placement") == "out_of_place" and float(one.of["bytes"]) > 0.0
+    ]
+    known = context.accelerator(run)
+    return link_of(
+        messages,
+        link,
+        context.catalog.curves.calibration.links.value,
+        generation=known.accelerator.generation if known else "",
+        source=source,
+    )
+
+
+def names_of(device: DeviceCalibration | None) -> list[str]:
+    """Names of the figures of a device, as its calibration has them."""
+    return [] if device is None else [name for name, _ in figures(device)]

@@ -1,0 +1,152 @@
+"""Collectives of processes over shared memory, in a ring: what a node without accelerators can exchange."""
+
+import contextlib
+import json
+import mmap
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+
+from service.protocol.results import Correctness
+from service.protocol.suites import Benchmark
+from service.protocol.work import Collective
+from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.cpu.host_timed import NUMPY, checksum, correctness, generator
+from service.worker.host import available_memory_bytes, usable_processors
+from service.worker.ring import BUFFERS, ELEMENT_BYTES, buffers
+
+OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
+Pipe = tuple[int, int]
+
+
+class Ring:
+    """The processes of one collective. Time goes from when the first begins to when the last ends."""
+
+    def __init__(
+        self, work: Collective, shared: np.ndarray, processes: list["subprocess.Popen[str]"]
+    ) -> None:
+        self._work, self._shared, self._processes = work, shared, processes
+        self._turns = 0
+        self.facts = Facts(
+            library=f"numpy {np.__version__} add and copyto of fp32, shared memory, pipes for tokens",
+            algorithm=f"ring of {len(processes)} processes",
+            accumulation=None if work.operation == "all_gather" else "fp32",
+            data="uniform(0, 1)",
+            timer="host_clock",
+            working_set_bytes=shared.nbytes,
+            threads=len(processes),
+            software=(NUMPY,),
+        )
+
+    def execute(self, iterations: int) -> int:
+        """Nanoseconds of ``iterations`` collectives, one behind the other."""
+        for process in self._processes:
+            assert process.stdin is not None  # noqa: S101  # asked for when it was started
+            process.stdin.write(f"{iterations}\n")
+            process.stdin.flush()
+        self._turns += iterations
+        begun, ended = zip(*(self._times(process) for process in self._processes), strict=True)
+        return max(int(max(ended)) - int(min(begun)), 1)
+
+    def _times(self, process: "subprocess.Popen[str]") -> tuple[int, int]:
+        assert process.stdout is not None  # noqa: S101
+        words = process.stdout.readline().split()
+        if not words:
+            raise RuntimeError(f"a process of the ring has ended: {process.wait()}")
+        return int(words[0]), int(words[1])
+
+    def check(self) -> Correctness:
+        """Spoils every result, exchanges once, compares every element with sums in float64.
+
+        Sums of n numbers in any order are off by at most (n - 1) 2^-24 of them (Higham, Accuracy, 4.2).
+        """
+        ranks = len(self._processes)
+        self._shared[:, 1:] = np.nan
+        self.execute(1)
+        left = self._shared[:, 2 - self._turns % 2].reshape(ranks, ranks, -1)
+        sent = self._shared[:, 0].reshape(ranks, ranks, -1)
+        match self._work.operation:
+            case "all_gather":
+                own = sent[np.arange(ranks), np.arange(ranks)]
+                found, wanted = left, np.broadcast_to(own, left.shape)
+            case "reduce_scatter":
+                found = left[np.arange(ranks), np.arange(ranks)]
+                wanted = sent.sum(axis=0, dtype=np.float64)
+            case _:
+                found = left
+                wanted = np.broadcast_to(sent.sum(axis=0, dtype=np.float64), left.shape)
+        error = float(np.max(np.abs(found - wanted)) / np.max(wanted))
+        tolerance = 0.0 if self._work.operation == "all_gather" else (ranks - 1) * 2.0**-24
+        return correctness("every element of every process", error, tolerance, checksum(found))
+
+
+@contextmanager
+def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+    """Processes that wait for their first exchange; :class:`Unsupported` without a processor for each."""
+    del accelerator_index
+    work = benchmark.work
+    assert isinstance(work, Collective)  # noqa: S101  # the registry chose by kind
+    _demand(work)
+    count = work.payload_bytes // ELEMENT_BYTES
+    with ExitStack() as stack:
+        memory = _memory(work, stack)
+        shared = buffers(mmap.mmap(memory, 0), work.devices, count)
+        shared[:, 0] = generator(benchmark, seed).random((work.devices, count), np.float32)
+        shared[:, 1:] = np.nan
+        yield Ring(work, shared, _started(work, memory, stack))
+
+
+def _demand(work: Collective) -> None:
+    usable, needed = len(usable_processors()), BUFFERS * work.devices * work.payload_bytes
+    room = available_memory_bytes()
+    if work.operation not in OPERATIONS or work.algorithm not in ("default", "ring"):
+        raise Unsupported(f"{work.operation} by {work.algorithm} is not exchanged by processes")
+    if work.devices > usable:
+        raise Unsupported(f"{work.devices} processes on {usable} processors")
+    if work.payload_bytes % (ELEMENT_BYTES * work.devices):
+        raise Unsupported(f"{work.payload_bytes} bytes cannot be divided among {work.devices} processes")
+    if room is not None and 2 * needed > room:
+        raise Unsupported(f"{needed} bytes of buffers, and {room} bytes of memory are available")
+
+
+def _memory(work: Collective, stack: ExitStack) -> int:
+    """Descriptor of memory for the buffers of all."""
+    descriptor = os.memfd_create("ironlaw-ring")
+    stack.callback(os.close, descriptor)
+    os.ftruncate(descriptor, BUFFERS * work.devices * work.payload_bytes)
+    return descriptor
+
+
+def _started(work: Collective, memory: int, stack: ExitStack) -> list["subprocess.Popen[str]"]:
+    """A process for each place; one that ends closes its pipes, so that its neighbours end too."""
+    pipes = [os.pipe() for _ in range(work.devices)]
+    processes = []
+    count = work.payload_bytes // ELEMENT_BYTES
+    for rank in range(work.devices):
+        token_in, token_out = pipes[rank - 1][0], pipes[rank][1]
+        place = [rank, work.devices, work.operation, count, memory, token_in, token_out]
+        process = subprocess.Popen(  # noqa: S603  # fixed words and numbers
+            [sys.executable, "-P", "-m", "service.worker.ring", json.dumps(place)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            pass_fds=(memory, token_in, token_out),
+        )
+        stack.callback(_end, process)
+        processes.append(process)
+    for pipe in pipes:
+        for descriptor in pipe:
+            os.close(descriptor)
+    return processes
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """Kill a process: what it would say is not asked for, nor what it was not told yet."""
+    process.kill()
+    with contextlib.suppress(BrokenPipeError), process:
+        pass

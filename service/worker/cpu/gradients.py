@@ -1,0 +1,283 @@
+"""Gradients added up and made smaller, by NumPy on every usable processor."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from service.protocol.results import Correctness
+from service.protocol.suites import Benchmark
+from service.protocol.work import GradientAccumulation, GradientCompression
+from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.cpu.host_timed import (
+    NUMPY,
+    HostTimed,
+    Rotation,
+    checksum,
+    correctness,
+    generator,
+    rotation,
+)
+from service.worker.cpu.stream import Part, side_by_side, split
+from service.worker.gradients import BLOCK, LARGEST, bf16_bits, from_bf16, in_8_bits, in_one_bit
+from service.worker.host import usable_processors
+
+AT_A_TIME = 16 * BLOCK
+"""Gradients of one pass: with what is in between they stay in a cache of the processor's own."""
+SCALE_TOLERANCE = 1e-6
+
+Task = Callable[[], object]
+
+
+@contextmanager
+def prepare_accumulation(
+    benchmark: Benchmark, seed: int, accelerator_index: int | None
+) -> Iterator[Prepared]:
+    """Sums of fp32 and gradients of fp32, or of bf16 as the bits that NumPy can hold."""
+    del accelerator_index
+    work = benchmark.work
+    assert isinstance(work, GradientAccumulation)  # noqa: S101  # the registry chose by kind
+    turns = rotation((6 if work.gradient_dtype == "bf16" else 8) * work.parameters)
+    random = generator(benchmark, seed)
+    begun, gradient = (random.standard_normal(work.parameters, np.float32) for _ in range(2))
+    kept = bf16_bits(gradient) if work.gradient_dtype == "bf16" else gradient
+    sets = [(begun.copy(), kept.copy()) for _ in range(turns.count)]
+    parts = split(work.parameters, len(usable_processors()))
+    tasks = [[_adding(total[part], own[part]) for part in parts] for total, own in sets]
+    with side_by_side(tasks) as run:
+
+        def verify(index: int) -> Correctness:
+            total, own = sets[index]
+            total[:] = begun
+            run(index)
+            wanted = begun + (from_bf16(own) if own.dtype == np.uint16 else own)
+            wrong = float(np.count_nonzero(total != wanted))
+            return correctness("every sum from the seed", wrong, 0.0, checksum(total))
+
+        yield HostTimed(_facts(f"add of {work.gradient_dtype} to fp32", turns, len(parts)), run, verify)
+
+
+def _adding(total: np.ndarray, gradient: np.ndarray) -> Task:
+    if gradient.dtype == np.float32:
+        return lambda: np.add(total, gradient, out=total)
+    room = np.empty(AT_A_TIME, np.uint32)
+
+    def run() -> None:
+        for start in range(0, len(total), AT_A_TIME):
+            part = total[start : start + AT_A_TIME]
+            wide = room[: len(part)]
+            np.left_shift(gradient[start : start + AT_A_TIME], 16, out=wide, dtype=np.uint32)
+            np.add(part, wide.view(np.float32), out=part)
+
+    return run
+
+
+@contextmanager
+def prepare_compression(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[Prepared]:
+    """Gradients and errors of fp32; what is lost of their sum is the error of the next execution.
+
+    The largest are found by one thread, because NumPy's selection has no more.
+    """
+    del accelerator_index
+    work = benchmark.work
+    assert isinstance(work, GradientCompression)  # noqa: S101  # the registry chose by kind
+    if work.parameters % BLOCK:
+        raise Unsupported(f"a multiple of {BLOCK} gradients only")
+    turns = rotation(8 * work.parameters)
+    random = generator(benchmark, seed)
+    gradient, error = (random.standard_normal(work.parameters, np.float32) for _ in range(2))
+    sets = [(gradient.copy(), error.copy()) for _ in range(turns.count)]
+    ways = 1 if work.method == "top_k" else len(usable_processors())
+    parts = [slice(part.start * BLOCK, part.stop * BLOCK) for part in split(work.parameters // BLOCK, ways)]
+    method = _METHODS[work.method](work, sets, parts)
+    with side_by_side(method.tasks) as run:
+
+        def verify(index: int) -> Correctness:
+            sets[index][1][:] = error
+            method.spoil()
+            method.run(index, run)
+            wrong = method.wrong(gradient + error, sets[index][1])
+            return correctness(
+                "all that is sent and kept from the seed", float(wrong), 0.0, checksum(sets[index][1])
+            )
+
+        facts = _facts(f"compression, {work.method}", turns, len(parts))
+        yield HostTimed(facts, lambda index: method.run(index, run), verify)
+
+
+Sets = list[tuple[np.ndarray, np.ndarray]]
+Run = Callable[[int], list[object]]
+
+
+class _Int8:
+    """8 bits and a scale for each block."""
+
+    def __init__(self, work: GradientCompression, sets: Sets, parts: list[Part]) -> None:
+        self.sent = np.zeros(work.parameters, np.int8)
+        self.scales = np.zeros(work.parameters // BLOCK, np.float32)
+        self.tasks = [[self._task(*own, part) for part in parts] for own in sets]
+
+    def run(self, index: int, run: Run) -> None:
+        """The work on one set."""
+        run(index)
+
+    def spoil(self) -> None:
+        """Makes what is sent wrong."""
+        self.sent[:], self.scales[:] = -128, np.nan
+
+    def wrong(self, values: np.ndarray, error: np.ndarray) -> int:
+        """How much differs from what is to be sent and kept of these values."""
+        wanted = in_8_bits(values)
+        found = (self.sent, self.scales, error)
+        return sum(int(np.count_nonzero(one != other)) for one, other in zip(found, wanted, strict=True))
+
+    def _task(self, gradient: np.ndarray, error: np.ndarray, part: Part) -> Task:
+        room = np.empty((2, AT_A_TIME // BLOCK, BLOCK), np.float32)
+
+        def run() -> None:
+            for start in range(part.start, part.stop, AT_A_TIME):
+                here = slice(start, min(start + AT_A_TIME, part.stop))
+                blocks = slice(here.start // BLOCK, here.stop // BLOCK)
+                shape = (blocks.stop - blocks.start, BLOCK)
+                p, t = room[0, : shape[0]], room[1, : shape[0]]
+                np.add(gradient[here].reshape(shape), error[here].reshape(shape), out=p)
+                np.abs(p, out=t)
+                largest = t.max(axis=1)
+                np.divide(largest, np.float32(LARGEST), out=self.scales[blocks])
+                with np.errstate(divide="ignore"):
+                    inverse = np.where(largest, np.float32(LARGEST) / largest, np.float32(0))
+                np.multiply(p, inverse[:, None], out=t)
+                np.rint(t, out=t)
+                np.copyto(self.sent[here].reshape(shape), t, casting="unsafe")
+                np.multiply(t, self.scales[blocks, None], out=t)
+                np.subtract(p, t, out=error[here].reshape(shape))
+
+        return run
+
+
+class _Sign:
+    """One bit, and the mean size of all: known once every part has been added up."""
+
+    def __init__(self, work: GradientCompression, sets: Sets, parts: list[Part]) -> None:
+        self.sent = np.zeros(work.parameters // 8, np.uint8)
+        self.scale = np.float32(0)
+        self._count = work.parameters
+        self.tasks = [
+            tasks
+            for own in sets
+            for tasks in (
+                [_sizes(*own, part) for part in parts],
+                [self._signs(own[1], part) for part in parts],
+            )
+        ]
+
+    def run(self, index: int, run: Run) -> None:
+        """The work on one set: two rounds."""
+        self.scale = np.float32(math.fsum(np.array(run(2 * index), np.float64)) / self._count)
+        run(2 * index + 1)
+
+    def spoil(self) -> None:
+        """Makes what is sent wrong."""
+        self.sent[:] = ~self.sent
+        self.scale = np.float32(np.nan)
+
+    def wrong(self, values: np.ndarray, error: np.ndarray) -> int:
+        """How much differs from what is to be sent and kept of these values."""
+        mean = float(np.abs(values).mean(dtype=np.float64))
+        below, lost = in_one_bit(values, self.scale)
+        wrong = int(np.count_nonzero(np.unpackbits(self.sent).astype(bool) != below))
+        wrong += int(np.count_nonzero(error != lost))
+        return wrong + (not abs(float(self.scale) - mean) <= SCALE_TOLERANCE * mean)
+
+    def _signs(self, error: np.ndarray, part: Part) -> Task:
+        room, below = np.empty(AT_A_TIME, np.float32), np.empty(AT_A_TIME, bool)
+
+        def run() -> None:
+            for start in range(part.start, part.stop, AT_A_TIME):
+                p = error[start : min(start + AT_A_TIME, part.stop)]
+                t, bits = room[: p.size], below[: p.size]
+                np.less(p, 0, out=bits)
+                self.sent[start // 8 : start // 8 + p.size // 8] = np.packbits(bits)
+                np.copysign(self.scale, p, out=t)
+                np.subtract(p, t, out=p)
+
+        return run
+
+
+def _sizes(gradient: np.ndarray, error: np.ndarray, part: Part) -> Task:
+    """Adds the gradients to the errors; the sum of sizes."""
+    room = np.empty(AT_A_TIME, np.float32)
+
+    def run() -> float:
+        total = 0.0
+        for start in range(part.start, part.stop, AT_A_TIME):
+            here = slice(start, min(start + AT_A_TIME, part.stop))
+            p, t = error[here], room[: here.stop - here.start]
+            np.add(gradient[here], p, out=p)
+            np.abs(p, out=t)
+            total += float(np.add.reduce(t, dtype=np.float64))
+        return total
+
+    return run
+
+
+class _TopK:
+    """The largest and their places."""
+
+    def __init__(self, work: GradientCompression, sets: Sets, _parts: list[Part]) -> None:
+        self._kept = max(math.ceil(work.kept_share * work.parameters), 1)
+        self.places = np.zeros(self._kept, np.int64)
+        self.values = np.zeros(self._kept, np.float32)
+        self._sizes = np.empty(work.parameters, np.float32)
+        self.tasks = [[self._task(*own)] for own in sets]
+
+    def run(self, index: int, run: Run) -> None:
+        """The work on one set."""
+        run(index)
+
+    def spoil(self) -> None:
+        """Makes what is sent wrong."""
+        self.places[:], self.values[:] = 0, np.nan
+
+    def wrong(self, values: np.ndarray, error: np.ndarray) -> int:
+        """How much differs from what is to be sent and kept of these values."""
+        whole, least = error.copy(), np.sort(np.abs(values))[-self._kept]
+        whole[self.places] += self.values
+        return (
+            int(np.count_nonzero(whole != values))
+            + int(np.count_nonzero(~(np.abs(self.values) >= least)))
+            + self._kept
+            - np.unique(self.places).size
+        )
+
+    def _task(self, gradient: np.ndarray, error: np.ndarray) -> Task:
+        def run() -> None:
+            np.add(gradient, error, out=error)
+            np.abs(error, out=self._sizes)
+            self.places[:] = np.argpartition(self._sizes, -self._kept)[-self._kept :]
+            self.values[:] = error[self.places]
+            error[self.places] = 0
+
+        return run
+
+
+_METHODS: dict[str, Callable[[GradientCompression, Sets, list[Part]], _Int8 | _Sign | _TopK]] = {
+    "int8": _Int8,
+    "sign": _Sign,
+    "top_k": _TopK,
+}
+
+
+def _facts(operation: str, turns: Rotation, threads: int) -> Facts:
+    return Facts(
+        library=f"numpy {np.__version__} {operation}",
+        accumulation="fp32",
+        data="normal(0, 1), the same in every buffer",
+        timer="host_clock",
+        working_set_bytes=turns.total_bytes,
+        rotated_buffers=turns.count,
+        threads=threads,
+        software=(NUMPY,),
+        gaps=turns.gaps,
+    )

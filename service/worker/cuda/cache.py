@@ -1,0 +1,96 @@
+"""Arrays that stay in the last-level cache, by own kernels: the control for a leak of it into others."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from service.protocol.results import Correctness
+from service.protocol.suites import Benchmark
+from service.protocol.work import STREAM_ARRAYS, CacheStream
+from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.cuda import device as devices
+from service.worker.cuda import numbers
+from service.worker.cuda.copies import VECTOR_BYTES, CopyArrays
+from service.worker.cuda.device import THREADS, Device, Launch, add_up, run
+from service.worker.cuda.stream import SPOIL, checksum
+
+UNROLL = 4
+TILE = UNROLL * THREADS
+"""Vectors that a block moves at a time; arrays are of whole tiles."""
+WAVES = 8
+SHARE_OF_CACHE = 0.5
+"""A larger working set is pushed out in part: of some devices each half of the cache serves its own side."""
+
+
+class CachedArrays:
+    """Passes within one launch, each beginning elsewhere, so that none is served by a smaller cache."""
+
+    def __init__(self, device: Device, work: CacheStream, seed: int) -> None:
+        self._device, self._work = device, work
+        needed = STREAM_ARRAYS[work.pattern] * work.array_bytes
+        if needed > SHARE_OF_CACHE * device.l2_bytes:
+            raise Unsupported(f"{needed} bytes in a cache of {device.l2_bytes} bytes")
+        if work.array_bytes % (TILE * VECTOR_BYTES):
+            raise Unsupported(f"arrays of whole {TILE * VECTOR_BYTES}-byte tiles only")
+        self._arrays = CopyArrays(device, work.array_bytes, seed)
+        self._blocks = device.multiprocessors * WAVES
+        self._sums = device.allocate(4 * self._blocks * THREADS)
+        # Three eighths of the array on: another multiprocessor's part, and every tile in turn.
+        shift = self._arrays.vectors // TILE * 3 // 8 * TILE
+        self._launch = self._launcher(shift)
+        self.facts = Facts(
+            library=f"own kernel cache_{work.pattern}",
+            algorithm=f"{self._blocks} blocks of {THREADS} threads, {work.passes} passes in a launch",
+            data=numbers.WHOLE,
+            timer="cuda_event",
+            working_set_bytes=needed,
+            software=device.software(),
+        )
+
+    def execute(self, iterations: int) -> int:
+        """Nanoseconds of ``iterations`` launches; one before them, not timed, brings the arrays in."""
+
+        def work() -> None:
+            for _ in range(iterations):
+                self._launch()
+
+        self._launch()
+        return self._device.timed(work)
+
+    def check(self) -> Correctness:
+        """Spoils what is left, runs once, compares sums over all; of a copy also a sample of elements."""
+        wrong = self._arrays.wrong(self._launch) if self._work.pattern == "copy" else self._wrong_sum()
+        return Correctness(
+            method="sum of all words of all passes, or every element copied",
+            largest_error=float(wrong),
+            tolerance=0.0,
+            passed=not wrong,
+        )
+
+    def _launcher(self, shift: int) -> Launch:
+        arrays, passes = self._arrays, self._work.passes
+        kernel = self._device.kernel("cache.cu", f"cache_{self._work.pattern}")
+        if self._work.pattern == "copy":
+            arguments: tuple[int, ...] = (arrays.target, arrays.source, arrays.vectors, passes, shift)
+        else:
+            arguments = (arrays.source, arrays.vectors, passes, shift, self._sums)
+        return self._device.launcher(kernel, self._blocks, *arguments)
+
+    def _wrong_sum(self) -> int:
+        """Whether what the threads have read is the sum of the array, as often as there are passes."""
+        left = np.empty(self._blocks * THREADS, np.uint32)
+        run(self._device, ("flush.cu", "flush"), self._sums, left.nbytes // VECTOR_BYTES, SPOIL)
+        self._launch()
+        self._device.to_host(left, self._sums)
+        whole = checksum(self._device, "sum_words", self._arrays.source, self._arrays.count, 1)
+        return int(add_up(left, 32) != whole * self._work.passes % 2**32)
+
+
+@contextmanager
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+    """Arrays filled from the seed; raises :class:`Unsupported` where the cache does not hold them."""
+    if not isinstance(benchmark.work, CacheStream):
+        raise Unsupported(f"{benchmark.work.kind} is no stream of the cache")
+    with devices.opened(index) as device:
+        yield CachedArrays(device, benchmark.work, seed)

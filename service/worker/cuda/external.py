@@ -1,0 +1,171 @@
+"""What tools of others measure of this accelerator, where they are installed; nothing depends on them.
+
+A tool runs with a fixed list of arguments, and what it prints is parsed and never run.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from service.planning.errors import PlanningError
+from service.planning.formats.measurements.dcgm import (
+    FROM_DEVICE,
+    TO_DEVICE,
+    measurements_from_dcgm_diagnostics,
+)
+from service.planning.formats.measurements.nccl_tests import (
+    PROGRAMS,
+    SECONDS,
+    measurements_from_nccl_tests,
+)
+from service.planning.formats.measurements.nvbandwidth import TRANSFER, measurements_from_nvbandwidth
+from service.planning.formats.measurements.readings import Measurements
+from service.protocol.nodes import Software
+from service.protocol.suites import Benchmark
+from service.protocol.work import ExternalTool
+from service.worker import nvml
+from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.cuda import device as devices
+
+MEBIBYTE = 2**20
+MOST_OUTPUT_BYTES = 2**22
+_TO_HOST = {
+    f"{way}_memcpy_{engine}" for way in ("host_to_device", "device_to_host") for engine in ("ce", "sm")
+}
+_TO_PEER = {f"device_to_device_memcpy_{way}_{engine}" for way in ("read", "write") for engine in ("ce", "sm")}
+_DCGM = {"pcie_host_to_device": TO_DEVICE, "pcie_device_to_host": FROM_DEVICE}
+_VERSION = re.compile(r"[Vv]ersion\"?\s*:?\s*\"?v?(\d+(?:\.\d+)+)")
+
+
+class Plan(NamedTuple):
+    """How a tool is asked."""
+
+    program: str
+    arguments: tuple[str, ...]
+    indices: tuple[int, ...]
+    """Accelerators that it sees."""
+    timer: Literal["cuda_event", "host_clock"]
+
+
+class Report:
+    """One run of a tool; its times are what it reports, or what it takes at the bandwidth that it reports."""
+
+    def __init__(self, path: str, plan: Plan, work: ExternalTool, environment: Mapping[str, str]) -> None:
+        self._command = (path, *plan.arguments)
+        self._work, self._environment = work, environment
+        self.facts = Facts(
+            library=f"{plan.program}, as installed here",
+            algorithm=" ".join((plan.program, *plan.arguments)),
+            data="that of the tool",
+            timer=plan.timer,
+        )
+
+    def times_ns(self) -> list[int]:
+        """Nanoseconds of one transfer.
+
+        Raises:
+            RuntimeError: the tool failed, or printed something else.
+        """
+        printed = output(self._command, self._environment)
+        version = _VERSION.search(printed)
+        if version:
+            software = Software(name=self._work.tool, version=version[1])
+            self.facts = replace(self.facts, software=(software,))
+        try:
+            return [round(seconds_of(self._work, printed) * 1e9)]
+        except PlanningError as error:
+            raise RuntimeError(f"{self._work.tool} printed something else: {error}") from None
+
+
+def plan_of(work: ExternalTool, index: int) -> Plan:
+    """The command line of a test; raises :class:`Unsupported` for one that is not known here."""
+    match work.tool:
+        case "nvbandwidth" if work.test in _TO_HOST | _TO_PEER:
+            if work.transfer_bytes % MEBIBYTE:
+                raise Unsupported("nvbandwidth takes whole mebibytes")
+            count = 2 if work.test in _TO_PEER else 1
+            arguments = ("-j", "-t", work.test, "-b", str(work.transfer_bytes // MEBIBYTE))
+            return Plan("nvbandwidth", arguments, tuple(devices.beginning_with(index, count)), "cuda_event")
+        case "nccl_tests" if work.test in PROGRAMS:
+            indices = tuple(devices.beginning_with(index, 2, all_of_them=True))
+            size = str(work.transfer_bytes)
+            counts = ("-g", str(len(indices)), "-w", "5", "-n", "20", "-c", "1")
+            return Plan(f"{work.test}_perf", ("-b", size, "-e", size, *counts), indices, "host_clock")
+        case "dcgm" if work.test in _DCGM:
+            return Plan("dcgmi", ("diag", "-r", "pcie", "-j", "-i", str(index)), (index,), "host_clock")
+    raise Unsupported(f"{work.tool} is not asked for {work.test}")
+
+
+def seconds_of(work: ExternalTool, printed: str) -> float:
+    """Seconds of one transfer of the payload, from what a tool printed.
+
+    Raises:
+        PlanningError: it is not what the tool prints.
+        RuntimeError: the test is not in it.
+    """
+    wanted: dict[str, str | int] = {}
+    match work.tool:
+        case "nvbandwidth":
+            wanted = {"test": work.test, "row": 0, "column": 1 if work.test in _TO_PEER else 0}
+            rate = _reading(measurements_from_nvbandwidth(printed), TRANSFER, wanted)
+        case "nccl_tests":
+            wanted = {"bytes": work.transfer_bytes, "placement": "out_of_place"}
+            return _reading(measurements_from_nccl_tests(printed), SECONDS, wanted)
+        case "dcgm":
+            rate = _reading(measurements_from_dcgm_diagnostics(printed), _DCGM[work.test], wanted)
+    return work.transfer_bytes / rate
+
+
+def _reading(read: Measurements, metric: str, of: Mapping[str, str | int]) -> float:
+    """The first reading of a metric of what is asked for."""
+    for run in read.runs:
+        for one in run.readings:
+            if one.metric == metric and all(one.of.get(name) == each for name, each in of.items()):
+                return one.value
+    refused = "; ".join(each.detail for each in read.refused)
+    raise RuntimeError(f"no {metric} is in what the tool printed: {refused}")
+
+
+def output(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """What a command prints; raises RuntimeError where it fails or prints too much."""
+    with subprocess.Popen(  # noqa: S603  # a fixed list of arguments
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={**os.environ, **environment}
+    ) as process:
+        assert process.stdout is not None  # noqa: S101  # asked for
+        printed = process.stdout.read(MOST_OUTPUT_BYTES + 1)
+        if len(printed) > MOST_OUTPUT_BYTES:
+            process.kill()
+            raise RuntimeError(f"more than {MOST_OUTPUT_BYTES} bytes were printed")
+    if process.returncode:
+        raise RuntimeError(f"{os.path.basename(command[0])} ended with {process.returncode}")  # noqa: PTH119
+    return printed.decode(errors="replace")
+
+
+def _seen(indices: Sequence[int]) -> dict[str, str]:
+    """Lets a tool see these accelerators alone, in this order."""
+    with nvml.opened() as bindings:
+        names = [nvml.text(bindings.nvmlDeviceGetUUID(nvml.device(bindings, index))) for index in indices]
+    return {"CUDA_VISIBLE_DEVICES": ",".join(names)}
+
+
+@contextmanager
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:  # noqa: ARG001
+    """A command line; :class:`Unsupported` where the tool is not installed. The seed plays no part."""
+    work = benchmark.work
+    if not isinstance(work, ExternalTool):
+        raise Unsupported(f"{work.kind} is not measured by a tool")
+    if index is None:
+        raise Unsupported("the benchmark needs an accelerator")
+    plan = plan_of(work, index)
+    path = shutil.which(plan.program)
+    if path is None:
+        raise Unsupported(f"{plan.program} is not installed")
+    driver = devices.loaded_driver()
+    for each in plan.indices:
+        devices.number_of(driver, each)
+    yield Report(path, plan, work, _seen(plan.indices))

@@ -1,0 +1,90 @@
+"""A copy by so few warps on each multiprocessor, by an own kernel: throughput against occupancy."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from service.protocol.results import Correctness
+from service.protocol.suites import Benchmark
+from service.protocol.work import Occupancy
+from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.cuda import device as devices
+from service.worker.cuda import numbers
+from service.worker.cuda.copies import CopyArrays
+from service.worker.cuda.device import Device
+
+WARP = 32
+MOST_WARPS = 32
+"""Of a block."""
+RESERVED_BYTES = 1024
+"""Shared memory that the system takes of each block (CUDA C++ Programming Guide, compute capability 8 on)."""
+
+
+class FewWarps:
+    """So much shared memory is asked for that no multiprocessor has room for another block."""
+
+    def __init__(self, device: Device, work: Occupancy, seed: int) -> None:
+        self._device = device
+        kernel = device.kernel("occupancy.cu", "occupancy_copy")
+        blocks, threads = _shape(work.resident_warps)
+        shared_bytes = _shared(device.shared_bytes, blocks)
+        resident = device.resident_blocks(kernel, threads, shared_bytes)
+        if resident != blocks:
+            raise Unsupported(f"{work.resident_warps} warps: room for {resident} of {blocks} blocks")
+        self._arrays = CopyArrays(device, work.array_bytes, seed)
+        self._launch = device.launcher(
+            kernel,
+            blocks * device.multiprocessors,
+            self._arrays.target,
+            self._arrays.source,
+            self._arrays.vectors,
+            threads=threads,
+            shared_bytes=shared_bytes,
+        )
+        self.facts = Facts(
+            library="own kernel occupancy_copy",
+            algorithm=(
+                f"{blocks} blocks of {threads} threads on a multiprocessor, an access of 16 bytes each"
+            ),
+            data=numbers.WHOLE,
+            timer="cuda_event",
+            working_set_bytes=2 * work.array_bytes,
+            flush_bytes=device.flush_bytes,
+            software=device.software(),
+        )
+
+    def execute(self, iterations: int) -> int:
+        """Nanoseconds of ``iterations`` copies, after a flush; of small arrays each after its own."""
+        return self._device.repeated(self._launch, iterations, self.facts.working_set_bytes)
+
+    def check(self) -> Correctness:
+        """Spoils the target, copies once, compares sums over all and a sample of elements."""
+        wrong = self._arrays.wrong(self._launch)
+        return Correctness(
+            method="sample of elements against NumPy, checksum over all",
+            largest_error=float(wrong),
+            tolerance=0.0,
+            passed=not wrong,
+        )
+
+
+def _shape(warps: int) -> tuple[int, int]:
+    """Blocks of a multiprocessor and their threads: one block where it holds as many."""
+    blocks = -(-warps // MOST_WARPS)
+    if warps % blocks:
+        raise Unsupported(f"{warps} warps are not {blocks} blocks of the same size")
+    return blocks, warps // blocks * WARP
+
+
+def _shared(of_multiprocessor: int, blocks: int) -> int:
+    """Shared memory of a block, in KiB, of which ``blocks`` fit and one more does not."""
+    share = of_multiprocessor // (blocks + 1) + 1 - RESERVED_BYTES
+    return max(-(-share // 1024), 0) * 1024
+
+
+@contextmanager
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+    """Arrays filled from the seed; raises :class:`Unsupported` where they or the warps do not fit."""
+    if not isinstance(benchmark.work, Occupancy):
+        raise Unsupported(f"{benchmark.work.kind} is no occupancy")
+    with devices.opened(index) as device:
+        yield FewWarps(device, benchmark.work, seed)

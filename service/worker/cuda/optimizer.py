@@ -1,0 +1,115 @@
+"""One update of parameters in mixed precision, by an own kernel."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from service.protocol.results import Correctness
+from service.protocol.suites import Benchmark
+from service.protocol.work import OPTIMIZER_BYTES, DType, OptimizerStep
+from service.worker.benchmark import Facts, Prepared, Unsupported
+from service.worker.cuda import device as devices
+from service.worker.cuda import numbers
+from service.worker.cuda.device import THREADS, Device, run
+from service.worker.cuda.stream import checksum, elements, sample
+from service.worker.gradients import RULES, stepped
+
+FILE = "optimizer.cu"
+DTYPES: tuple[DType, ...] = ("bf16", "fp32", "fp32", "fp32")
+"""Of the random numbers: gradient, master weight, first state and root of the second."""
+VECTOR = 4
+"""Parameters of a thread at a time."""
+WAVES = 16
+PARAMETER_BYTES = {"adamw": 16, "sgd_momentum": 12}
+"""Gradient and weight of bf16, master weight and states of fp32."""
+
+
+class OptimizerUpdate:
+    """The same gradient again and again; the check begins from the seed."""
+
+    def __init__(self, device: Device, work: OptimizerStep, seed: int) -> None:
+        if work.parameters % VECTOR:
+            raise Unsupported(f"a multiple of {VECTOR} parameters only")
+        needed = PARAMETER_BYTES[work.optimizer] * work.parameters
+        if needed > device.free_bytes():
+            raise Unsupported(f"needs {needed} bytes, {device.free_bytes()} are free")
+        self._device, self._work = device, work
+        self._rule = RULES[work.optimizer]
+        count = work.parameters
+        self._gradient, self._weight = device.allocate(2 * count), device.allocate(2 * count)
+        self._master, self._m = device.allocate(4 * count), device.allocate(4 * count)
+        self._v = device.allocate(4 * count) if work.optimizer == "adamw" else 0
+        self._seeds = tuple(numbers.seed_of(seed, number) for number in range(4))
+        self._fill()
+        states = (self._m, self._v) if self._v else (self._m,)
+        blocks = device.multiprocessors * WAVES
+        self._launch = device.launcher(
+            device.kernel(FILE, work.optimizer),
+            blocks,
+            *(self._gradient, self._master, *states, self._weight, count // VECTOR, *self._rule.bits()),
+        )
+        self.facts = Facts(
+            library=f"own kernel {work.optimizer}",
+            algorithm=f"{blocks} blocks of {THREADS} threads, {VECTOR} parameters at a time",
+            accumulation="fp32",
+            data=numbers.NORMAL,
+            timer="cuda_event",
+            working_set_bytes=OPTIMIZER_BYTES[work.optimizer] * count,
+            flush_bytes=device.flush_bytes,
+            software=device.software(),
+        )
+
+    def execute(self, iterations: int) -> int:
+        """Nanoseconds of ``iterations`` updates, after a flush; of few parameters each after its own."""
+        return self._device.repeated(self._launch, iterations, self.facts.working_set_bytes)
+
+    def check(self) -> Correctness:
+        """One update from the seed: all of it against a plain kernel, a sample against NumPy, bit by bit."""
+        self._fill()
+        self._launch()
+        wrong = self._different() + self._sampled()
+        return Correctness(
+            method="every parameter against a plain kernel, a sample against NumPy in fp32",
+            largest_error=float(wrong),
+            tolerance=0.0,
+            passed=not wrong,
+        )
+
+    def _fill(self) -> None:
+        count = self._work.parameters
+        fills = [("fill_bf16", self._gradient), ("fill_fp32", self._master), ("fill_fp32", self._m)]
+        for (name, address), seed in zip(fills, self._seeds, strict=False):
+            run(self._device, ("random.cu", name), address, count, seed)
+        if self._v:
+            run(self._device, (FILE, "fill_squares"), self._v, count, self._seeds[3])
+
+    def _different(self) -> int:
+        results = (self._master, self._m, self._v, self._weight)
+        rest = (self._work.parameters, *self._seeds, *self._rule.bits())
+        return checksum(self._device, "optimizer_differences", *results, *rest, file=FILE)
+
+    def _sampled(self) -> int:
+        places = sample(self._work.parameters, self._seeds[0])
+        gradient, weight, m, root = (
+            numbers.normal(dtype, seed, places).astype(np.float32)
+            for dtype, seed in zip(DTYPES, self._seeds, strict=True)
+        )
+        wanted = stepped(self._rule.in_fp32(), gradient, weight, m, root * root if self._v else None)
+        addresses = (self._master, self._m, self._v)
+        wrong = sum(
+            int(np.count_nonzero(elements(self._device, address, places) != values))
+            for address, values in zip(addresses, wanted, strict=True)
+            if values is not None
+        )
+        kept = numbers.bf16_from_bits(elements(self._device, self._weight, places, "u2"))
+        return wrong + int(np.count_nonzero(kept != numbers.bf16(wanted[0])))
+
+
+@contextmanager
+def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prepared]:
+    """Parameters, states and gradients from the seed; raises :class:`Unsupported` where they do not fit."""
+    if not isinstance(benchmark.work, OptimizerStep):
+        raise Unsupported(f"{benchmark.work.kind} is no step of an optimizer")
+    with devices.opened(index) as device:
+        yield OptimizerUpdate(device, benchmark.work, seed)

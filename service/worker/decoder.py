@@ -1,0 +1,273 @@
+"""A small decoder in float64, from nothing but a seed: what decoding and training are checked against.
+
+A token goes through layers of RMS norm (without a gain), grouped attention with rotation, and a gated
+feed-forward network, as Llama is built (Touvron et al., 2023). All weights are numbers of deviation 1, and
+each product is divided by the square root of its inner side instead. Weights are made when they are needed,
+some rows at a time: a model that fills the device need not fit into the memory of the host.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from service.protocol.work import DecodeLoop, TrainingStep
+from service.worker.cuda import numbers
+from service.worker.host import usable_processors
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+Decoder = DecodeLoop | TrainingStep
+EPSILON = 1e-5
+"""Added to the mean square of a norm."""
+THETA = 10_000.0
+"""Base of the angles of the rotation (Su et al., RoFormer, 2021)."""
+CHUNK = 2**20
+MOST_THREADS = 32
+ROUNDINGS = 8
+"""Results of a layer that are rounded, one after the other."""
+ROUNDING = {"bf16": 2.0**-9, "fp32": 2.0**-24}
+SUMMING = 64
+"""Errors of sums and of exp and the like in fp32, as multiples of a rounding of fp32."""
+
+
+class Matrix(NamedTuple):
+    """A matrix of weights: its number among the arrays of the seed, and its sides."""
+
+    number: int
+    rows: int
+    columns: int
+
+    @property
+    def scale(self) -> float:
+        """What a product with it is multiplied by."""
+        return 1 / math.sqrt(self.columns)
+
+
+def matrices(work: Decoder) -> dict[str, Matrix]:
+    """All matrices that a token is multiplied with, the head last; they have ``work.matrix_parameters``."""
+    heads = work.head_size * (work.query_heads + 2 * work.kv_heads)
+    sides = {
+        "qkv": (heads, work.hidden),
+        "out": (work.hidden, work.head_size * work.query_heads),
+        "gate_up": (2 * work.feed_forward, work.hidden),
+        "down": (work.hidden, work.feed_forward),
+    }
+    found = [(f"{name}.{layer}", *sides[name]) for layer in range(work.layers) for name in sides]
+    found.append(("head", work.vocabulary, work.hidden))
+    return {name: Matrix(number, rows, columns) for number, (name, rows, columns) in enumerate(found)}
+
+
+def table_number(work: Decoder) -> int:
+    """Of the table of tokens among the arrays of the seed: right behind the matrices."""
+    return 4 * work.layers + 1
+
+
+def tokens(work: Decoder, seed: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """Token ids, uniform over the vocabulary."""
+    bits = numbers.random_bits(numbers.seed_of(seed, 4 * work.layers + 2), places)
+    return np.asarray(bits % np.uint64(work.vocabulary), np.uint32)
+
+
+def cache_number(work: Decoder, layer: int, which: int) -> int:
+    """Of the keys (0) or values (1) of a layer's cache among the arrays of the seed."""
+    return 4 * work.layers + 3 + 2 * layer + which
+
+
+def turns(positions: np.ndarray[Any, Any], head_size: int) -> tuple[Array, Array]:
+    """Cosines and sines of each position (rows) and pair of elements (columns)."""
+    angles = np.outer(positions, THETA ** (-2.0 * np.arange(head_size // 2) / head_size))
+    return np.cos(angles), np.sin(angles)
+
+
+def tolerance(work: Decoder) -> float:
+    """Largest error that passes, over the root mean square.
+
+    Errors of 8 roundings a layer add up at random, and the largest of some thousand is about 4 of their
+    deviations, which is 0.6 of the most that one rounding does; three times that is let pass.
+    """
+    roundings = math.sqrt(ROUNDINGS * work.layers + 4)
+    return 8 * (ROUNDING[work.dtype] + SUMMING * ROUNDING["fp32"]) * roundings
+
+
+class Weights:
+    """Weights of a seed as the device holds them, a part of them at a time."""
+
+    def __init__(self, work: Decoder, seed: int) -> None:
+        self._work, self._seed, self.matrices = work, seed, matrices(work)
+
+    def rows(self, number: int, columns: int, first: int, count: int) -> Array:
+        """Rows of an array of the seed."""
+        seed = numbers.seed_of(self._seed, number)
+        found = numbers.normal_run(self._work.dtype, seed, first * columns, count * columns)
+        return found.reshape(count, columns)
+
+    def embedded(self, ids: np.ndarray[Any, Any]) -> Array:
+        """A row of the table for each token."""
+        hidden, number = self._work.hidden, table_number(self._work)
+        return np.concatenate([self.rows(number, hidden, int(token), 1) for token in ids])
+
+    def forward(self, name: str, x: Array) -> Array:
+        """X W^T, scaled."""
+        matrix = self.matrices[name]
+        parts = self._parts(matrix, lambda _, weights: x @ weights.T)
+        return np.asarray(np.concatenate(list(parts), axis=1) * matrix.scale)
+
+    def backward(self, name: str, dy: Array) -> Array:
+        """DY W, scaled."""
+        matrix = self.matrices[name]
+        total = np.zeros((len(dy), matrix.columns))
+        for part in self._parts(matrix, lambda first, weights: dy[:, first : first + len(weights)] @ weights):
+            total += part
+        return total * matrix.scale
+
+    def _parts(self, matrix: Matrix, use: Callable[[int, Array], Array]) -> Iterator[Array]:
+        step = max(CHUNK // matrix.columns, 1)
+
+        def part(first: int) -> Array:
+            count = min(step, matrix.rows - first)
+            return use(first, self.rows(matrix.number, matrix.columns, first, count))
+
+        # NumPy lets other threads run while it computes.
+        with ThreadPoolExecutor(min(len(usable_processors()), MOST_THREADS)) as threads:
+            yield from threads.map(part, range(0, matrix.rows, step))
+
+
+def norm(x: Array) -> tuple[Array, Array]:
+    """X over its root mean square by rows, and the factor of each row."""
+    factors = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + EPSILON)
+    return x * factors, factors
+
+
+def norm_back(dy: Array, y: Array, factors: Array) -> Array:
+    """What comes back through a norm."""
+    return np.asarray(factors * (dy - y * np.mean(dy * y, axis=-1, keepdims=True)))
+
+
+def rotated(x: Array, cosines: Array, sines: Array) -> Array:
+    """The first half of each head against the second; x is (token, head, element)."""
+    low, high = np.split(x, 2, axis=-1)
+    c, s = cosines[:, None], sines[:, None]
+    return np.concatenate([low * c - high * s, high * c + low * s], axis=-1)
+
+
+@dataclass(slots=True)
+class Passed:
+    """What a pass forward leaves: scores, inputs of the matrices, and what the way back needs of a layer."""
+
+    scores: Array
+    inputs: dict[str, Array]
+    layers: list[dict[str, Array]]
+    gradients: dict[str, Array] = field(default_factory=dict)
+    """Of the output of each matrix, once the way back is done."""
+
+
+def forward(
+    work: Decoder,
+    weights: Weights,
+    ids: np.ndarray[Any, Any],
+    *,
+    context: int = 0,
+    sequence: int = 0,
+    capacity: int = 0,
+) -> Passed:
+    """Tokens of one sequence behind ``context`` tokens whose keys and values are numbers of the seed.
+
+    Returns scores of shape (tokens, vocabulary).
+    """
+    count, head, kv_heads = len(ids), work.head_size, work.kv_heads
+    group, of_queries = work.query_heads // kv_heads, work.query_heads * head
+    c, s = turns(context + np.arange(count), head)
+    unseen = np.arange(context + count) > context + np.arange(count)[:, None]
+    x, passed = weights.embedded(ids), Passed(np.empty(0), {}, [])
+    for layer in range(work.layers):
+        a, factors_a = norm(x)
+        qkv = weights.forward(f"qkv.{layer}", a).reshape(count, -1, head)
+        q = rotated(qkv[:, : work.query_heads], c, s).reshape(count, kv_heads, group, head)
+        k = rotated(qkv[:, work.query_heads : -kv_heads], c, s)
+        keys, values = k.transpose(1, 0, 2), qkv[:, -kv_heads:].transpose(1, 0, 2)
+        if context:
+            cached = [
+                [
+                    weights.rows(
+                        cache_number(work, layer, which), head, (sequence * kv_heads + kv) * capacity, context
+                    )
+                    for kv in range(kv_heads)
+                ]
+                for which in range(2)
+            ]
+            keys, values = (
+                np.concatenate([old, new], axis=1) for old, new in zip(cached, (keys, values), strict=True)
+            )
+        p = np.einsum("tkgd,ksd->kgts", q, keys) / head**0.5
+        p[..., unseen] = -np.inf
+        p = np.exp(p - p.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
+        o = np.einsum("kgts,ksd->tkgd", p, values).reshape(count, of_queries)
+        middle = x + weights.forward(f"out.{layer}", o)
+        b, factors_b = norm(middle)
+        g, u = np.split(weights.forward(f"gate_up.{layer}", b), 2, axis=1)
+        f = g / (1 + np.exp(-g)) * u
+        passed.layers.append(
+            {"a": a, "fa": factors_a, "q": q, "k": keys, "v": values, "p": p}
+            | {"b": b, "fb": factors_b, "g": g, "u": u}
+        )
+        for name, value in {"qkv": a, "out": o, "gate_up": b, "down": f}.items():
+            passed.inputs[f"{name}.{layer}"] = value
+        x = middle + weights.forward(f"down.{layer}", f)
+    last, factors = norm(x)
+    passed.inputs["head"] = last
+    passed.layers.append({"a": last, "fa": factors})
+    passed.scores = weights.forward("head", last)
+    return passed
+
+
+def entropy(scores: Array, targets: np.ndarray[Any, Any]) -> tuple[Array, Array]:
+    """Cross entropy of each row, and the gradient of their mean."""
+    top = scores.max(axis=1, keepdims=True)
+    sums = np.exp(scores - top).sum(axis=1, keepdims=True)
+    places = np.arange(len(targets)), targets.astype(np.int64)
+    losses = (top + np.log(sums))[:, 0] - scores[places]
+    gradient = np.exp(scores - top) / sums
+    gradient[places] -= 1
+    return losses, gradient / len(targets)
+
+
+def backward(work: TrainingStep, weights: Weights, passed: Passed, dscores: Array) -> None:
+    """Fills ``passed.gradients``: of the output of each matrix, (token, row of the matrix)."""
+    count, head = len(dscores), work.head_size
+    c, s = turns(np.arange(count), head)
+    gradients = passed.gradients
+    gradients["head"] = dscores
+    end = passed.layers[-1]
+    dx = norm_back(weights.backward("head", dscores), end["a"], end["fa"])
+    for layer in reversed(range(work.layers)):
+        kept = passed.layers[layer]
+        gradients[f"down.{layer}"] = dx
+        df = weights.backward(f"down.{layer}", dx)
+        share = 1 / (1 + np.exp(-kept["g"]))
+        dg = df * kept["u"] * share * (1 + kept["g"] * (1 - share))
+        gradients[f"gate_up.{layer}"] = np.concatenate([dg, df * kept["g"] * share], axis=1)
+        db = weights.backward(f"gate_up.{layer}", gradients[f"gate_up.{layer}"])
+        dx = dx + norm_back(db, kept["b"], kept["fb"])
+        gradients[f"out.{layer}"] = dx
+        do = weights.backward(f"out.{layer}", dx).reshape(kept["q"].shape)
+        p = kept["p"]
+        dp = np.einsum("tkgd,ksd->kgts", do, kept["v"])
+        ds = p * (dp - np.sum(dp * p, axis=-1, keepdims=True)) / head**0.5
+        dq = np.einsum("kgts,ksd->tkgd", ds, kept["k"]).reshape(count, -1, head)
+        dk = np.einsum("kgts,tkgd->skd", ds, kept["q"])
+        dv = np.einsum("kgts,tkgd->skd", p, do)
+        # A rotation goes back by turning the other way.
+        whole = np.concatenate([rotated(dq, c, -s), rotated(dk, c, -s), dv], axis=1)
+        gradients[f"qkv.{layer}"] = whole.reshape(count, -1)
+        da = weights.backward(f"qkv.{layer}", gradients[f"qkv.{layer}"])
+        dx = dx + norm_back(da, kept["a"], kept["fa"])
+
+
+def gradient_rows(weights: Weights, passed: Passed, name: str, rows: np.ndarray[Any, Any]) -> Array:
+    """Rows of the gradient of a matrix."""
+    products = passed.gradients[name][:, rows].T @ passed.inputs[name]
+    return np.asarray(products * weights.matrices[name].scale)

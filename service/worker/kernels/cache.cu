@@ -1,0 +1,56 @@
+// Arrays that stay in the last-level cache, gone over many times in one launch. Each pass begins elsewhere and the
+// loads pass the multiprocessor's own cache by: what is measured is the cache that all of them share.
+typedef unsigned long long u64;
+
+constexpr int unroll = 4;
+
+__device__ __forceinline__ uint4 past_the_first_cache(const uint4* at) {
+#ifdef __CUDA_ARCH__
+    uint4 v;
+    // Volatile, because two reads of one address are two.
+    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at));
+    return v;
+#else
+    return *at;
+#endif
+}
+
+// Calls visit(place of each of `unroll` vectors) for every vector once a pass, the first of a pass further on by
+// `shift`, which is below `vectors`. `vectors` is a multiple of `unroll` times the threads of a block.
+template <class Visit>
+__device__ __forceinline__ void over_passes(u64 vectors, u64 passes, u64 shift, Visit visit) {
+    const u64 threads = blockDim.x, step = gridDim.x * threads * unroll;
+    u64 begin = 0;
+    for (u64 pass = 0; pass < passes; pass++) {
+        for (u64 i = blockIdx.x * threads * unroll; i < vectors; i += step) {
+            // Whole tiles are moved, so that none is cut by the end of the array.
+            const u64 tile = i + begin < vectors ? i + begin : i + begin - vectors;
+            visit(tile + threadIdx.x, threads);
+        }
+        begin = begin + shift < vectors ? begin + shift : begin + shift - vectors;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+cache_read(const uint4* __restrict__ a, u64 vectors, u64 passes, u64 shift, unsigned* __restrict__ sums) {
+    unsigned sum = 0;
+    over_passes(vectors, passes, shift, [&](u64 first, u64 threads) {
+        uint4 v[unroll];
+#pragma unroll
+        for (int j = 0; j < unroll; j++) v[j] = past_the_first_cache(a + first + j * threads);
+#pragma unroll
+        for (int j = 0; j < unroll; j++) sum += v[j].x + v[j].y + v[j].z + v[j].w;
+    });
+    sums[(u64)blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+cache_copy(uint4* a, const uint4* b, u64 vectors, u64 passes, u64 shift) {
+    over_passes(vectors, passes, shift, [&](u64 first, u64 threads) {
+        uint4 v[unroll];
+#pragma unroll
+        for (int j = 0; j < unroll; j++) v[j] = past_the_first_cache(b + first + j * threads);
+#pragma unroll
+        for (int j = 0; j < unroll; j++) a[first + j * threads] = v[j];
+    });
+}

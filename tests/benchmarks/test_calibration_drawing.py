@@ -1,0 +1,249 @@
+"""What is drawn is what planning defines: read off planning and drawn, every constant is where it was."""
+
+import dataclasses
+import math
+
+import pytest
+
+from service.benchmarks.calibrations.drawing import Device, drawing
+from service.planning.calibration import OperatorQuantity, Share
+from tests.benchmarks.planned import (
+    CALIBRATION,
+    COLLECTIVES,
+    SUITE,
+    Planned,
+    cached,
+    device,
+    gemm,
+    observations,
+    observed,
+    power,
+    prompt,
+    work,
+)
+
+H100 = device()
+
+
+def shares(found):
+    """Every figure as planning takes it: over its limit where it has one."""
+    return {
+        each.name: each.figure.value / (getattr(each.figure, "limit", None) or 1.0) for each in found.figures
+    }
+
+
+def drawn(of_device=H100, *, suite=SUITE, **slowness):
+    return shares(drawing(observations(Planned(of_device, **slowness), suite), of_device))
+
+
+def expected(of_device=H100):
+    rates = of_device.machine.rates
+    serving = of_device.reference.serving.rates(None)
+    constants = of_device.reference.power.rates("hopper")
+    return {
+        "operators.bandwidth": rates.bandwidth,
+        "operators.matrix_peak.bf16": rates.matrix_peak["bf16"],
+        "operators.matrix_peak.fp8": rates.matrix_peak["fp8"],
+        "operators.kernel_seconds": rates.kernel_seconds,
+        "operators.matrix_fill": rates.matrix_fill,
+        "operators.wave_tail": rates.wave_tail,
+        "operators.attention_peak": rates.attention_peak,
+        "operators.attention_native_peak": rates.attention_native_peak,
+        "serving.weight_bandwidth": rates.bandwidth * serving.weight_bandwidth,
+        "serving.cache_bandwidth": rates.bandwidth * serving.cache_bandwidth,
+        "power.idle_share": constants.idle_share,
+        "power.active_share": constants.active_share,
+        "power.byte_joules": constants.byte_joules,
+    }
+
+
+def test_a_device_as_planning_has_it_draws_what_planning_has():
+    assert drawn() == pytest.approx(expected(), rel=1e-6)
+
+
+def test_another_device_draws_its_own():
+    """The one that is measured has other constants than those that hold before it is."""
+    changed = {
+        OperatorQuantity.MATRIX_FILL: 1.3,
+        OperatorQuantity.KERNEL_SECONDS: 0.8,
+        OperatorQuantity.ATTENTION_NATIVE_PEAK: 0.9,
+        OperatorQuantity.BANDWIDTH: 1.05,
+    }
+
+    def moved(key, share):
+        factor = changed.get(key[0], 1.0)
+        return Share(share.low * factor, share.value * factor, share.high * factor, share.runs, share.source)
+
+    operators = dataclasses.replace(
+        CALIBRATION.operators,
+        constants={key: moved(key, share) for key, share in CALIBRATION.operators.constants.items()},
+        _known={},
+    )
+    other = device(reference=dataclasses.replace(CALIBRATION, operators=operators))
+    found = shares(drawing(observations(Planned(other)), H100))
+    # Filling and the seconds of a kernel are told apart by shapes: not to the last digit.
+    assert found == pytest.approx(expected(other), rel=0.04)
+    assert found["operators.bandwidth"] == pytest.approx(1.05 * H100.machine.rates.bandwidth, rel=1e-3)
+
+
+def test_half_the_bandwidth_is_no_slower_multiplier():
+    slow, usual = drawn(stream=0.5), drawn()
+    for name in ("operators.bandwidth", "serving.weight_bandwidth", "serving.cache_bandwidth"):
+        assert slow[name] == pytest.approx(usual[name] / 2, rel=1e-3)
+    assert slow["operators.matrix_peak.bf16"] == pytest.approx(usual["operators.matrix_peak.bf16"])
+
+
+def test_half_the_rate_of_products_is_no_slower_memory():
+    slow, usual = drawn(matrix=0.5), drawn()
+    for name in ("matrix_peak.bf16", "matrix_peak.fp8", "attention_native_peak"):
+        assert slow[f"operators.{name}"] == pytest.approx(usual[f"operators.{name}"] / 2, rel=1e-3)
+    for name in ("operators.bandwidth", "serving.weight_bandwidth"):
+        assert slow[name] == pytest.approx(usual[name])
+    # What nobody measured of it stays as it is known.
+    assert slow.get("operators.matrix_fill", usual["operators.matrix_fill"]) == usual["operators.matrix_fill"]
+
+
+def test_the_constants_of_a_link_come_back_from_its_collectives():
+    found = drawn(suite=COLLECTIVES)
+    links = H100.reference.links.value
+    assert found == pytest.approx(
+        {
+            "links.nvlink.rate": links.links["nvlink"].rate,
+            "links.nvlink.launch_seconds": links.launch_seconds,
+            "links.nvlink.in_network_rate": links.in_network["hopper"],
+        },
+        rel=1e-3,
+    )
+
+
+def test_one_size_that_went_wrong_does_not_move_a_link():
+    read = observations(Planned(H100), COLLECTIVES)
+    wrong = next(place for place, one in enumerate(read) if one.benchmark == "all_gather.8.67108864")
+    figure = read[wrong].figures[0] * 5
+    read[wrong] = read[wrong]._replace(figures=(figure,), low=figure, high=figure)
+    found = drawing(read, H100)
+    links = H100.reference.links.value
+    assert shares(found)["links.nvlink.rate"] == pytest.approx(links.links["nvlink"].rate, rel=0.01)
+    (line,) = (one for one in found.lines if (one.collective, one.devices) == ("all_gather", 8))
+    assert max(ratio for _, ratio in line.residuals) > 3.0
+
+
+def test_a_line_says_what_its_collective_takes():
+    """Seconds are alpha and bytes over beta, as they were made here."""
+    made = [
+        observed(
+            f"size.{size}",
+            work("collective", operation="all_gather", devices=4, payload_bytes=size),
+            "seconds",
+            2e-5 + size / 3e11,
+        )
+        for size in (2**12, 2**16, 2**20, 2**24, 2**28)
+    ]
+    (line,) = drawing(made, H100).lines
+    assert (line.alpha_seconds, line.beta_bytes_per_second) == pytest.approx((2e-5, 3e11), rel=0.01)
+    assert all(ratio == pytest.approx(1.0, abs=0.02) for _, ratio in line.residuals)
+
+
+def test_what_was_warmed_longest_is_what_a_device_sustains():
+    cool = observed("gemm.bf16", gemm(8192, 8192, 8192), "flops_per_second", 8.0e14, warmup=2.0)
+    warm = observed("gemm.sustained", gemm(8192, 8192, 8192), "flops_per_second", 7.0e14, warmup=30.0)
+    (peak,) = drawing([cool, warm], H100).figures
+    assert peak.figure.value == pytest.approx(7.0e14, rel=0.01)
+    assert peak.rests_on.benchmarks == ("gemm.sustained",)
+
+
+def test_a_skinny_product_says_nothing_of_multipliers():
+    skinny = observed("skinny", gemm(16, 14336, 8192), "bytes_per_second", 2.5e12)
+    assert [each.name for each in drawing([skinny], H100).figures] == ["serving.weight_bandwidth"]
+
+
+def test_the_middle_of_runs_lies_between_their_extremes():
+    copies = observed(
+        "copy", work("stream", pattern="copy", array_bytes=2**32), "bytes_per_second", 3e12, 2.8e12, 2.9e12
+    )
+    (found,) = drawing([copies], H100).figures
+    figure = found.figure
+    assert (figure.low, figure.value, figure.high) == pytest.approx((2.8e12, 2.9e12, 3e12), rel=0.01)
+    assert (figure.runs, figure.limit) == (3, H100.accelerator.bandwidth_bytes_per_second)
+    assert found.rests_on.run_ids == ("run-0", "run-1", "run-2")
+
+
+def test_the_workers_own_attention_tells_nothing_of_frameworks():
+    own = [
+        observed("prefill.own", prompt("own"), "flops_per_second", 3e14),
+        observed("decode.own", cached("own"), "bytes_per_second", 2e12),
+    ]
+    assert drawing(own, H100).figures == ()
+
+
+def test_an_engine_takes_the_fastest_kernel_over_a_cache():
+    read = [
+        observed("decode.efficient", cached("efficient"), "bytes_per_second", 1e12),
+        observed("decode.flash", cached("flash"), "bytes_per_second", 2e12),
+    ]
+    (found,) = drawing(read, H100).figures
+    assert found.rests_on.benchmarks == ("decode.flash",)
+
+
+def test_a_device_at_its_limit_does_not_say_what_products_would_draw():
+    """750 of 700 W are demanded: that is known only of a device that is not held at its limit."""
+    limited = drawn(suite=[("power.gemm", power("gemm"), "watts")])
+    assert limited == {}
+    below = drawing([observed("power.gemm", power("gemm"), "watts", 600.0)], H100)
+    constants = H100.reference.power.rates("hopper")
+    moved = constants.byte_joules * 6 * 8192**2 * 0.83 * 989e12 / (2 * 8192**3)
+    rest = 700.0 * (constants.idle_share + constants.active_share) + moved
+    assert shares(below) == pytest.approx({"power.matrix_share": (600.0 - rest) / 700.0}, rel=1e-3)
+
+
+def test_what_the_catalog_does_not_know_is_a_rate_without_a_limit():
+    """So a processor, and an accelerator that nobody has entered: there is nothing to be a share of."""
+    read = [
+        observed("gemm.fp32", gemm(2048, 2048, 2048, "fp32"), "flops_per_second", 9e10),
+        observed("gemm.small", gemm(256, 256, 256, "fp32"), "flops_per_second", 2e10),
+        observed("copy", work("stream", pattern="copy", array_bytes=2**28), "bytes_per_second", 8e9),
+    ]
+    found = {each.name: each.figure for each in drawing(read, Device(CALIBRATION)).figures}
+    assert found.keys() == {"operators.bandwidth", "operators.matrix_peak.fp32"}
+    assert found["operators.matrix_peak.fp32"].value == pytest.approx(9e10)
+    assert all(figure.limit is None for figure in found.values())
+
+
+def test_memory_is_what_was_read():
+    read = [
+        observed("capacity", work("capacity"), "bytes", 8.4e10, 8.41e10),
+        observed("context", work("context_memory", with_library=False), "bytes", 4e8),
+        observed("library", work("context_memory", with_library=True), "bytes", 5e8),
+        observed(
+            "h2d",
+            work("host_link", direction="host_to_device", memory="pinned", transfer_bytes=2**29),
+            "bytes_per_second",
+            5e10,
+        ),
+        observed(
+            "pageable",
+            work("host_link", direction="host_to_device", memory="pageable", transfer_bytes=2**29),
+            "bytes_per_second",
+            9e9,
+        ),
+        observed(
+            "write",
+            work("storage", direction="write", file_bytes=2**30, block_bytes=2**22),
+            "bytes_per_second",
+            2e9,
+        ),
+    ]
+    found = {each.name: each.figure.value for each in drawing(read, H100).figures}
+    assert found == pytest.approx(
+        {
+            "memory_bytes": 8.405e10,
+            "context_bytes": 5e8,
+            "host_link_bytes_per_second": 5e10,
+            "storage_write_bytes_per_second": 2e9,
+        }
+    )
+
+
+def test_nothing_is_drawn_of_nothing():
+    assert drawing([], H100) == ((), ())
+    assert math.isfinite(H100.kernel_seconds)

@@ -1,0 +1,203 @@
+"""Calibrations: drawn of what was accepted, numbered, superseded, withdrawn, and of one tenant alone."""
+
+import pytest
+
+from service.background.calibrations import DRAWING
+from service.benchmarks.calibrations import service as calibrations
+from service.benchmarks.calibrations.jobs import ask
+from service.evidence.service import reference_curves
+from service.planning.calibration import OperatorQuantity, ServingQuantity
+from service.planning.calibration.measured import Scope
+from service.planning.precision import NumberFormat
+from tests.applications import attach
+from tests.benchmarks.measured_nodes import MeasuredNodes
+from tests.benchmarks.planned import SUITE, Planned, device, work
+from tests.conftest import Client
+from tests.working import do_all
+
+REFERENCE = reference_curves().calibration
+USUAL = Planned(device()).figure
+SLOW = Planned(device(), stream=0.5).figure
+FEW = (
+    SUITE[0],
+    *(one for one in SUITE if one[0] == "copy"),
+    ("read", work("stream", pattern="read", array_bytes=2**32), "bytes_per_second"),
+)
+"""A product, a copy, and a read that no figure takes beside the copy."""
+PEAK = (OperatorQuantity.MATRIX_PEAK, NumberFormat.BF16)
+BANDWIDTH = (OperatorQuantity.BANDWIDTH, None)
+
+
+@pytest.fixture
+def fleet(database):
+    return MeasuredNodes(database)
+
+
+def draw(database, node="node", tenant="default"):
+    with database.writing() as session:
+        return calibrations.draw(session, tenant, node, REFERENCE)
+
+
+def held(database, tenant="default"):
+    with database.reading() as session:
+        return calibrations.planning_values(session, tenant).calibrations
+
+
+def states(database, *ids):
+    with database.reading() as session:
+        found = calibrations.states(session, "default", ids)
+    return [found[each].state for each in ids]
+
+
+def withdraw(database, calibration_id):
+    with database.writing() as session:
+        return calibrations.withdraw(session, "default", calibration_id, "too hot")
+
+
+def test_a_node_as_planning_has_it_is_drawn_as_planning_has_it(fleet, database):
+    fleet.node("node")
+    fleet.run("node", USUAL)
+    (drawn,) = draw(database)
+    (found,) = held(database)
+    assert (found.id, found.scope) == (drawn, Scope("cuda", "node", "h100-sxm", "hopper", 700.0, 575))
+    rates = device().machine.rates
+    peak, stream = found.operators[PEAK], found.operators[BANDWIDTH]
+    assert peak.value / peak.limit == pytest.approx(rates.matrix_peak[NumberFormat.BF16])
+    assert stream.value / stream.limit == pytest.approx(rates.bandwidth)
+    assert found.serving[ServingQuantity.WEIGHT_BANDWIDTH].limit == stream.limit
+    assert draw(database) == ()
+    assert held(database, "other") == ()
+
+
+def test_what_a_set_brought_goes_with_it(fleet, database):
+    fleet.node("node")
+    fleet.run("node", USUAL, benchmarks=FEW)
+    (first,) = draw(database)
+    before = held(database)
+    fleet.run("node", SLOW, benchmarks=FEW)
+    (second,) = draw(database)
+    assert states(database, first, second) == ["superseded", "active"]
+    assert held(database)[0].operators[BANDWIDTH].value < 0.8 * before[0].operators[BANDWIDTH].value
+
+    withdraw(database, second)
+    assert held(database) == before
+    assert draw(database) == ()
+    withdraw(database, first)
+    assert held(database) == ()
+    assert draw(database) == ()
+
+    fleet.run("node", USUAL, benchmarks=FEW)
+    (third,) = draw(database)
+    assert held(database)[0].operators[BANDWIDTH].runs == 1
+    with database.reading() as session:
+        assert calibrations.whole(session, "default", third)["number"] == 3
+
+
+def test_a_superseded_set_that_is_withdrawn_takes_its_results_out_of_the_later_one(fleet, database):
+    fleet.node("node")
+    fleet.run("node", USUAL, benchmarks=FEW)
+    (first,) = draw(database)
+    fleet.run("node", SLOW, benchmarks=FEW)
+    draw(database)
+    withdraw(database, first)
+    (after,) = draw(database)
+    (found,) = held(database)
+    half = device().machine.rates.bandwidth / 2
+    stream = found.operators[BANDWIDTH]
+    assert (found.id, stream.runs) == (after, 1)
+    assert stream.value / stream.limit == pytest.approx(half, rel=1e-3)
+
+
+def test_only_what_was_accepted_counts(fleet, database):
+    fleet.node("node")
+    fleet.run("node", SLOW, benchmarks=FEW, verdict="suspect")
+    assert draw(database) == ()
+    kept = fleet.run("node", USUAL, benchmarks=FEW)
+    (drawn,) = draw(database)
+    with database.reading() as session:
+        shown = calibrations.whole(session, "default", drawn)
+    assert {run for figure in shown["figures"] for run in figure["run_ids"]} == {kept}
+
+
+def test_another_driver_begins_anew_and_another_limit_is_another_device(fleet, database):
+    fleet.node("node")
+    fleet.run("node", USUAL, benchmarks=FEW)
+    (first,) = draw(database)
+    fleet.node("node", driver="580.10")
+    fleet.run("node", SLOW, benchmarks=FEW)
+    (second,) = draw(database)
+    (found,) = held(database)
+    assert (found.scope.driver_major, found.operators[BANDWIDTH].runs) == (580, 1)
+    fleet.node("node", driver="580.10", power=500.0)
+    fleet.run("node", USUAL, benchmarks=FEW)
+    (third,) = draw(database)
+    assert states(database, first, second, third) == ["superseded", "active", "active"]
+    assert [each.scope.power_limit_watts for each in held(database)] == [700.0, 500.0]
+
+
+def test_a_processor_and_an_unknown_accelerator_have_rates_without_limits(fleet, database):
+    fleet.node("cpu", device="cpu")
+    fleet.run("cpu", USUAL, benchmarks=FEW)
+    draw(database, "cpu")
+    (found,) = held(database)
+    assert found.scope == Scope("cpu", "cpu", None, None, None, None)
+    assert found.operators[BANDWIDTH].limit is None
+    fleet.node("new", model="NVIDIA X900")
+    fleet.run("new", USUAL, benchmarks=FEW)
+    draw(database, "new")
+    found = held(database)[-1]
+    assert found.scope == Scope("cuda", "new", None, None, 700.0, 575)
+    assert found.operators[PEAK].limit is None
+
+
+@pytest.fixture
+def client(app, database):
+    attach(app, database)
+    made = Client(app)
+    yield made
+    made.close()
+
+
+def test_over_http(client, fleet, database):
+    for node in ("good", "bad"):
+        fleet.node(node)
+        run = fleet.run(node, USUAL if node == "good" else SLOW, benchmarks=FEW, sm_clock_hz=1.98e9)
+        with database.writing() as session:
+            ask(session, "default", node, because=run)
+    assert client.get("/v1/calibrations").json()["items"] == []
+    assert do_all(database, DRAWING) == 2
+    listed = client.get("/v1/calibrations", params={"page_size": 1})
+    rest = client.get(
+        "/v1/calibrations", params={"page_size": 1, "page_token": listed.json()["next_page_token"]}
+    )
+    shown = {each["node_id"]: each for page in (listed, rest) for each in page.json()["items"]}
+    assert shown.keys() == {"good", "bad"}
+
+    details = client.get(f"/v1/calibrations/{shown['bad']['id']}").json()
+    assert {name: details[name] for name in shown["bad"]} == shown["bad"]
+    (stream,) = (each for each in details["figures"] if each["name"] == "operators.bandwidth")
+    assert stream["share"] == pytest.approx(stream["value"] / stream["limit"])
+    assert (stream["unit"], stream["conditions"]["sm_clock_hz"]) == ("bytes_per_second", 1.98e9)
+    for result_id in stream["result_ids"]:
+        assert client.get(f"/v1/benchmark-results/{result_id}").json()["benchmark"] in stream["benchmarks"]
+
+    snapshots = client.app.state.snapshots
+    snapshots.refresh()
+    assert len(snapshots.current("default").calibrations) == 2
+    reason = {"node_id": "bad", "reason": "Its memory reports errors"}
+    withdrawn = client.post("/v1/calibrations:withdraw", json=reason)
+    assert [each["node_id"] for each in withdrawn.json()["items"]] == ["bad"]
+    assert [each.scope.node_id for each in snapshots.current("default").calibrations] == ["good"]
+    assert snapshots.current("default").revision == int(withdrawn.headers["Catalog-Revision"])
+    again = client.post("/v1/calibrations:withdraw", json=reason)
+    assert (again.status_code, again.json()["code"]) == (409, "NOTHING_TO_WITHDRAW")
+    one = f"/v1/calibrations/{shown['bad']['id']}"
+    assert client.get(one).json()["reason"] == reason["reason"]
+    assert client.post(f"{one}:withdraw", json={"reason": "again"}).json()["code"] == "CALIBRATION_WITHDRAWN"
+    active = client.get("/v1/calibrations", params={"state": "active"}).json()["items"]
+    assert [each["node_id"] for each in active] == ["good"]
+    event = client.get("/v1/audit-events").json()["items"][0]
+    assert (event["operation"], event["resource"]) == (
+        "withdraw_node_calibrations",
+        "nodes/bad/calibrations",
+    )

@@ -1,0 +1,184 @@
+"""Copies and collectives of several accelerators, on a driver whose devices are all this processor."""
+
+import ctypes
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from service.protocol.suites import Benchmark
+from service.worker.benchmark import Unsupported
+from service.worker.cuda import PREPARE, nccl, numbers
+from tests.worker.cuda import host_kernels
+from tests.worker.cuda.fake_nvml import EachDevice
+
+MIB = 2**20
+SEED = 20_261_122
+
+
+def prepared(kind, index=0, **parameters):
+    asked = Benchmark.model_validate({
+        "name": "one",
+        "work": {"kind": kind, **parameters},
+        "metric": "bytes_per_second",
+        "direction": "higher",
+        "formula": "as the kind says",
+    })  # fmt: skip
+    return PREPARE[kind](asked, SEED, index)
+
+
+@pytest.fixture
+def devices(driver, fake_nvml):
+    """Four devices of the fake driver."""
+    addresses = [SimpleNamespace(busId=f"00000000:{17 + number}:00.0".encode()) for number in range(4)]
+    fake_nvml.answers |= {"nvmlDeviceGetCount": 4, "nvmlDeviceGetPciInfo": EachDevice(addresses)}
+    driver.fact("devices", 4)
+    return driver
+
+
+@pytest.fixture
+def library(devices, monkeypatch):
+    """An NCCL under the name by which the loader looks for it."""
+    monkeypatch.delenv("NCCL_ALGO", raising=False)
+    source = host_kernels.SHIM.with_name("fake_nccl.cpp").read_text()
+    built = host_kernels._built("nccl", source, link=(f"-Wl,-soname,{nccl.LIBRARY}",))
+    fake = ctypes.CDLL(str(built))
+    yield fake
+    assert fake.fake_nccl_alive() == 0
+
+
+@pytest.mark.parametrize(("method", "name"), [("copy_engine", "peer"), ("kernel", "stream_copy")])
+def test_a_copy_goes_from_the_accelerator_asked_for_to_the_next(devices, monkeypatch, method, name):
+    with prepared("peer_link", 3, direction="one_way", method=method, transfer_bytes=MIB) as timed:
+        devices.takes(name, 100)
+        assert "accelerators 3 and 0, directly" in timed.facts.algorithm
+        assert {"reach:30", "reach:03"} <= set(devices.journal)
+        devices.forget()
+        assert timed.execute(4) == 400_000
+        assert devices.journal == ["record", *[name] * 4, "record"]
+        assert timed.check().passed
+        monkeypatch.setattr(timed, "execute", lambda _: 1)
+        assert not timed.check().passed
+
+
+@pytest.mark.parametrize("method", ["copy_engine", "kernel"])
+def test_both_ways_go_at_once_and_both_are_compared(devices, monkeypatch, method):
+    with prepared("peer_link", direction="both", method=method, transfer_bytes=MIB) as timed:
+        devices.forget()
+        timed.execute(2)
+        copies = [entry for entry in devices.journal if entry in ("peer", "stream_copy")]
+        assert len(copies) == 4
+        assert devices.journal[:2] == ["record", "wait"]
+        assert devices.journal[-3:] == ["record", "wait", "record"]
+        assert timed.check().passed
+        monkeypatch.setattr(timed._ways[1], "queue", lambda: None)
+        assert not timed.check().passed
+
+
+def test_accelerators_that_cannot_reach_each_other_copy_by_way_of_the_host(devices):
+    devices.fact("apart", 1)
+    with prepared("peer_link", direction="one_way", method="copy_engine", transfer_bytes=MIB) as timed:
+        assert timed.facts.algorithm == "copy engines, accelerators 0 and 1, by way of the host"
+        assert timed.check().passed
+    with (
+        pytest.raises(Unsupported, match="accelerator 0 cannot reach the memory of accelerator 1"),
+        prepared("peer_link", direction="one_way", method="kernel", transfer_bytes=MIB),
+    ):
+        pass
+
+
+def test_a_kernel_copies_whole_vectors_only(devices):
+    with (
+        pytest.raises(Unsupported, match="16-byte vectors"),
+        prepared("peer_link", direction="one_way", method="kernel", transfer_bytes=MIB + 4),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(("operation", "name"), [
+    ("all_reduce", "reduce"), ("all_gather", "gather"), ("reduce_scatter", "scatter"),
+    ("all_to_all", "send"), ("broadcast", "broadcast"), ("send_receive", "send"),
+])  # fmt: skip
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_collective_is_compared_on_every_rank(library, monkeypatch, operation, name, ranks):
+    work = {"operation": operation, "devices": ranks, "payload_bytes": 12 * 4096}
+    with prepared("collective", 2, **work) as timed:
+        before = library.fake_nccl_calls(name.encode())
+        timed.execute(3)
+        assert library.fake_nccl_calls(name.encode()) == before + 3
+        assert timed.facts.library == "NCCL 2.27.3"
+        correctness = timed.check()
+        assert correctness.passed
+        assert correctness.tolerance == 0
+        target, queue = timed._received[-1], timed._queue
+
+        def wrong():
+            queue()
+            ctypes.c_float.from_address(target).value += 1.0
+
+        monkeypatch.setattr(timed, "_queue", wrong)
+        assert not timed.check().passed
+        monkeypatch.setattr(timed, "_queue", lambda: None)
+        assert not timed.check().passed
+
+
+def test_the_time_of_a_collective_is_that_of_the_rank_that_ends_last(library, devices, monkeypatch):
+    with prepared("collective", operation="all_reduce", devices=3, payload_bytes=MIB) as timed:
+        monkeypatch.setattr(timed, "_queue", lambda: devices.advance(40))
+        devices.forget()
+        assert timed.execute(5) == 200_000
+        assert devices.journal == ["record", *["wait"] * 2, *["record", "wait"] * 2, "record"]
+
+
+def test_an_algorithm_is_asked_for_and_one_that_is_not_there_is_unsupported(library, monkeypatch):
+    work = {"operation": "all_reduce", "devices": 2, "payload_bytes": MIB}
+    with prepared("collective", algorithm="ring", **work) as timed:
+        assert os.environ["NCCL_ALGO"] == "Ring"
+        assert timed.facts.algorithm == "ring, one process for 2 accelerators"
+    with pytest.raises(Unsupported, match="nvls: ncclGroupEnd: invalid usage"):
+        prepared("collective", algorithm="nvls", **work).__enter__()
+    monkeypatch.delenv("NCCL_ALGO")
+
+
+@pytest.mark.parametrize(("kind", "parameters"), [
+    ("peer_link", {"direction": "both", "method": "kernel", "transfer_bytes": MIB}),
+    ("collective", {"operation": "all_reduce", "devices": 2, "payload_bytes": MIB}),
+])  # fmt: skip
+def test_one_accelerator_has_nobody_to_talk_to(driver, kind, parameters):
+    with pytest.raises(Unsupported, match="2 accelerators are needed, 1 are there"):
+        prepared(kind, **parameters).__enter__()
+
+
+@pytest.mark.parametrize(("ranks", "tolerance"), [(4, 0.0), (5, 4 / 2**24)])
+def test_sums_of_more_than_four_are_rounded(library, devices, fake_nvml, ranks, tolerance):
+    addresses = [SimpleNamespace(busId=f"00000000:{17 + number}:00.0".encode()) for number in range(5)]
+    fake_nvml.answers |= {"nvmlDeviceGetCount": 5, "nvmlDeviceGetPciInfo": EachDevice(addresses)}
+    devices.fact("devices", 5)
+    with prepared("collective", operation="all_reduce", devices=ranks, payload_bytes=MIB) as timed:
+        correctness = timed.check()
+    assert correctness.passed
+    assert correctness.tolerance == tolerance
+
+
+def test_a_payload_that_cannot_be_divided_is_unsupported(library):
+    with pytest.raises(Unsupported, match="cannot be divided among 3"):
+        prepared("collective", operation="all_gather", devices=3, payload_bytes=4096).__enter__()
+
+
+def test_without_nccl_a_collective_is_unsupported(devices, monkeypatch):
+    monkeypatch.setattr(nccl, "LIBRARY", "libnccl-of-nobody.so.2")
+    with pytest.raises(Unsupported, match="is not installed"):
+        prepared("collective", operation="all_reduce", devices=2, payload_bytes=MIB).__enter__()
+
+
+def test_a_sum_of_many_may_be_off_by_as_much_as_its_order_allows():
+    """Eight numbers below 2^22 add up beyond what fp32 counts in whole steps."""
+    places, seeds = np.arange(4096), range(8)
+    values = [numbers.whole(seed, places) for seed in seeds]
+    one_way = sum(values, start=np.zeros(4096, np.float32))
+    other = sum(values[::-1], start=np.zeros(4096, np.float32))
+    exact = np.sum(np.stack(values).astype(np.float64), axis=0)
+    assert np.any(one_way != other)
+    for found in (one_way, other):
+        assert np.max(np.abs(found - exact)) / np.max(exact) <= 7 / 2**24
