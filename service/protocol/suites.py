@@ -26,6 +26,8 @@ class Sampling(Message):
 
     warmup_seconds: Seconds = 3.0
     """The same work, run before the first sample."""
+    most_warmup_seconds: Seconds = 0.0
+    """Where it is longer: the warm-up goes on until rate and temperature stand still, at most so long."""
     least_samples: Positive = 30
     """Take so many at least."""
     least_seconds: Seconds = 0.5
@@ -98,14 +100,15 @@ class Benchmark(Message):
                 return middle
 
     def planned_seconds(self, device: DeviceKind) -> float:
-        """How long its repeats take: preparing each, and its warm-up and its samples at most."""
+        """How long its repeats take: preparing each, and its warm-up and its samples, both at most."""
         match self.work:
             case Power():
                 own = self.work.settle_seconds + self.work.window_seconds
             case Capacity() | ContextMemory():
                 own = 0.0
             case _:
-                own = self.sampling.warmup_seconds + self.sampling.most_seconds
+                rule = self.sampling
+                own = max(rule.warmup_seconds, rule.most_warmup_seconds) + rule.most_seconds
         return self.repeats * (PREPARING_SECONDS[device] + own)
 
 

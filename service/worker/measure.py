@@ -5,8 +5,8 @@ import os
 import platform
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
@@ -20,7 +20,7 @@ from service.worker.benchmark import Facts, Prepare, Read, Reported, Timed, Unsu
 from service.worker.ids import uuid7
 from service.worker.redaction import last_lines, one_line
 from service.worker.rendezvous import NotTogether, Rendezvous, idle
-from service.worker.sampling import TooShort, resolution_ns, take, warm_up
+from service.worker.sampling import Temperature, TooShort, Warmup, resolution_ns, take, warm_up
 from service.worker.task import Task
 
 ENVIRONMENT = (
@@ -61,11 +61,18 @@ class Window(Protocol):
 Watch = Callable[[int | None], AbstractContextManager[Window]]
 
 
+@contextmanager
+def no_thermometer(_index: int | None) -> Iterator[Temperature]:
+    """Of a device whose temperature nobody reads."""
+    yield lambda: None
+
+
 class Device(NamedTuple):
-    """What can be measured on a kind of device, and what watches it meanwhile."""
+    """What can be measured on a kind of device, what watches it meanwhile, and what it is warmed up by."""
 
     prepare: dict[str, Prepare]
     watch: Watch
+    thermometer: Callable[[int | None], AbstractContextManager[Temperature]] = no_thermometer
 
 
 class WrongResult(Exception):
@@ -88,7 +95,9 @@ def device(kind: DeviceKind) -> Device:
         watcher = importlib.import_module(f"service.worker.{'telemetry' if kind == 'cuda' else 'host'}")
     except ImportError as error:
         raise Unsupported(f"the benchmarks of {kind} cannot be loaded: {error}") from error
-    return Device(benchmarks.PREPARE, watcher.watch)
+    return Device(
+        benchmarks.PREPARE, watcher.watch, watcher.thermometer if kind == "cuda" else no_thermometer
+    )
 
 
 def measure(
@@ -148,7 +157,10 @@ def _measured(task: Task, device: Device, notes: _Notes, together: Rendezvous | 
         notes.software += prepared.facts.software
         notes.gaps += prepared.facts.gaps
         if isinstance(prepared, Timed):
-            return _sampled(prepared, task.benchmark.sampling, device.watch(index), notes, together)
+            with device.thermometer(index) as temperature:
+                warm = _warmed(prepared, task.benchmark.sampling, notes, temperature)
+            rule, watch = task.benchmark.sampling, device.watch(index)
+            return _sampled(prepared, rule, watch, notes, together=together, warm=warm)
         if together is not None:
             together.begin(idle)
         if isinstance(prepared, Reported):
@@ -156,15 +168,24 @@ def _measured(task: Task, device: Device, notes: _Notes, together: Rendezvous | 
         return _read(prepared, device.watch(index), notes)
 
 
+def _warmed(timed: Timed, sampling: Sampling, notes: _Notes, temperature: Temperature) -> Warmup:
+    timer_ns = resolution_ns(timed.facts.timer)
+    warm = warm_up(timed, sampling, timer_ns=timer_ns, temperature=temperature)
+    if not warm.rests:
+        detail = f"rate or temperature still changed after {warm.seconds:.0f} s"
+        notes.gaps.append(Gap(pointer="/measurement/warmup_seconds", code="no-rest", detail=detail))
+    return warm
+
+
 def _sampled(
     timed: Timed,
     sampling: Sampling,
     watch: AbstractContextManager[Window],
     notes: _Notes,
+    *,
     together: Rendezvous | None,
+    warm: Warmup,
 ) -> Measurement:
-    warm = warm_up(timed, sampling, timer_ns=resolution_ns(timed.facts.timer))
-
     def load() -> int:
         return timed.execute(warm.inner_iterations)
 

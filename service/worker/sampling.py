@@ -1,8 +1,9 @@
 """When a benchmark is warm, how long a sample is, and when there are enough of them.
 
 Warm-up goes by time and not by count, because a cold device scores higher (Bekman, Machine Learning
-Engineering, MAMF finder). Sampling ends once the interquartile range is a small share of the median
-(torch.utils.benchmark, adaptive_autorange). No sample is thrown away for its value.
+Engineering, MAMF finder). Where it is asked for, it goes on until the device rests: two spans one after the
+other at the same rate, and no warmer. Sampling ends once the interquartile range is a small share of the
+median (torch.utils.benchmark, adaptive_autorange). No sample is thrown away for its value.
 """
 
 import time
@@ -11,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import Literal
 
 from service.protocol.suites import Sampling
 from service.worker.benchmark import Timed
 
 Clock = Callable[[], int]
+Temperature = Callable[[], float | None]
 StopReason = Literal["spread", "time_limit", "sample_limit"]
 
 LEAST_SAMPLE_NS = 100_000
@@ -26,6 +28,12 @@ RESOLUTIONS = 200
 CUDA_EVENT_NS = 500
 """Resolution of event times: about half a microsecond (CUDA Runtime API, cudaEventElapsedTime)."""
 MOST_ITERATIONS = 10**7
+SPAN_SECONDS = 5.0
+"""Of a warm-up that waits for rest, what is compared with what was before it."""
+SAME_RATE = 0.005
+"""Share by which two spans of one rate may differ."""
+SAME_CELSIUS = 1.0
+"""A reading is in whole degrees."""
 _MARGIN = 1.25
 _NS = 10**9
 
@@ -43,6 +51,8 @@ class Warmup:
     seconds: float
     first_call_seconds: float
     """By the host's clock: loading, compiling and flushing are in it."""
+    rests: bool = True
+    """False where the device was still changing when the time for that was over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +90,59 @@ def least_sample_ns(sampling: Sampling, timer_ns: int) -> int:
 
 
 def warm_up(
-    timed: Timed, sampling: Sampling, *, timer_ns: int, clock: Clock = time.perf_counter_ns
+    timed: Timed,
+    sampling: Sampling,
+    *,
+    timer_ns: int,
+    clock: Clock = time.perf_counter_ns,
+    temperature: Temperature = lambda: None,
 ) -> Warmup:
     """Execute the same work until its time is spent and a sample of it is long enough.
 
-    At least two calls: the first one may be long only because it is the first. Raises :class:`TooShort`.
+    At least two calls: the first one may be long only because it is the first. Where ``most_warmup_seconds``
+    is longer, it goes on until the device rests; ``temperature`` is in degrees Celsius, None where nobody
+    knows. Raises :class:`TooShort`.
     """
     least = _MARGIN * least_sample_ns(sampling, timer_ns)
     start = clock()
     timed.execute(1)
     first = clock() - start
-    inner, iterations = 1, 1
+    inner, iterations, rest = 1, 1, _Rest(clock, temperature)
     while True:
         took = timed.execute(inner)
         iterations += inner
         if took < least:
-            inner = _more(inner, took, least)
-        elif clock() - start >= sampling.warmup_seconds * _NS:
-            return Warmup(inner, iterations, (clock() - start) / _NS, first / _NS)
+            inner, rest = _more(inner, took, least), _Rest(clock, temperature)
+            continue
+        rest.add(took)
+        passed = (clock() - start) / _NS
+        is_over = passed >= max(sampling.most_warmup_seconds, sampling.warmup_seconds)
+        if is_over or (passed >= sampling.warmup_seconds and rest.is_there):
+            is_asked = sampling.most_warmup_seconds > sampling.warmup_seconds
+            return Warmup(inner, iterations, passed, first / _NS, rest.is_there or not is_asked)
+
+
+class _Rest:
+    """Whether the last span of a warm-up was like the one before it."""
+
+    def __init__(self, clock: Clock, temperature: Temperature) -> None:
+        self._clock, self._temperature = clock, temperature
+        self._times: list[int] = []
+        self._began = clock()
+        self._before: tuple[float, float | None] | None = None
+        self.is_there = False
+
+    def add(self, took: int) -> None:
+        """One more time of the same number of executions."""
+        self._times.append(took)
+        if self._clock() - self._began < SPAN_SECONDS * _NS:
+            return
+        now = median(self._times), self._temperature()
+        if self._before:
+            (rate, celsius), (former, cooler) = now, self._before
+            is_warmer = celsius is not None and cooler is not None and celsius - cooler > SAME_CELSIUS
+            self.is_there = abs(rate - former) <= SAME_RATE * former and not is_warmer
+        self._before, self._times, self._began = now, [], self._clock()
 
 
 def _more(inner: int, took: int, least: float) -> int:

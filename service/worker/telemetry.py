@@ -7,7 +7,7 @@ the driver, of which the difference counts: a thread that polls would miss what 
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from statistics import median
 from typing import Any
@@ -78,6 +78,27 @@ def watch(index: int | None, *, period_seconds: float = PERIOD_SECONDS) -> Itera
                     window_seconds=time.monotonic() - started, load_average=os.getloadavg()[0]
                 )
                 window.gaps = [sampler] if sampler else []
+
+
+@contextmanager
+def thermometer(index: int | None) -> Iterator[Callable[[], float | None]]:
+    """Degrees Celsius of an accelerator of the inventory; None where NVML does not say, or without one."""
+    with ExitStack() as stack:
+        try:
+            bindings = stack.enter_context(nvml.opened())
+            handle = None if index is None else nvml.device(bindings, index)
+        except Unsupported:
+            handle = None
+
+        def read() -> float | None:
+            if handle is None:
+                return None
+            try:
+                return float(bindings.nvmlDeviceGetTemperature(handle, bindings.NVML_TEMPERATURE_GPU))
+            except bindings.NVMLError:
+                return None
+
+        yield read
 
 
 def _sampler(stack: ExitStack, index: int, period_seconds: float) -> "_Sampler | Gap":

@@ -204,3 +204,33 @@ def test_variables_that_matter_are_recorded_and_no_others(monkeypatch, clock):
     result = measured(FakeTimed(clock, MILLISECOND))
     assert result.environment["openblas_num_threads"] == "1"
     assert b"secret" not in result.to_json()
+
+
+def test_a_device_that_never_came_to_rest_is_a_gap(clock):
+    """Each time it takes a thousandth longer, so five seconds later a hundredth and more."""
+    slower = [int(MILLISECOND * 100 * 1.001**step) for step in range(400)]
+    which = benchmark(most_warmup_seconds=20.0)
+    record = measured(FakeTimed(clock, *slower), which)
+    (gap,) = [gap for gap in record.gaps if gap.pointer == "/measurement/warmup_seconds"]
+    assert (gap.code, gap.detail) == ("no-rest", "rate or temperature still changed after 20 s")
+    assert record.measurement.warmup_seconds >= 20
+    steady = measured(FakeTimed(clock, 100 * MILLISECOND), which)
+    assert steady.measurement.warmup_seconds == pytest.approx(10, abs=0.5)
+    assert steady.gaps == []
+
+
+def test_the_temperature_that_is_asked_is_that_of_the_device_measured(clock):
+    asked = []
+
+    @contextmanager
+    def thermometer(index):
+        readings = iter([40, 50, 60, 60])
+        yield lambda: asked.append(index) or next(readings)
+
+    def find(_):
+        return fake_device(prepared(FakeTimed(clock, 100 * MILLISECOND)))(_)._replace(thermometer=thermometer)
+
+    which = benchmark(most_warmup_seconds=60.0)
+    record = measure(task(which, device="cuda", accelerator_index=3), find=find)
+    assert record.measurement.warmup_seconds == pytest.approx(20, abs=0.5)
+    assert asked == [3] * 4

@@ -82,6 +82,44 @@ def test_work_without_a_time_is_refused():
         warmed(0)
 
 
+def rested(*durations_ns, degrees=(), **changes):
+    """A warm-up of 2 s that waits for rest; the temperature is read at the end of each span."""
+    clock, readings = FakeClock(), iter(degrees)
+    rule = {"warmup_seconds": 2.0, "most_warmup_seconds": 60.0, **changes}
+    return warm_up(
+        FakeTimed(clock, *durations_ns),
+        sampling(**rule),
+        timer_ns=1,
+        clock=clock,
+        temperature=lambda: next(readings, None),
+    )
+
+
+def test_a_warm_up_goes_on_until_two_spans_have_the_same_rate():
+    """Slower from second to second as the device heats up, then steady: spans of 5 s."""
+    heating = [int(SECOND / 10 * (1 + 0.002 * step)) for step in range(130)]
+    warm = rested(*heating, heating[-1])
+    assert warm.rests
+    assert sum(heating) / SECOND < warm.seconds < sum(heating) / SECOND + 12
+    assert rested(SECOND // 10).seconds == pytest.approx(10, abs=0.3)
+    # Nobody asks for rest: the time alone counts.
+    assert rested(*heating, most_warmup_seconds=0.0).seconds == pytest.approx(2, abs=0.2)
+
+
+def test_a_device_that_still_gets_warmer_does_not_rest():
+    warm = rested(SECOND // 10, degrees=[40, 50, 58, 62, 63, 63])
+    assert warm.rests
+    assert warm.seconds == pytest.approx(25, abs=0.5)
+    assert rested(SECOND // 10, degrees=[70, 60]).seconds == pytest.approx(10, abs=0.3)
+
+
+def test_a_warm_up_ends_without_rest_and_says_so():
+    swinging = [int(SECOND / 10 * (1.1 if second // 50 % 2 else 1.0)) for second in range(2000)]
+    warm = rested(*swinging)
+    assert not warm.rests
+    assert warm.seconds == pytest.approx(60, abs=0.3)
+
+
 def test_the_first_sample_never_counts():
     samples, timed = taken(9 * MILLISECOND, MILLISECOND)
     assert samples.samples_ns == [MILLISECOND] * 3

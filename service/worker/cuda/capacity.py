@@ -18,7 +18,7 @@ WAVES = 8
 
 
 class LargestBlock:
-    """Asked of the driver with nothing else allocated than a page of sums."""
+    """Asked of the driver with nothing else allocated than the sums of each thread."""
 
     def __init__(self, device: Device, seed: int) -> None:
         self._device, self._seed = device, numbers.seed_of(seed, 0)
@@ -27,8 +27,9 @@ class LargestBlock:
         # Loaded now: code takes memory too, and there is none left later.
         self._write = device.kernel("stream.cu", "stream_write")
         self._sum = device.kernel("checksum.cu", "sum_words")
-        self._queue_both(device.allocate(GRANULE), GRANULE)
-        device.synchronize()
+        with device.scope():
+            self._queue_both(device.allocate(GRANULE), GRANULE)
+            device.synchronize()
         self.facts = Facts(
             library="cuMemAlloc",
             algorithm=f"halving to {GRANULE} bytes, written and added up",

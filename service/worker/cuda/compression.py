@@ -39,8 +39,8 @@ class Compressed:
     def __init__(self, device: Device, work: GradientCompression, seed: int) -> None:
         if work.parameters % BLOCK:
             raise Unsupported(f"a multiple of {BLOCK} gradients only")
-        if work.parameters > MOST_PLACES:
-            raise Unsupported(f"at most {MOST_PLACES} gradients, whose places have 32 bits")
+        if work.parameters >= MOST_PLACES:
+            raise Unsupported(f"fewer than {MOST_PLACES} gradients, whose places and counts have 32 bits")
         self._device, self._work, count = device, work, work.parameters
         self._kept = max(math.ceil(work.kept_share * count), 1)
         sent = {"int8": count + count // 256, "sign": count // 8, "top_k": 8 * self._kept}[work.method]

@@ -124,9 +124,7 @@ class Device:
 
         ``shared_bytes`` of each block come on top of what the kernel declares.
         """
-        if shared_bytes:
-            attribute = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            done(self.driver.cuFuncSetAttribute(self.driver.CUfunction(kernel), attribute, shared_bytes))
+        self._share(kernel, shared_bytes)
         launch, stream, function = self.driver.cuLaunchKernel, self._stream, self.driver.CUfunction(kernel)
         # The driver reads the arguments at each launch, through an array of their addresses.
         values = (ctypes.c_uint64 * max(len(arguments), 1))(*arguments)
@@ -144,8 +142,20 @@ class Device:
 
     def resident_blocks(self, kernel: int, threads: int, shared_bytes: int = 0) -> int:
         """Blocks of a launch that a multiprocessor has room for at a time."""
+        self._share(kernel, shared_bytes)
         ask = self.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
         return int(done(ask(self.driver.CUfunction(kernel), threads, shared_bytes)))
+
+    def _share(self, kernel: int, shared_bytes: int) -> None:
+        """Lets a kernel have so much, and the multiprocessor give all it can: both have to be asked for."""
+        if not shared_bytes:
+            return
+        kinds, function = self.driver.CUfunction_attribute, self.driver.CUfunction(kernel)
+        for attribute, value in (
+            (kinds.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes),
+            (kinds.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
+        ):
+            done(self.driver.cuFuncSetAttribute(function, attribute, value))
 
     def captured(self, queue: Launch) -> Launch:
         """What ``queue`` puts on the stream, as one graph that is launched at once."""

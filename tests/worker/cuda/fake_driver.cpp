@@ -13,7 +13,7 @@
 typedef unsigned long long u64;
 typedef void (*Run)(unsigned, unsigned, const u64*);
 
-struct Kernel { std::string name; Run run; int arguments; };
+struct Kernel { std::string name; Run run; int arguments; int shared = 49152; };
 // A kernel, or what a library of the tests does in its place.
 struct Launch { Kernel* kernel; unsigned blocks, threads; std::vector<u64> arguments; void (*work)(); };
 struct Event { double at; };
@@ -41,6 +41,7 @@ void fake_kernel(const char* name, Run run, int arguments) { kernels[name] = {na
 void fake_fact(const char* name, const char* value) { facts[name] = value; }
 void fake_reset() {
     facts.clear();
+    for (auto& kernel : kernels) kernel.second.shared = 49152;
     journal.clear();
     memory = 1ull << 30;
 }
@@ -206,13 +207,16 @@ void fake_queue(Stream* stream, void (*work)()) {
     else work();
 }
 int cuFuncSetAttribute(Kernel* kernel, int which, int value) {
+    if (which == 9) return value > 100;
     if (which != 8 || value > 232448) return 1;
+    kernel->shared = value;
     note("shared:" + std::to_string(value));
     return 0;
 }
 // By the limits of compute capability 9.0 and no more registers than leave room for every thread.
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel*, int threads, u64 shared) {
-    *blocks = std::min({32, 2048 / threads, (int)(233472 / (shared + 1024))});
+// More shared memory than a kernel may have leaves no room.
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel* kernel, int threads, u64 shared) {
+    *blocks = shared > (u64)kernel->shared ? 0 : std::min({32, 2048 / threads, (int)(233472 / (shared + 1024))});
     return 0;
 }
 static void execute(const Launch& launch) {
@@ -223,7 +227,7 @@ static void execute(const Launch& launch) {
 }
 int cuLaunchKernel(Kernel* kernel, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz,
                    unsigned shared, Stream* stream, void** parameters, void**) {
-    if (y != 1 || z != 1 || ty != 1 || tz != 1 || shared > 232448 || !threads || threads > 1024) return 1;
+    if (y != 1 || z != 1 || ty != 1 || tz != 1 || shared > (unsigned)kernel->shared || !threads || threads > 1024) return 1;
     if (owners.at(stream) != current) return 201;
     Launch launch{kernel, blocks, threads, {}, nullptr};
     for (int i = 0; i < kernel->arguments; i++) launch.arguments.push_back(*(u64*)parameters[i]);

@@ -153,3 +153,13 @@ def test_the_reasons_are_those_of_the_driver():
     }
     for constant in (*telemetry.THROTTLE_COUNTERS.values(), "NVML_FI_DEV_MEMORY_TEMP"):
         assert isinstance(getattr(pynvml, constant), int)
+
+
+def test_a_thermometer_says_degrees_or_nothing(fake_nvml):
+    with telemetry.thermometer(0) as read:
+        assert read() is None
+        fake_nvml.answers["nvmlDeviceGetTemperature"] = {(0,): 61}
+        assert read() == 61.0
+    for index in (None, 7):
+        with telemetry.thermometer(index) as read:
+            assert read() is None
