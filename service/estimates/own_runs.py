@@ -42,7 +42,9 @@ MOST_ANSWERS: Final = 200
 
 FIGURES: Final[Mapping[str, str]] = {
     "serving_ttft": "/time_to_first_token_seconds",
+    "serving_ttft/median": "/time_to_first_token_seconds_percentiles/p50",
     "serving_tpot": "/time_per_output_token_seconds",
+    "serving_tpot/median": "/time_per_output_token_seconds_percentiles/p50",
     "serving_throughput": "/output_tokens_per_second",
     "serving_power": "/power_per_device_watts",
     "serving_energy": "/energy_per_output_token_joules",
@@ -50,7 +52,8 @@ FIGURES: Final[Mapping[str, str]] = {
     "training_memory": "/per_device/total_bytes",
     "inference_memory": "/per_device/total_bytes",
 }
-"""The figure of an answer that a kind of measured answer is compared with, where it names none."""
+"""The figure of an answer that a kind of measured answer is compared with."""
+_MEDIAN: Final = "/median"
 
 _Device = tuple[str | None, int | None]
 """Accelerator, and parameters of the model."""
@@ -96,7 +99,7 @@ class OwnRuns:
     def _run(self, family: str, answer: MeasuredAnswer) -> MeasuredRun | None:
         """The answer beside its estimate; None where it has none, or was counted before."""
         try:
-            setting, estimated = self._estimated(family, answer)
+            setting, estimated = self._estimated(answer)
         except (PlanningError, ValidationError, ArithmeticError, LookupError) as error:
             # A catalog changes: what a row was measured of may be gone from it.
             log.info("a measured answer has no estimate: %s", type(error).__name__)
@@ -105,8 +108,8 @@ class OwnRuns:
             return None
         return MeasuredRun(setting, math.log(answer.measured / estimated), answer.calibration_id)
 
-    def _estimated(self, family: str, answer: MeasuredAnswer) -> tuple[Setting | None, float]:
-        pointer = answer.figure or FIGURES[family]
+    def _estimated(self, answer: MeasuredAnswer) -> tuple[Setting | None, float]:
+        pointer = FIGURES[answer.family]
         text = json.dumps(answer.question)
         if answer.operation == "memory":
             memory = MemoryQuestion.model_validate_json(text)
@@ -149,22 +152,13 @@ def _by_device(catalog: Catalog) -> dict[tuple[str, _Device], list[MeasuredAnswe
     devices: dict[str, _Device | None] = {}
     found: dict[tuple[str, _Device], list[MeasuredAnswer]] = {}
     for answer in catalog.measured_answers:
-        family = _family(answer)
         text = json.dumps([answer.question.get(name) for name in ("model", "cluster")])
         if text not in devices:
             devices[text] = _device(answer, catalog)
         device = devices[text]
-        if family in FIGURES and device is not None and answer.measured > 0.0:
-            found.setdefault((family, device), []).append(answer)
+        if answer.family in FIGURES and device is not None and answer.measured > 0.0:
+            found.setdefault((answer.family.removesuffix(_MEDIAN), device), []).append(answer)
     return found
-
-
-def _family(answer: MeasuredAnswer) -> str:
-    if answer.family != "memory":
-        return answer.family
-    workload = answer.question.get("workload")
-    kind = workload.get("kind") if isinstance(workload, Mapping) else None
-    return f"{kind}_memory"
 
 
 def _device(answer: MeasuredAnswer, catalog: Catalog) -> _Device | None:

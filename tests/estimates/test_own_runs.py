@@ -50,16 +50,13 @@ def asked(seen, body, operation="throughput"):
     return answer(estimate.estimator, estimate.question.model_validate_json(json.dumps(body)), seen)
 
 
-def measured(body, family, factor, figure="", *, operation="throughput", calibration_id="import-1"):
+def measured(body, family, factor, operation="throughput", calibration_id="import-1"):
     """A figure that was measured to be ``factor`` of its estimate."""
-    pointer = figure or own_runs.FIGURES[family]
     found = asked(shipped(), body, operation)
-    for name in pointer.removeprefix("/").split("/"):
+    for name in own_runs.FIGURES[family].removeprefix("/").split("/"):
         found = found[name]
     value = found["value"] if isinstance(found, dict) else found
-    return MeasuredAnswer(
-        f"{family}-{factor}", calibration_id, operation, family, factor * value, body, figure
-    )
+    return MeasuredAnswer(f"{family}-{factor}", calibration_id, operation, family, factor * value, body)
 
 
 def ten(family, factor):
@@ -151,7 +148,7 @@ def test_a_rate_of_arrivals_is_not_exceeded():
 
 
 def test_a_measured_median_is_set_beside_the_median():
-    row = measured(served(16), "serving_ttft", 1.2, "/time_to_first_token_seconds_percentiles/p50")
+    row = measured(served(16), "serving_ttft/median", 1.2)
     before, after = (asked(catalog(*rows), served(16)) for rows in ((), (row,)))
     moved = after["time_to_first_token_seconds"]["value"] / before["time_to_first_token_seconds"]["value"]
     assert 1.1 < moved < 1.2
@@ -160,9 +157,7 @@ def test_a_measured_median_is_set_beside_the_median():
 def test_training_runs_move_steps_and_memory():
     step = measured(TRAINED, "training_step", 1.2, calibration_id="steps")
     held = {key: TRAINED[key] for key in ("model", "cluster", "workload")}
-    peak = measured(
-        held, "memory", 1.1, "/per_device/total_bytes", operation="memory", calibration_id="peaks"
-    )
+    peak = measured(held, "training_memory", 1.1, "memory", "peaks")
     seen = catalog(step, peak)
     before, after = asked(catalog(), TRAINED), asked(seen, TRAINED)
     assert 1.1 < after["step_seconds"]["value"] / before["step_seconds"]["value"] < 1.2
