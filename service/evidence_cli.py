@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 
     from service.evidence.hardware import HardwareFile
     from service.evidence.links import LinkProbe
+    from service.evidence.local import Placed
     from service.evidence.report import Provenance, Table
     from service.evidence.rows import Row, RowsFile
     from service.evidence.scoring import Asked, Scored
+    from service.planning.local_evidence import Setting
     from service.snapshot.service import Snapshot
 
 app = typer.Typer(no_args_is_help=True, help="Measured rows beside the estimates.")
 
 CURVES = Path(__file__).parent / "evidence" / "reference_curves.json"
 FOLDS_FILE = CURVES.with_name("folds.json")
+KNOWN_ROWS = CURVES.with_name("known_rows.txt")
 UNREADABLE = 2
 WITHOUT_ROWS = """No rows are given. Most measured rows may not ship, so none are looked for:
 
@@ -108,7 +111,47 @@ def _tables_beside(
 
     training = [row for row in rows if row.kind == "training"]
     table = step_table(scored, _scored(training, [_without_software(one) for one in catalogs]))
-    return ([table] if table else []) + _serving_tables(rows, scored, held_out=len(catalogs) > 1)
+    held_out = len(catalogs) > 1
+    tables = ([table] if table else []) + _serving_tables(rows, scored, held_out=held_out)
+    return tables + (_local_tables(rows, scored) if held_out else [])
+
+
+def _placed() -> "Placed":
+    """What the run of a question is of; rows of one run share it."""
+    from service.estimates.own_runs import memory_setting, run_setting  # noqa: PLC0415
+    from service.questions.estimates import ThroughputQuestion  # noqa: PLC0415
+
+    catalog, known = _catalog(), {}
+
+    def placed(shape: Any) -> "Setting | None":  # noqa: ANN401
+        if id(shape) not in known:
+            setting = run_setting if isinstance(shape, ThroughputQuestion) else memory_setting
+            known[id(shape)] = setting(shape, catalog)
+        return known[id(shape)]
+
+    return placed
+
+
+def _asked_and_scored(rows: "Sequence[Row]", scored: "Sequence[Scored]") -> "list[tuple[Asked, Scored]]":
+    """Rows that have an estimate, with the question that it is of."""
+    from service.evidence.scoring import ask, likeliest_first  # noqa: PLC0415
+
+    catalog, estimators = _catalog(), _estimators()
+    return [
+        (likeliest_first(asked, catalog, estimators), one)
+        for asked, one in zip(ask(rows, catalog), scored, strict=True)
+        if one.figure is not None
+    ]
+
+
+def _local_tables(rows: "Sequence[Row]", scored: "Sequence[Scored]") -> "list[Table]":
+    """What own runs do to estimates of further ones, under what was fitted to other sources."""
+    from service.evidence.local import local_table, points  # noqa: PLC0415
+    from service.evidence.service import shipped_document  # noqa: PLC0415
+
+    found = points(_asked_and_scored(rows, scored), _placed())
+    table = local_table(found, shipped_document().get("deviations", {}))
+    return [table] if table.lines else []
 
 
 def _serving_tables(rows: "Sequence[Row]", scored: "Sequence[Scored]", *, held_out: bool) -> "list[Table]":
@@ -295,6 +338,26 @@ def _fit_serving(
         typer.echo(table.text())
     out.write_text(served_document(problem, found, provenance))
     return True
+
+
+@app.command("local")
+def fit_local(
+    files: Files = None,
+    *,
+    out: Annotated[Path, typer.Option(help="Where the reference set is written.")] = CURVES,
+    known: Annotated[Path, typer.Option(help="Where fingerprints of the rows are written.")] = KNOWN_ROWS,
+) -> None:
+    """Fit what runs of one tenant have in common, to rows under constants that never saw their group."""
+    from service.evidence.local import fingerprints, local_document, local_table, points  # noqa: PLC0415
+
+    rows = [row for one in _read(files) for row in one.rows]
+    pairs, placed = _asked_and_scored(rows, _scored(rows, _catalogs_by_fold(_catalog()))), _placed()
+    found = points(pairs, placed)
+    fitted = local_document(found)
+    typer.echo(local_table(found, fitted).text())
+    document = {**json.loads(out.read_text()), "deviations": fitted}
+    out.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    known.write_text("\n".join(fingerprints(pairs, placed)) + "\n")
 
 
 @app.command()

@@ -49,7 +49,7 @@ FEATURES = {room for rooms in ORDER[2:-1] for room in rooms}
 PLANNING_ORDER = (
     {"errors", "figures", "lengths", "overhead", "units"},
     {"quantity", "precision"},
-    {"distance", "engines"},
+    {"distance", "engines", "local_evidence"},
     {"links", "frameworks"},
     {"calibration"},
     {"curves", "layers", "storage"},

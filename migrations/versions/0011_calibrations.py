@@ -39,6 +39,7 @@ def upgrade() -> None:
         sa.Column("answers", JSON, nullable=False),
         sa.Column("rests_on", JSON),
         sa.Column("new_result_ids", JSON, nullable=False),
+        sa.Column("takes_all", sa.Boolean, nullable=False),
         sa.Column("content_sha256", sa.String(64), nullable=False),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("ended_at", TIME),

@@ -298,6 +298,11 @@ def own_revisions(session: Reader) -> dict[str, int]:
     return repository.own_revisions(session)
 
 
+def lock(session: Writer, tenant_id: str) -> None:
+    """Keep a tenant's state, and what is written beside its catalog, as it is until the transaction ends."""
+    repository.lock(session, tenant_id)
+
+
 def next_revision(session: Writer, tenant_id: str) -> int:
     """Take the next revision of a tenant, so that its snapshot follows what is written beside the catalog.
 

@@ -9,6 +9,7 @@ from service.estimates.calibrated import Timed, note_rates
 from service.estimates.encoded import iterations_of
 from service.estimates.serving import (
     Serving,
+    Spreads,
     Subject,
     bound_of,
     held_by,
@@ -78,6 +79,10 @@ class Apart(Serving):
             (prefill * sides.prefill_utilization, self.prefill_iteration),
             (decode * sides.decode_utilization, self.served.iteration),
         )
+
+    def as_measured(self, spreads: Spreads) -> Spreads:
+        """As it is: what was measured of replicas that do both says little of two sides."""
+        return spreads
 
     @property
     def requests_inside(self) -> float:

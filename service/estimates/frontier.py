@@ -288,12 +288,19 @@ class _Served:
         each = found.time_per_output_token_seconds
         assert each is not None  # noqa: S101  # the model generates more than one token
         rate = found.requests_per_second * serving.replicas * self._searched.workload.output_tokens
-        within = self._levels is None or found.goodput(self._levels) >= self._share
-        return Speed(rate / devices, 1.0 / each.mean, within)
+        if serving.curves.local is None:
+            within = self._levels is None or found.goodput(self._levels) >= self._share
+            return Speed(rate / devices, 1.0 / each.mean, within)
+        spreads = serving.spreads
+        within = self._levels is None or serving.goodput(self._levels).value >= self._share
+        return Speed(
+            rate * spreads.rate.middle / devices, 1.0 / (each.mean * spreads.output_token.middle), within
+        )
 
     def point(self, size: int) -> FrontierPoint:
         """The answer about ``size`` requests at a time on each replica, whose speed is known."""
         searched, serving = self._searched, self._known[size]
+        self.notes.calibrated(serving.spreads.of_time)
         outputs, devices = searched.workload.output_tokens, float(searched.layout.devices)
         requests, each = serving.requests_per_second, serving.time_per_output_token_seconds
         assert each is not None  # noqa: S101
@@ -330,14 +337,14 @@ def estimate_frontier(question: FrontierQuestion, catalog: Catalog) -> FrontierA
     searched = list(search.variants()) if is_answered else []
     answering = [_Served(one) for one in searched]
     found = frontier([Variant(one.sizes, by.speeds) for one, by in zip(searched, answering, strict=True)])
-    for by in answering:
-        notes.take(by.notes)
     within = sum(found.within)
     search.ruled_out[Constraint.SERVICE_LEVEL] += sum(len(one.sizes) for one in searched) - within
     points = [
         answering[chosen.variant].point(searched[chosen.variant].sizes[chosen.size])
         for chosen in _evenly(found.chosen, question.search.most_points)
     ]
+    for by in answering:
+        notes.take(by.notes)
     answer: FrontierAnswer = {
         "points": points,
         "configurations": {

@@ -10,9 +10,11 @@ from pydantic import MISSING
 from service.estimates.calibrated import note_memory, note_run
 from service.estimates.residuals import as_measured
 from service.estimates.serving import serve, subject_of
+from service.estimates.settings import held_setting, trained_setting
 from service.planning.advice import Step, cheapest_techniques
 from service.planning.cluster import Cluster
 from service.planning.frameworks import Framework
+from service.planning.local_evidence import LocalEvidence, Setting, corrected
 from service.planning.memory.adaptation import trained_parameters
 from service.planning.memory.caches import key_value_bytes
 from service.planning.memory.capacity import (
@@ -56,6 +58,7 @@ from service.questions.resolve import Resolved, resolve
 from service.questions.resolve.calibrated import calibrated
 from service.questions.resolve.model import ResolvedModel
 from service.questions.resolve.serving import under_engine
+from service.questions.software import system_of
 from service.questions.workloads import InferenceWorkloadInput, WorkloadInput
 
 
@@ -63,11 +66,7 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     """Memory of the fullest device, the verdict, and how far it goes."""
     catalog = calibrated(catalog, question.cluster)
     notes = Notes()
-    cluster = None
-    if question.cluster is not MISSING:
-        cluster = resolve_cluster(question.cluster, catalog, notes)
-    resolved = _arriving(resolve(question, cluster, catalog, notes), question, cluster, catalog, notes)
-    resolved = as_held(resolved)
+    cluster, resolved = resolve_held(question, catalog, notes)
     profile, layout, workload = resolved.model.profile, resolved.layout, resolved.workload
     unknown = _unknown_components(resolved, notes)
     curves = catalog.curves.training_memory
@@ -92,10 +91,15 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
             limits = _pass_limits(resolved, serving, usable, notes)
         per_device = _serving_device(between, workload, unknown, catalog)
     note_memory(catalog, notes, has_context=_has_context(workload))
+    per_device = as_measured(per_device, question.workload, catalog.curves)
+    local = catalog.curves.local
+    if local is not None and cluster is not None:
+        family, setting = family_and_setting(question, resolved, cluster)
+        per_device = _as_held_before(per_device, family, setting, local, notes)
     answer: MemoryAnswer = {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
-        "per_device": as_measured(per_device, question.workload, catalog.curves),
+        "per_device": per_device,
         "limits": limits,
         "advice": [],
         "parallelism": parallelism(layout, chosen=resolved.layout_chosen),
@@ -113,9 +117,45 @@ def estimate_memory(question: MemoryQuestion, catalog: Catalog) -> MemoryAnswer:
     return answer
 
 
+def resolve_held(question: MemoryQuestion, catalog: Catalog, notes: Notes) -> tuple[Cluster | None, Resolved]:
+    """The cluster of a question, and model and workload as memory sees them."""
+    cluster = None
+    if question.cluster is not MISSING:
+        cluster = resolve_cluster(question.cluster, catalog, notes)
+    resolved = _arriving(resolve(question, cluster, catalog, notes), question, cluster, catalog, notes)
+    return cluster, as_held(resolved)
+
+
 def _has_context(workload: TrainingWorkload | InferenceWorkload) -> bool:
     """Whether the total counts what driver and libraries hold: of a named engine, and of training."""
     return isinstance(workload, TrainingWorkload) or workload.buffers.context_bytes > 0.0
+
+
+def _as_held_before(
+    device: DeviceMemory, family: str, setting: Setting, local: LocalEvidence, notes: Notes
+) -> DeviceMemory:
+    """The memory under what the tenant's own runs held; the parts stay those of the formulas."""
+    if "total_bytes" not in device:
+        return device
+    total = Quantity(**device["total_bytes"])
+    shipped = Spread(total.low / total.value, total.high / total.value, "")
+    spread = corrected(local, family, setting, shipped)
+    if spread is shipped:
+        return device
+    notes.calibrated(spread.calibration_ids)
+    return {**device, "total_bytes": quantity(spread.around(total.value, total.basis))}
+
+
+def family_and_setting(
+    question: MemoryQuestion, resolved: Resolved, cluster: Cluster | None
+) -> tuple[str, Setting]:
+    """The kind of answer that the memory of a question is, and what the run is of."""
+    workload, profile, layout = resolved.workload, resolved.model.profile, resolved.layout
+    if isinstance(workload, TrainingWorkload):
+        return "training_memory", trained_setting(profile, workload, layout, cluster)
+    assert isinstance(question.workload, InferenceWorkloadInput)  # noqa: S101
+    system = system_of(question.workload, None if cluster is None else cluster.accelerator)
+    return "inference_memory", held_setting(system, profile, workload, layout)
 
 
 def _arriving(

@@ -120,14 +120,17 @@ def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catal
     rates = curves.calibration.power.rates(generation)
     is_measured = generation in curves.calibration.power.measured
     spread, elsewhere = error, curves.device_power_elsewhere
-    if not is_measured:
+    if not is_measured and error.basis is None:
         spread = Spread(min(error.low, elsewhere.low), max(error.high, elsewhere.high), elsewhere.source)
     basis = Basis.REFERENCE if is_measured else Basis.DATASHEET
     drawn = spread.around(
         mean_device_watts(works, limit, rates), curves.calibration.power.basis_of_draw or basis
     )
     # No device draws less than its idle power or more than its limit.
-    watts = drawn._replace(low=max(idle_watts(limit, rates), drawn.low), high=min(limit, drawn.high))
+    least = min(idle_watts(limit, rates), drawn.value)
+    value = min(limit, drawn.value)
+    watts = drawn._replace(value=value, low=min(value, max(least, drawn.low)), high=min(limit, drawn.high))
+    run.notes.calibrated(spread.calibration_ids)
     note_power(catalog, run.notes)
     limited = any(is_limited(work, limit, rates) for work in works if work.busy_seconds > 0.0)
     run.notes.sources.append(
@@ -160,7 +163,9 @@ def add_power(answer: ThroughputAnswer, run: Run, catalog: Catalog) -> None:
     if "output_tokens_per_second" not in answer or not isinstance(run.serving, Serving):
         return
     tokens, devices = answer["output_tokens_per_second"]["value"], float(run.cluster.accelerator_count)
-    joules = energy_per_token_joules(draw.watts.value, devices, tokens)
-    answer["energy_per_output_token_joules"] = quantity(
-        run.serving.spreads.energy.around(joules, draw.watts.basis)
-    )
+    joules, spreads = energy_per_token_joules(draw.watts.value, devices, tokens), run.serving.spreads
+    if spreads.energy.calibration_ids:
+        # Measured energies are set beside that of the formulas, not beside measured power and rates.
+        joules *= spreads.rate.middle / spreads.power.middle
+        run.notes.calibrated(spreads.energy.calibration_ids)
+    answer["energy_per_output_token_joules"] = quantity(spreads.energy.around(joules, draw.watts.basis))

@@ -124,6 +124,7 @@ def _by_iterations(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     _warn_of_room(run, subject, serving, limit)
     _warn_of_load(run, serving)
     run.notes.sources.append(cited_iterations(serving))
+    run.notes.calibrated(serving.spreads.of_time)
     return _until_horizon(run._replace(serving=serving), subject.workload, serving.requests_per_second)
 
 

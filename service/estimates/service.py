@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from service.estimates.cost import estimate_cost
 from service.estimates.memory import estimate_memory
+from service.estimates.own_runs import with_own_runs
 from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
 from service.kit.problems import FieldError, Unprocessable
@@ -35,9 +36,9 @@ class NoSoundAnswer(Unprocessable):
 def answer(
     estimator: Estimator[_Question, _Answer], question: _Question, catalog: Catalog, at: str = ""
 ) -> _Answer:
-    """One answer; what planning refuses is a problem that names the field, below ``at``."""
+    """One answer under what the tenant measured; what planning refuses names the field, below ``at``."""
     try:
-        return estimator(question, catalog)
+        return estimator(question, with_own_runs(catalog))
     except PlanningError as error:
         field = FieldError(at + error.pointer, error.code, error.detail)
         raise NoSoundAnswer("", field) from error

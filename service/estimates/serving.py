@@ -8,6 +8,7 @@ from pydantic import MISSING
 
 from service.estimates.encoded import Encoded, iterations_of
 from service.estimates.residuals import over_devices, serving_spreads
+from service.estimates.settings import load_of as load_setting
 from service.planning.calibration import OperatorQuantity
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
@@ -32,6 +33,7 @@ from service.planning.inference import (
     simulated,
 )
 from service.planning.inference.encoded import is_read
+from service.planning.local_evidence import Correction, Group, Setting, corrected
 from service.planning.memory.capacity import requests_held
 from service.planning.memory.serving import inference_memory
 from service.planning.operators import Bound, Phase
@@ -93,6 +95,12 @@ class Spreads(NamedTuple):
     power: Spread
     energy: Spread
 
+    @property
+    def of_time(self) -> tuple[str, ...]:
+        """Calibrations that moved latencies or rates."""
+        latencies = (*self.first_token.calibration_ids, *self.output_token.calibration_ids)
+        return (*latencies, *self.rate.calibration_ids)
+
 
 _FAMILIES = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_power", "serving_energy")
 
@@ -131,19 +139,67 @@ class Serving:
         count = subject.profile.parameter_count
         first, each, rate, *drawn = serving_spreads(self.curves, families, subject.system, count)
         if not self.model.machine.rates.bases:
-            return Spreads(first, each, rate, *drawn)
+            return self.as_measured(Spreads(first, each, rate, *drawn))
         multiplied = OperatorQuantity.MATRIX_PEAK, self.model.narrow
         streamed = OperatorQuantity.BANDWIDTH, None
-        return Spreads(
+        found = Spreads(
             self._over_devices(first, multiplied),
             self._over_devices(each, streamed),
             _inverse(self._over_devices(self._over_devices(_inverse(rate), multiplied), streamed)),
             *drawn,
         )
+        return self.as_measured(found)
 
     def _over_devices(self, spread: Spread, constant: tuple[OperatorQuantity, NumberFormat | None]) -> Spread:
         generation = self.subject.system.generation
         return spread if generation is None else over_devices(spread, self.curves, generation, *constant)
+
+    def as_measured(self, spreads: Spreads) -> Spreads:
+        """Corrected by what the tenant measured of runs like this one."""
+        if self.curves.local is None:
+            return spreads
+        setting = self.setting
+        own = (
+            corrected(self.curves.local, family, setting, spread)
+            for family, spread in zip(_FAMILIES, spreads, strict=True)
+        )
+        return self._rate_of_latencies(Spreads(*own))
+
+    @property
+    def setting(self) -> Setting:
+        """What the run is of, beside others that were measured."""
+        subject, served, load = self.subject, self.served, self.load
+        profile, workload, layout, asked, system, encoded = subject
+        requests = load.concurrency or served.requests_per_second * served.request_seconds.mean
+        kind = family_of("serving", all_at_once=load.is_all_at_once)
+        return Setting(
+            group=Group(kind, system.engine, system.accelerator, profile.parameter_count),
+            system=(
+                system.release,
+                workload.storage.name,
+                workload.cache_format,
+                workload.cuda_graphs,
+                workload.is_static,
+                asked.proposals,
+                encoded is not None,
+            ),
+            # Replicas of one model do the same beside each other.
+            layout=layout._replace(data=layout.expert),
+            load=load_setting(requests, load.computed_tokens, load.outputs.mean),
+        )
+
+    def _rate_of_latencies(self, spreads: Spreads) -> Spreads:
+        """A constant number of requests answers as many as its latencies allow (Little 1961).
+
+        So it is where latencies were measured and rates were not.
+        """
+        moved = (*spreads.first_token.calibration_ids, *spreads.output_token.calibration_ids)
+        if spreads.rate.calibration_ids or not moved or self.load.rate_per_second is not None:
+            return spreads
+        first, whole = self.served.time_to_first_token_seconds.mean, self.served.request_seconds.mean
+        lasting = first * spreads.first_token.middle + (whole - first) * spreads.output_token.middle
+        of = Correction(whole / lasting, calibration_ids=tuple(dict.fromkeys(moved)))
+        return spreads._replace(rate=of.of(spreads.rate))
 
     @property
     def computing(self) -> tuple[tuple[float, IterationTime], ...]:
@@ -183,7 +239,9 @@ class Serving:
         most, whole = self.most_requests_per_second, arriving * self.replicas
         if most.low >= whole:
             return assumed(rate)
-        return Quantity(rate, min(most.low, rate), max(rate, min(most.high, whole)), self.basis)
+        if self.spreads.rate.calibration_ids:
+            rate = min(whole, most.value)
+        return Quantity(rate, min(most.low, rate), max(rate, min(most.high, whole)), most.basis)
 
     @property
     def requests_inside(self) -> float:
@@ -232,9 +290,13 @@ class Serving:
         first, each, *_ = self.spreads
         value, low, high = (
             self.served.goodput(_shrunk(levels, factors))
-            for factors in ((1.0, 1.0), (first.high, each.high), (first.low, each.low))
+            for factors in (
+                (first.middle, each.middle),
+                (first.high, each.high),
+                (first.low, each.low),
+            )
         )
-        return Quantity(value, min(low, value), max(high, value), self.basis)
+        return Quantity(value, min(low, value), max(high, value), each.basis_over(self.basis))
 
     @property
     def limit(self) -> str:

@@ -50,12 +50,17 @@ def serving_advice(
 
 
 def _gain(before: Serving, after: Serving) -> tuple[float, str]:
-    """Share of the time of a token that a change saves: of a request, or of the cluster where it is full."""
-    rate = before.requests_per_second.value / after.requests_per_second.value
+    """Share of the time of a token that a change saves: of a request, or of the cluster where it is full.
+
+    Both by the formulas alone: what was measured of one of them says less of the other.
+    """
+    served, changed = before.served, after.served
+    rate = served.requests_per_second * before.replicas / (changed.requests_per_second * after.replicas)
     seconds = after.served.request_seconds.mean / before.served.request_seconds.mean
     if before.load.rate_per_second is not None:
         if before.served.saturated:
-            most = before.most_requests_per_second.value / after.most_requests_per_second.value
+            most = served.most_requests_per_second * before.replicas
+            most /= changed.most_requests_per_second * after.replicas
             return 1.0 - most, f"the largest rate rises by {1.0 / most - 1.0:.0%}"
         return 1.0 - seconds, f"a request takes {1.0 - seconds:.0%} less time"
     longer = f" and a request takes {seconds - 1.0:.0%} more time" if seconds > 1.0 + LEAST_GAIN else ""

@@ -107,13 +107,17 @@ def _add_rates(
 
 def _add_load(answer: ThroughputAnswer, serving: Serving, workload: InferenceWorkload) -> None:
     served, basis = serving.served, serving.basis
-    answer["time_to_first_token_seconds_percentiles"] = _percentiles(served.time_to_first_token_seconds)
-    answer["request_seconds_percentiles"] = _percentiles(served.request_seconds)
-    if served.time_per_output_token_seconds is not None:
-        each = _percentiles(served.time_per_output_token_seconds)
-        answer["time_per_output_token_seconds_percentiles"] = each
-    slower = serving.request_seconds
+    slower, spreads = serving.request_seconds, serving.spreads
     around = (slower.low / slower.value, slower.high / slower.value)
+    answer["time_to_first_token_seconds_percentiles"] = _percentiles(
+        served.time_to_first_token_seconds, spreads.first_token.middle
+    )
+    answer["request_seconds_percentiles"] = _percentiles(
+        served.request_seconds, slower.value / served.request_seconds.mean
+    )
+    if served.time_per_output_token_seconds is not None:
+        each = _percentiles(served.time_per_output_token_seconds, spreads.output_token.middle)
+        answer["time_per_output_token_seconds_percentiles"] = each
     busy, held = served.utilization, served.decoding
     fixed = serving.load.concurrency is not None
     low, high = (1.0, 1.0) if fixed else around
@@ -126,8 +130,8 @@ def _add_load(answer: ThroughputAnswer, serving: Serving, workload: InferenceWor
     answer["preemptions_per_request"] = quantity(Quantity(lost, lost, lost, basis))
 
 
-def _percentiles(seconds: Percentiles) -> PercentilesAnswer:
-    return {"p50": seconds.p50, "p95": seconds.p95, "p99": seconds.p99}
+def _percentiles(seconds: Percentiles, factor: float = 1.0) -> PercentilesAnswer:
+    return {"p50": seconds.p50 * factor, "p95": seconds.p95 * factor, "p99": seconds.p99 * factor}
 
 
 def _saturation(serving: Serving) -> SaturationAnswer:

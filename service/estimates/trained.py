@@ -5,9 +5,11 @@ from service.estimates.data_pipeline import data_time
 from service.estimates.reliability import interruptions
 from service.estimates.residuals import serving_spreads, step_spread
 from service.estimates.run import Run, step_tokens, tokens_of_sample, unmodelled, warn_too_large
+from service.estimates.settings import trained_setting
 from service.planning.curves import Efficiency
 from service.planning.distance import System
 from service.planning.errors import PlanningError
+from service.planning.local_evidence import corrected
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
 from service.planning.operators import Bound
 from service.planning.positions import forward_flops_of_sample
@@ -100,7 +102,13 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
     basis = machine.rates.basis_of_work(compute_format)
     waiting = sum(seconds for _, seconds, bound in step.phases() if bound is Bound.COMMUNICATION)
     note_run(resolved, cluster, catalog, run.notes)
-    spread = step_spread(curves, workload.framework, cluster, compute_format, waiting / step.total)
+    spread = corrected(
+        curves.local,
+        "training_step",
+        trained_setting(profile, workload, layout, cluster),
+        step_spread(curves, workload.framework, cluster, compute_format, waiting / step.total),
+    )
+    run.notes.calibrated(spread.calibration_ids)
     time = modelled_time(
         flops_per_token(profile, workload),
         step,

@@ -344,6 +344,10 @@ def residual_table(spread: Sequence[Residual]) -> Table:
     )
 
 
+OWN_RUNS = "own runs beside the estimates"
+"""Title of the table of local evidence."""
+
+
 class Provenance(NamedTuple):
     """What a page was made from: the command, and each file of rows with its digest and its rows."""
 
@@ -374,6 +378,8 @@ def page(scored: Sequence[Scored], made: Provenance, beside: Sequence[Table] = (
             parts.append(_prose("reasons"))
     for table in beside:
         parts += [f"## {table.title[0].upper()}{table.title[1:]}\n", table.markdown()]
+        if table.title == OWN_RUNS:
+            parts.append(_prose("local"))
     if any(METRICS[one.row.metric].family is Family.SERVING for one in scored if one.row.metric in METRICS):
         parts.append(_prose("serving"))
     parts.append(_prose("columns"))

@@ -27,6 +27,7 @@ from service.planning.distance import ServingEvidence, System, evidence_of
 from service.planning.engines import EngineName
 from service.planning.frameworks import Framework
 from service.planning.links import LinkKind
+from service.planning.local_evidence import Deviations
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Spread
 
@@ -81,7 +82,23 @@ def curves_of(document: Mapping[str, Any]) -> ReferenceCurves:
         for entry in document.get("residuals", [])
     }
     evidence = serving_evidence(document.get("serving_evidence", {}))
-    return replace(_curves_of(document), residuals=residuals, serving_evidence=evidence)
+    return replace(
+        _curves_of(document),
+        residuals=residuals,
+        serving_evidence=evidence,
+        deviations=deviations_of(document.get("deviations", {})),
+    )
+
+
+def deviations_of(document: Mapping[str, Any]) -> dict[str, Deviations]:
+    """What runs of a tenant have in common, by kind of answer, as planning reads it."""
+    return {family: Deviations(**entry["values"]) for family, entry in document.items() if entry["counts"]}
+
+
+@cache
+def known_rows() -> frozenset[str]:
+    """Fingerprints of the rows that the reference set was fitted to."""
+    return frozenset((files("service.evidence") / "known_rows.txt").read_text().split())
 
 
 def serving_evidence(document: Mapping[str, Any]) -> ServingEvidence:
@@ -90,7 +107,7 @@ def serving_evidence(document: Mapping[str, Any]) -> ServingEvidence:
     return evidence_of(systems, document.get("parameter_counts", []))
 
 
-_OF_THE_FIT = frozenset({"residuals", "fitted", "fitted_serving", "serving_evidence"})
+_OF_THE_FIT = frozenset({"residuals", "fitted", "fitted_serving", "serving_evidence", "deviations"})
 """Parts of the reference set that a fit leaves beside its constants."""
 
 

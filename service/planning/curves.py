@@ -12,6 +12,7 @@ from service.planning.calibration import Calibration, LinkCurves, Share
 from service.planning.calibration.facility import FacilityCurves
 from service.planning.distance import ServingEvidence
 from service.planning.engines import EngineBuffers, EngineName
+from service.planning.local_evidence import Deviations, LocalEvidence
 from service.planning.overhead import DeviceOverhead
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity, Spread
@@ -111,6 +112,10 @@ class ReferenceCurves:
     was measured over what was estimated."""
     serving_evidence: ServingEvidence = field(default_factory=ServingEvidence)
     """Systems and models whose serving was measured."""
+    deviations: Mapping[str, Deviations] = field(default_factory=dict)
+    """Of what a tenant's own runs have in common, by kind of answer."""
+    local: LocalEvidence | None = None
+    """The runs that the tenant measured; None where there are none."""
 
     @property
     def links(self) -> LinkCurves:

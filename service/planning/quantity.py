@@ -39,15 +39,26 @@ class Quantity(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Low and high as factors of the middle value, with the source of the factors."""
+    """Low, high and middle as factors of a formula's value, with the source of the factors.
+
+    The middle is other than 1 where runs of the same kind were measured beside the formula: these are the
+    better evidence, with a ``basis`` of their own, and ``calibration_ids`` name them.
+    """
 
     low: float
     high: float
     source: str
+    middle: float = 1.0
+    basis: Basis | None = None
+    calibration_ids: tuple[str, ...] = ()
 
     def around(self, value: float, basis: Basis) -> Quantity:
         """The interval of a formula whose error is this spread."""
-        return Quantity(value, value * self.low, value * self.high, basis)
+        return Quantity(value * self.middle, value * self.low, value * self.high, self.basis_over(basis))
+
+    def basis_over(self, basis: Basis) -> Basis:
+        """The stronger of the evidence of the formula and that of the spread's own runs."""
+        return basis if self.basis is None else min(basis, self.basis, key=_RANK.__getitem__)
 
 
 def exact(value: float) -> Quantity:

@@ -8,9 +8,9 @@ is divided by this accelerator's own data sheet, so that the rate comes back as 
 another of its generation by the data sheet that it was measured against.
 
 What software reaches over a device stays: constants of an engine keep their ratio to those of any engine, and
-the measured figure takes the place of the latter. So weights stream at
+a measured figure takes the place of the latter where it is worse. So weights stream at
 
-    measured skinny product x (stream of the engine / stream of any engine)
+    skinny product, at most what any engine was seen to reach, x (stream of the engine / stream of any engine)
 
 whether bandwidth or multiprocessors were the limit in the reference set.
 """
@@ -384,7 +384,10 @@ _STREAMED: Final = (
 def _serving(
     known: Calibration, operators: OperatorCalibration, search: _Search, asked: Asked
 ) -> ServingCalibration:
-    """Constants of engines over the measured device: each keeps its ratio to that of any engine."""
+    """Constants of engines over the measured device: each keeps its ratio to that of any engine.
+
+    A benchmark bounds what software reaches; that it reaches more than software did makes software no faster.
+    """
     serving, accelerator = known.serving, asked.accelerator
     factors: dict[ServingQuantity, float] = {}
 
@@ -396,19 +399,19 @@ def _serving(
         figure_of = _over_streaming(quantity, accelerator.bandwidth_bytes_per_second, streamed)
         found = search.seconds(f"serving.{quantity}", figure_of)
         if found is not None:
-            factors[quantity] = found.value / of_any(quantity)
+            factors[quantity] = min(1.0, found.value / of_any(quantity))
     weights = factors.get(ServingQuantity.WEIGHT_BANDWIDTH)
     if weights is not None:
         factors.setdefault(ServingQuantity.EXPERT_BANDWIDTH, weights)
         slower = _slower_stream(known, accelerator, weights, streamed)
-        factors[ServingQuantity.UNIT_BANDWIDTH] = slower
+        factors[ServingQuantity.UNIT_BANDWIDTH] = min(1.0, slower)
     peaks, quantity = accelerator.peak_flops_per_second, ServingQuantity.DECODE_ATTENTION
     wide = next((peaks[each] for each in _ATTENTION_FORMATS if peaks.get(each)), None)
     if (found := search.share(f"serving.{quantity}", _of_serving(quantity), wide)) is not None:
-        factors[quantity] = found.value / of_any(quantity)
+        factors[quantity] = min(1.0, found.value / of_any(quantity))
     quantity = ServingQuantity.KERNEL_SECONDS
     if (found := search.seconds(f"serving.{quantity}", _of_serving(quantity))) is not None:
-        factors[quantity] = found.value / of_any(quantity)
+        factors[quantity] = max(1.0, found.value / of_any(quantity))
     if not factors:
         return serving
     constants = {key: _times(share, factors.get(key[0], 1.0)) for key, share in serving.constants.items()}

@@ -15,10 +15,11 @@ def software_of(workload: WorkloadInput) -> str:
     return "" if named is MISSING else re.sub(r"[^a-z0-9]+", "_", named.name.lower()).strip("_")
 
 
-def system_of(workload: InferenceWorkloadInput, accelerator: Accelerator) -> System:
+def system_of(workload: InferenceWorkloadInput, accelerator: Accelerator | None) -> System:
     """The engine that a workload names on an accelerator, as evidence of serving knows it."""
     engine = workload.engine
+    device = (None, None) if accelerator is None else (accelerator.id, accelerator.generation)
     if engine is MISSING:
-        return System(None, None, accelerator.id, accelerator.generation)
+        return System(None, None, *device)
     version = None if engine.version is MISSING else engine.version
-    return System(software_of(workload), release_of(version), accelerator.id, accelerator.generation)
+    return System(software_of(workload), release_of(version), *device)

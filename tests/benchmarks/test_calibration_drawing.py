@@ -6,7 +6,10 @@ import math
 import pytest
 
 from service.benchmarks.calibrations.drawing import Device, drawing
+from service.benchmarks.calibrations.sets import read, written
 from service.planning.calibration import OperatorQuantity, Share
+from service.planning.calibration.measured import Scope
+from tests.asking import ask, question
 from tests.benchmarks.planned import (
     CALIBRATION,
     COLLECTIVES,
@@ -21,6 +24,7 @@ from tests.benchmarks.planned import (
     prompt,
     work,
 )
+from tests.calibrated import with_sets
 
 H100 = device()
 
@@ -247,3 +251,25 @@ def test_memory_is_what_was_read():
 def test_nothing_is_drawn_of_nothing():
     assert drawing([], H100) == ((), ())
     assert math.isfinite(H100.kernel_seconds)
+
+
+def test_estimates_over_a_node_that_reaches_what_is_estimated_are_those_without_it(snapshot):
+    """From the figures of its benchmarks through the drawing and its resolution to the answers."""
+    kept = [
+        written(*each) for each in drawing(observations(Planned(H100), (*SUITE, *COLLECTIVES)), H100).figures
+    ]
+    measured = read("set", Scope("cuda", "node", "h100-sxm", "hopper", 700.0, 575), kept)
+    training = {"sequence_length": 4096, "micro_batch_size": 1, "total_tokens": 10**9}
+    serving = {"kind": "inference", "input_tokens": 2048, "output_tokens": 256, "concurrency": 16}
+    for asked, figures in (
+        (question("llama-3.1-8b", "h100-sxm", 8, **training), ("step_seconds",)),
+        (
+            question("llama-3.1-70b", "h100-sxm", 8, **serving),
+            ("time_per_output_token_seconds", "time_to_first_token_seconds"),
+        ),
+    ):
+        before = ask(snapshot, "throughput", asked)
+        after = ask(with_sets(snapshot, measured), "throughput", asked)
+        assert after["evidence"]["calibration_ids"] == ["set"]
+        for name in figures:
+            assert after[name]["value"] == pytest.approx(before[name]["value"], rel=1e-4)

@@ -1,10 +1,12 @@
 """Calibrations: drawn of what was accepted, numbered, superseded, withdrawn, and of one tenant alone."""
 
 import pytest
+from sqlalchemy import update
 
 from service.background.calibrations import DRAWING
 from service.benchmarks.calibrations import service as calibrations
 from service.benchmarks.calibrations.jobs import ask
+from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.evidence.service import reference_curves
 from service.planning.calibration import OperatorQuantity, ServingQuantity
 from service.planning.calibration.measured import Scope
@@ -108,6 +110,30 @@ def test_a_superseded_set_that_is_withdrawn_takes_its_results_out_of_the_later_o
     assert stream.value / stream.limit == pytest.approx(half, rel=1e-3)
 
 
+def test_what_is_withdrawn_while_it_is_drawn_again_is_not_kept(fleet, database):
+    fleet.node("node")
+    fleet.run("node", USUAL, benchmarks=FEW)
+    (first,) = draw(database)
+    fleet.run("node", SLOW, benchmarks=FEW)
+    with database.reading() as session:
+        prepared = calibrations.prepare(session, "default", "node", REFERENCE)
+    withdraw(database, first)
+    with database.writing() as session:
+        assert calibrations.store(session, "default", prepared) == ()
+    assert held(database) == ()
+    assert len(draw(database)) == 1
+
+
+def test_what_is_no_longer_accepted_counts_no_more(fleet, database):
+    fleet.node("node")
+    fleet.run("node", USUAL, benchmarks=FEW)
+    (drawn,) = draw(database)
+    with database.writing() as session:
+        session.execute(update(BenchmarkValidationRow).values(verdict="rejected"))
+    assert draw(database) == ()
+    assert (held(database), states(database, drawn)) == ((), ["superseded"])
+
+
 def test_only_what_was_accepted_counts(fleet, database):
     fleet.node("node")
     fleet.run("node", SLOW, benchmarks=FEW, verdict="suspect")
@@ -148,6 +174,16 @@ def test_a_processor_and_an_unknown_accelerator_have_rates_without_limits(fleet,
     found = held(database)[-1]
     assert found.scope == Scope("cuda", "new", None, None, 700.0, 575)
     assert found.operators[PEAK].limit is None
+
+
+def test_a_node_that_proved_bad_brings_nothing_back_that_was_not_drawn_yet(fleet, database):
+    fleet.node("node")
+    fleet.run("node", USUAL, benchmarks=FEW)
+    draw(database)
+    fleet.run("node", SLOW, benchmarks=FEW)
+    with database.writing() as session:
+        calibrations.withdraw_node(session, "default", "node", "its memory reports errors")
+    assert (draw(database), held(database)) == ((), ())
 
 
 @pytest.fixture

@@ -161,7 +161,7 @@ def test_without_one_place_for_each_repeat_the_harness_fails(one_host, kind):
 
 
 @on("sqlite")
-@pytest.mark.parametrize("step", ["before commit", "committed, not answered"])
+@pytest.mark.parametrize("step", ["before commit", "committed, not answered"][: 2 if LONG else 1])
 def test_what_a_killed_service_was_judging_is_judged_by_the_next(one_host, kind, step):
     field = one_host(kind)
     (host,) = field.hosts

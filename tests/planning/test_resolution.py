@@ -168,6 +168,16 @@ def test_products_of_few_rows_keep_their_ratio_to_streams_of_the_node():
     assert found.serving.find(ServingQuantity.WEIGHT_BANDWIDTH, None).value == pytest.approx(known)
 
 
+@pytest.mark.parametrize(("reached", "factor"), [(0.95, 1.0), (0.5, 0.5 / 0.7)])
+def test_a_kernel_alone_bounds_an_engine_and_makes_none_faster(reached, factor):
+    quantity = ServingQuantity.CACHE_BANDWIDTH
+    streams = NODE.operators[STREAMS, None].value
+    own = replace(NODE, serving={quantity: figure(reached * streams, H100.bandwidth_bytes_per_second)})
+    found = resolved(CURVES, [own], ASKED).curves.calibration.serving.find(quantity, None)
+    expected = CURVES.calibration.serving.find(quantity, None)
+    assert found.value / expected.value == pytest.approx(factor, rel=0.01)
+
+
 def test_attention_is_a_share_of_the_format_that_it_was_measured_in():
     quantity, fp32 = OperatorQuantity.ATTENTION_PEAK, NumberFormat.FP32
     peak = H100.peak_flops_per_second[fp32]

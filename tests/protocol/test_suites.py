@@ -68,7 +68,7 @@ def test_there_are_tiers_for_accelerators_and_for_processors():
 @pytest.mark.parametrize(
     ("suite_id", "most_seconds"),
     [
-        ("cpu-quick", 12),
+        ("cpu-quick", 6),
         ("cpu-standard", 150),
         ("gpu-quick", 120),
         ("gpu-standard", 1800),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.orm import Session, undefer, undefer_group
@@ -112,19 +113,36 @@ def brought(session: Session, tenant_id: str, node_id: str, hardware_sha256: str
     return {result_id for ids in session.scalars(statement) for result_id in ids}
 
 
-def withdrawn_results(session: Session, tenant_id: str, node_id: str) -> set[str]:
+class Withdrawn(NamedTuple):
     """Results that no figure of a node may rest on any more."""
-    statement = select(CalibrationRow.new_result_ids).where(
+
+    ids: frozenset[str]
+    until: datetime | None
+    """All that were received so far when everything of the node was withdrawn."""
+
+    def has(self, result_id: str, received_at: datetime) -> bool:
+        """Whether a result is one of them."""
+        return result_id in self.ids or (self.until is not None and received_at <= self.until)
+
+
+def withdrawn(session: Session, tenant_id: str, node_id: str) -> Withdrawn:
+    """The results of a node that were withdrawn."""
+    columns = (CalibrationRow.new_result_ids, CalibrationRow.takes_all, CalibrationRow.ended_at)
+    statement = select(*columns).where(
         CalibrationRow.tenant_id == tenant_id,
         CalibrationRow.node_id == node_id,
         CalibrationRow.state == WITHDRAWN,
     )
-    return {result_id for ids in session.scalars(statement) for result_id in ids}
+    rows = session.execute(statement).all()
+    ends = [ended_at for _, takes_all, ended_at in rows if takes_all and ended_at is not None]
+    return Withdrawn(frozenset(name for ids, _, _ in rows for name in ids), max(ends, default=None))
 
 
-def end(session: Writer, row: CalibrationRow, state: str, reason: str | None = None) -> None:
+def end(
+    session: Writer, row: CalibrationRow, state: str, reason: str | None = None, *, takes_all: bool = False
+) -> None:
     """Let a set count no more."""
-    values = {"state": state, "reason": reason, "ended_at": leases.now()}
+    values = {"state": state, "reason": reason, "ended_at": leases.now(), "takes_all": takes_all}
     _change(session, row, values)
 
 

@@ -98,8 +98,8 @@ class Prepared(NamedTuple):
     hardware: str | None
     hardware_sha256: str
     content: Mapping[str, Any]
-    result_ids: tuple[str, ...]
-    """All that were read, also those that no figure took: it might have without the others."""
+    received: Mapping[str, datetime]
+    """When each result came that was read, also those that no figure took: without the others it might."""
 
 
 def draw(session: Writer, tenant_id: str, node_id: str, reference: Calibration) -> tuple[str, ...]:
@@ -109,10 +109,10 @@ def draw(session: Writer, tenant_id: str, node_id: str, reference: Calibration) 
 
 def prepare(session: Session, tenant_id: str, node_id: str, reference: Calibration) -> list[Prepared]:
     """The sets that the accepted results of a node make now, one for each hardware that it measured."""
-    withdrawn = repository.withdrawn_results(session, tenant_id, node_id)
+    withdrawn = repository.withdrawn(session, tenant_id, node_id)
     by_hardware: dict[str, list[BenchmarkResultRow]] = {}
     for row in accepted(session, tenant_id, node_id):
-        if row.hardware_sha256 is not None and row.id not in withdrawn:
+        if row.hardware_sha256 is not None and not withdrawn.has(row.id, row.received_at):
             by_hardware.setdefault(row.hardware_sha256, []).append(row)
     reading = _Reading(session, tenant_id, node_id, reference)
     prepared = [reading.prepared(digest, rows) for digest, rows in by_hardware.items()]
@@ -124,7 +124,7 @@ def _gone(
 ) -> list[Prepared]:
     """Sets that still count although none of their results is accepted any more."""
     return [
-        Prepared(scope_of(row), row.hardware, row.hardware_sha256, {}, ())
+        Prepared(scope_of(row), row.hardware, row.hardware_sha256, {}, {})
         for row in repository.standing(session, tenant_id, node_id)
         if row.origin == BENCHMARKS and row.state == ACTIVE
         if row.hardware_sha256 is not None and row.hardware_sha256 not in by_hardware
@@ -140,27 +140,32 @@ class _Reading:
         self._inventories: dict[str, Inventory | None] = {}
 
     def prepared(self, hardware_sha256: str, rows: Sequence[BenchmarkResultRow]) -> Prepared | None:
-        """The set of one hardware; None where its inventory or all figures are missing."""
+        """The set of one hardware, without figures where nothing says any; None where nobody knows it."""
         newest = rows[-1]
         inventory = self._inventory(newest)
         if inventory is None:
             return None
-        rows = self._of_driver(rows, driver_major(inventory))
         found = self._known(newest, inventory)
+        if found is None:
+            return None
+        rows = self._of_driver(rows, driver_major(inventory))
         suites = {
             run.id: Suite.model_validate(run.suite)
             for run in repository.runs(self._session, self._tenant_id, {row.run_id for row in rows})
         }
         drawn = drawing(list(observations(rows, suites)), found.device)
-        if not drawn.figures:
-            return None
         content = {
             "figures": [written(*figure) for figure in drawn.figures],
             "fits": drawn.documents(),
             "answers": [],
         }
-        read_of = tuple(row.id for row in rows)
-        return Prepared(found.scope, newest.hardware, hardware_sha256, content, read_of)
+        return Prepared(
+            found.scope,
+            newest.hardware,
+            hardware_sha256,
+            content if drawn.figures else {},
+            {row.id: row.received_at for row in rows},
+        )
 
     def _inventory(self, row: BenchmarkResultRow) -> Inventory | None:
         """What the node was made of in the run of a result."""
@@ -180,19 +185,26 @@ class _Reading:
             last.add(run_id)
         return [row for row in rows if row.run_id in last]
 
-    def _known(self, row: BenchmarkResultRow, inventory: Inventory) -> Known:
+    def _known(self, row: BenchmarkResultRow, inventory: Inventory) -> Known | None:
         index = row.conditions.get("accelerator_index")
         part = next((each for each in inventory.accelerators if each.index == index), None)
+        if part is None and row.device == "cuda":
+            return None
         links = catalog.seen(self._session, "links", self._tenant_id)
         seen = Catalog(
             catalog.seen(self._session, "accelerators", self._tenant_id),
             {name: link for link in links for name in (link["id"], *link["aliases"])},
         )
-        return known(self._node_id, inventory, part if row.device == "cuda" else None, seen, self._reference)
+        own = part if row.device == "cuda" else None
+        return known(self._node_id, inventory, own, seen, self._reference)
 
 
 def store(session: Writer, tenant_id: str, prepared: Sequence[Prepared]) -> tuple[str, ...]:
-    """Keep what was drawn; ids of the sets that are new. What says nothing new is not kept again."""
+    """Keep what was drawn; ids of the sets that are new. What says nothing new is not kept again.
+
+    Nor is what rests on results that were withdrawn since they were read: they are drawn without them soon.
+    """
+    catalog.lock(session, tenant_id)
     kept = [_kept(session, tenant_id, one) for one in prepared]
     return tuple(row.id for row in kept if row is not None)
 
@@ -208,6 +220,9 @@ def _kept(session: Writer, tenant_id: str, one: Prepared) -> CalibrationRow | No
         return None
     if before is not None and before.content_sha256 == _digest(one.scope, one.content):
         return None
+    withdrawn = repository.withdrawn(session, tenant_id, node_id)
+    if any(withdrawn.has(*result) for result in one.received.items()):
+        return None
     catalog.next_revision(session, tenant_id)
     earlier = repository.brought(session, tenant_id, node_id, one.hardware_sha256)
     if before is not None:
@@ -221,7 +236,7 @@ def _kept(session: Writer, tenant_id: str, one: Prepared) -> CalibrationRow | No
         origin=BENCHMARKS,
         hardware=one.hardware,
         hardware_sha256=one.hardware_sha256,
-        new_result_ids=sorted(set(one.result_ids) - earlier),
+        new_result_ids=sorted(one.received.keys() - earlier),
     )
 
 
@@ -271,13 +286,14 @@ def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) 
 
     The results that it brought are never drawn from again: what else rests on them is drawn anew.
     """
+    # First, because it locks: of two that withdraw or draw at a time the second sees what the first did.
+    revision = catalog.next_revision(session, tenant_id)
     row = repository.one(session, tenant_id, calibration_id)
     if row is None:
         raise CalibrationNotFound
     if row.state == WITHDRAWN:
         raise CalibrationWithdrawn
     before = shown(row)
-    revision = catalog.next_revision(session, tenant_id)
     was_active = row.state == ACTIVE
     repository.end(session, row, WITHDRAWN, reason)
     if row.origin == BENCHMARKS and row.node_id is not None:
@@ -292,13 +308,13 @@ def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) 
 
 def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) -> Change:
     """Let nothing count that a node has measured so far; later runs make new sets."""
+    revision = catalog.next_revision(session, tenant_id)
     rows = repository.standing(session, tenant_id, node_id)
     if not rows:
         raise NothingToWithdraw
-    revision = catalog.next_revision(session, tenant_id)
     before = [shown(row) for row in rows]
     for row in rows:
-        repository.end(session, row, WITHDRAWN, reason)
+        repository.end(session, row, WITHDRAWN, reason, takes_all=True)
     after = [shown(row) for row in rows]
     jobs.ask(session, tenant_id, node_id, because=f"without all of {rows[-1].id}")
     return Change(

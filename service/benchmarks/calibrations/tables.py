@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Float, Index, String, Text
+from sqlalchemy import BigInteger, Boolean, Float, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.kit.database import Base, Json, UtcDateTime
@@ -52,6 +52,8 @@ class CalibrationRow(Base):
     """Of an import: which one."""
     new_result_ids: Mapped[list[str]] = mapped_column(Json, deferred=True)
     """Results that no earlier set of the node rests on: withdrawn with this one."""
+    takes_all: Mapped[bool] = mapped_column(Boolean, default=False)
+    """Whether all that the node had measured was withdrawn with it."""
     content_sha256: Mapped[str] = mapped_column(String(64))
     """Of figures, fits and answers: what is drawn anew and is the same is no new set."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -25,7 +25,7 @@ _LIMITS: Mapping[str, Limits] = {
     # A processor is shared with whoever else works there. On two cores under a load of five, repeats of the
     # CPU suite differed by up to 0.41 and quartiles by up to 0.49 (docs/methods/validation.md); calibrations
     # keep that range, so that it is shown and not lost.
-    "cpu": Limits(sample_spread=1.0, drift=1.0, repeat_spread=0.5, fewest_samples=3),
+    "cpu": Limits(sample_spread=1.0, drift=1.0, repeat_spread=0.5, fewest_samples=2),
 }
 
 

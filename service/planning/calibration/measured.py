@@ -98,3 +98,5 @@ class MeasuredAnswer(NamedTuple):
     family: str
     measured: float
     question: Mapping[str, object]
+    figure: str = ""
+    """JSON pointer of the figure inside the estimate's answer, where it is not the one of the family."""

@@ -195,6 +195,8 @@ class Torch:
         # PyTorch would otherwise let fp32 go through TF32 where somebody has said so.
         torch.backends.cuda.matmul.allow_tf32 = False
         where = torch.device("cuda", device.ordinal)
+        # Otherwise PyTorch goes back to the context of its first device after each call.
+        torch.cuda.set_device(where)
         dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[work.dtype]
         queries = work.context_tokens if work.phase == "prefill" else 1
         shapes = (work.query_heads, queries), *[(work.kv_heads, work.context_tokens)] * 2

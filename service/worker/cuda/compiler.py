@@ -14,6 +14,11 @@ def cubin(file: str, major: int, minor: int) -> bytes:
     Machine code and not PTX, because a driver runs that of a newer toolkit of its own major version, but
     does not compile its PTX. Raises :class:`Unsupported` where this NVRTC does not know the architecture.
     """
+    return compiled(file, major, minor)[0]
+
+
+def compiled(file: str, major: int, minor: int, *more: bytes) -> tuple[bytes, str]:
+    """Machine code as in :func:`cubin`, and what the compiler said; ``more`` are options of its own."""
     nvrtc = load("cuda.bindings.nvrtc")
     folder = files("service.worker.kernels")
     headers = [part for part in folder.iterdir() if part.name.endswith(".h")]
@@ -24,25 +29,22 @@ def cubin(file: str, major: int, minor: int) -> bytes:
     except RuntimeError as error:
         raise Unsupported(f"NVRTC: {str(error).splitlines()[0]}") from None
     try:
-        options = [f"--gpu-architecture=sm_{major}{minor}".encode(), b"--std=c++17"]
+        options = [f"--gpu-architecture=sm_{major}{minor}".encode(), b"--std=c++17", *more]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+        held = bytearray(done(nvrtc.nvrtcGetProgramLogSize(program)))
+        done(nvrtc.nvrtcGetProgramLog(program, held))
+        log = held.decode(errors="replace").strip("\x00\n ")
         if int(status):
-            log = bytearray(done(nvrtc.nvrtcGetProgramLogSize(program)))
-            done(nvrtc.nvrtcGetProgramLog(program, log))
-            raise Unsupported(f"{file} for sm_{major}{minor}: {_first_line(log)}")
+            first, *_ = log.splitlines() or ["no reason given"]
+            raise Unsupported(f"{file} for sm_{major}{minor}: {first}")
         code = bytearray(done(nvrtc.nvrtcGetCUBINSize(program)))
         done(nvrtc.nvrtcGetCUBIN(program, code))
     finally:
         done(nvrtc.nvrtcDestroyProgram(program))
-    return bytes(code)
+    return bytes(code), log
 
 
 def version() -> str:
     """Version of the NVRTC that is used."""
     major, minor = done(load("cuda.bindings.nvrtc").nvrtcVersion())
     return f"{major}.{minor}"
-
-
-def _first_line(log: bytearray) -> str:
-    lines = log.decode(errors="replace").strip("\x00\n ").splitlines()
-    return lines[0] if lines else "no reason given"

@@ -44,8 +44,11 @@ class TokensInTurn:
         self._scores = net.array(batch * work.vocabulary)
         self._begin = net.plain("first_step", self._words, self._ids, self._first, work.context_tokens, batch)
         self._begin()
-        self._plain_step = self._packed()
-        self._step = device.captured(self._plain_step) if work.uses_graph else self._plain_step
+        step = self._packed()
+        # Once before it is captured: code that is loaded when it is first used may not be loaded meanwhile.
+        step()
+        device.synchronize()
+        self._step = device.captured(step) if work.uses_graph else step
         self.facts = net.facts(
             own="decoder and attention", working_set_bytes=needed, uses_graph=work.uses_graph
         )

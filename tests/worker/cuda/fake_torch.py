@@ -33,6 +33,7 @@ class FakeTorch:
         self.backends = SimpleNamespace(cuda=SimpleNamespace(matmul=SimpleNamespace(allow_tf32=True)))
         self.cuda = SimpleNamespace(
             OutOfMemoryError=MemoryError,
+            set_device=self.seen.append,
             ExternalStream=lambda stream, device: ("stream", stream, device),
             stream=self._active,
         )

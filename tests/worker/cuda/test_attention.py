@@ -69,6 +69,7 @@ def test_the_context_is_read_in_as_many_parts_as_is_fastest(driver, monkeypatch)
 @pytest.mark.parametrize("back_end", attention.BACK_ENDS)
 def test_each_back_end_of_pytorch_runs_by_its_name_on_the_stream_that_is_timed(torch, back_end):
     with prepared("prefill", back_end) as timed:
+        assert torch.seen[0] == ("cuda", 0)
         torch.seen.clear()
         assert timed.execute(3) == 150_000
         assert torch.seen == [(back_end, True, True)] * 3

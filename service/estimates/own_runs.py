@@ -1,0 +1,194 @@
+"""A tenant's measured answers as local evidence: what each was off by, worked out when it is first needed."""
+
+import json
+import logging
+import math
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import is_dataclass, replace
+from typing import Any, Final
+
+from pydantic import MISSING, ValidationError
+
+from service.estimates.memory import estimate_memory, family_and_setting, resolve_held
+from service.estimates.rates import plan_run
+from service.estimates.serving import Serving
+from service.estimates.settings import trained_setting
+from service.estimates.throughput import estimate_throughput
+from service.evidence.service import known_rows
+from service.planning.calibration.measured import MeasuredAnswer
+from service.planning.errors import PlanningError
+from service.planning.local_evidence import (
+    Correction,
+    Group,
+    MeasuredRun,
+    Neighbourhood,
+    Setting,
+    fingerprint,
+)
+from service.planning.training import ModelledTime
+from service.planning.workload import TrainingWorkload
+from service.questions.catalog import Catalog
+from service.questions.estimates import MemoryQuestion, ThroughputQuestion
+from service.questions.hardware import resolve_cluster
+from service.questions.notes import Notes
+from service.questions.resolve.calibrated import calibrated
+from service.questions.resolve.model import resolve_model
+
+log = logging.getLogger(__name__)
+
+MOST_ANSWERS: Final = 200
+"""Of one kind, model and device; the newest count."""
+
+FIGURES: Final[Mapping[str, str]] = {
+    "serving_ttft": "/time_to_first_token_seconds",
+    "serving_tpot": "/time_per_output_token_seconds",
+    "serving_throughput": "/output_tokens_per_second",
+    "serving_power": "/power_per_device_watts",
+    "serving_energy": "/energy_per_output_token_joules",
+    "training_step": "/step_seconds",
+    "training_memory": "/per_device/total_bytes",
+    "inference_memory": "/per_device/total_bytes",
+}
+"""The figure of an answer that a kind of measured answer is compared with, where it names none."""
+
+_Device = tuple[str | None, int | None]
+"""Accelerator, and parameters of the model."""
+
+
+class OwnRuns:
+    """The measured answers of a tenant beside the estimates of a catalog without them."""
+
+    def __init__(self, catalog: Catalog, known: AbstractSet[str]) -> None:
+        """``known`` are fingerprints of rows that the reference set was fitted to: they count once, there."""
+        self._catalog = catalog
+        self._known = known
+        self._answers = _by_device(catalog)
+        self._runs: dict[tuple[str, _Device], list[MeasuredRun]] = {}
+        self._solved: dict[tuple[str, Group], Neighbourhood | None] = {}
+
+    def correction(self, family: str, setting: Setting) -> Correction | None:
+        """What the tenant's runs say of a kind of answer in a setting; None where none is of its group."""
+        group = setting.group
+        device = (group.device, group.parameter_count)
+        if (family, device) not in self._answers:
+            return None
+        if (family, group) not in self._solved:
+            self._solved[family, group] = self._neighbourhood(family, group)
+        found = self._solved[family, group]
+        return None if found is None else found.correction(setting)
+
+    def _neighbourhood(self, family: str, group: Group) -> Neighbourhood | None:
+        known, burst = self._catalog.curves.deviations, group.kind.removeprefix("serving")
+        deviations = known.get(f"{family}{burst}") or known.get(family)
+        key = (family, (group.device, group.parameter_count))
+        if deviations is None:
+            return None
+        if key not in self._runs:
+            self._runs[key] = [
+                run
+                for run in (self._run(family, answer) for answer in self._answers[key][-MOST_ANSWERS:])
+                if run is not None
+            ]
+        of_group = [run for run in self._runs[key] if run.setting.group == group]
+        return Neighbourhood(of_group, deviations) if of_group else None
+
+    def _run(self, family: str, answer: MeasuredAnswer) -> MeasuredRun | None:
+        """The answer beside its estimate; None where it has none, or was counted before."""
+        try:
+            setting, estimated = self._estimated(family, answer)
+        except (PlanningError, ValidationError, ArithmeticError, LookupError) as error:
+            # A catalog changes: what a row was measured of may be gone from it.
+            log.info("a measured answer has no estimate: %s", type(error).__name__)
+            return None
+        if setting is None or fingerprint(family, setting, answer.measured) in self._known:
+            return None
+        return MeasuredRun(setting, math.log(answer.measured / estimated), answer.calibration_id)
+
+    def _estimated(self, family: str, answer: MeasuredAnswer) -> tuple[Setting | None, float]:
+        pointer = answer.figure or FIGURES[family]
+        text = json.dumps(answer.question)
+        if answer.operation == "memory":
+            memory = MemoryQuestion.model_validate_json(text)
+            return memory_setting(memory, self._catalog), _figure(
+                estimate_memory(memory, self._catalog), pointer
+            )
+        question = ThroughputQuestion.model_validate_json(text).model_copy(update={"explain": False})
+        return run_setting(question, self._catalog), _figure(
+            estimate_throughput(question, self._catalog), pointer
+        )
+
+
+def run_setting(question: ThroughputQuestion, catalog: Catalog) -> Setting | None:
+    """What a run of a question is of; None where its time is not that of operators."""
+    run = plan_run(question, calibrated(catalog, question.cluster, question.efficiency))
+    if isinstance(run.serving, Serving):
+        return run.serving.setting
+    workload = run.resolved.workload
+    if isinstance(run.training, ModelledTime) and isinstance(workload, TrainingWorkload):
+        return trained_setting(run.resolved.model.profile, workload, run.resolved.layout, run.cluster)
+    return None
+
+
+def memory_setting(question: MemoryQuestion, catalog: Catalog) -> Setting:
+    """What a question of memory is of."""
+    cluster, resolved = resolve_held(question, calibrated(catalog, question.cluster), Notes())
+    return family_and_setting(question, resolved, cluster)[1]
+
+
+def _figure(answer: Mapping[str, Any], pointer: str) -> float:
+    """The figure of an answer that a JSON pointer names; of a quantity its value."""
+    found: Any = answer
+    for name in pointer.removeprefix("/").split("/"):
+        found = found[name]
+    return float(found["value"] if isinstance(found, Mapping) else found)
+
+
+def _by_device(catalog: Catalog) -> dict[tuple[str, _Device], list[MeasuredAnswer]]:
+    """Answers by their kind, accelerator and model, which many of them share."""
+    devices: dict[str, _Device | None] = {}
+    found: dict[tuple[str, _Device], list[MeasuredAnswer]] = {}
+    for answer in catalog.measured_answers:
+        family = _family(answer)
+        text = json.dumps([answer.question.get(name) for name in ("model", "cluster")])
+        if text not in devices:
+            devices[text] = _device(answer, catalog)
+        device = devices[text]
+        if family in FIGURES and device is not None and answer.measured > 0.0:
+            found.setdefault((family, device), []).append(answer)
+    return found
+
+
+def _family(answer: MeasuredAnswer) -> str:
+    if answer.family != "memory":
+        return answer.family
+    workload = answer.question.get("workload")
+    kind = workload.get("kind") if isinstance(workload, Mapping) else None
+    return f"{kind}_memory"
+
+
+def _device(answer: MeasuredAnswer, catalog: Catalog) -> _Device | None:
+    shape = MemoryQuestion if answer.operation == "memory" else ThroughputQuestion
+    try:
+        question = shape.model_validate_json(json.dumps(answer.question))
+        if question.cluster is MISSING:
+            return None
+        cluster = resolve_cluster(question.cluster, catalog, Notes())
+        count = resolve_model(question.model, catalog, Notes()).profile.parameter_count
+    except (PlanningError, ValidationError) as error:
+        log.info("a measured answer is of nothing that the catalog has: %s", type(error).__name__)
+        return None
+    return cluster.accelerator.id, count
+
+
+def with_own_runs(catalog: Catalog) -> Catalog:
+    """The catalog under the tenant's measured answers; itself where there are none."""
+    if not catalog.measured_answers:
+        return catalog
+    seen = catalog.worked_out.get("own_runs")
+    if seen is None:
+        assert is_dataclass(catalog)  # noqa: S101
+        assert not isinstance(catalog, type)  # noqa: S101
+        curves = replace(catalog.curves, local=OwnRuns(catalog, known_rows()))
+        seen = catalog.worked_out["own_runs"] = replace(catalog, curves=curves)
+    return seen  # type: ignore[no-any-return]

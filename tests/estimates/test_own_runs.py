@@ -1,0 +1,193 @@
+"""A tenant's measured answers move that tenant's estimates: of runs like these, and of no others."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from service.estimates import own_runs
+from service.estimates.frontier import estimate_frontier
+from service.estimates.service import ESTIMATES, answer
+from service.planning.calibration.measured import MeasuredAnswer
+from service.planning.local_evidence import Deviations, Group, fingerprint
+from service.questions.frontier import FrontierQuestion
+from tests.asking import question, shipped
+
+DEVIATIONS = Deviations(model=0.2, system=0.1, layout=0.05, load=0.2, layout_load=0.1, run=0.1)
+"""Of tests: rounder than those that ship."""
+FAMILIES = (
+    "serving_tpot",
+    "serving_ttft",
+    "serving_throughput",
+    "serving_power",
+    "training_step",
+    "training_memory",
+)
+
+
+def catalog(*answers):
+    """What a tenant with these answers sees."""
+    seen = replace(shipped(), measured_answers=answers)
+    curves = replace(seen.curves, deviations=dict.fromkeys(FAMILIES, DEVIATIONS))
+    return replace(seen, curves=curves)
+
+
+def served(concurrency=16, model="llama-3.1-8b", **workload):
+    load = {"input_tokens": 1000, "output_tokens": 200, "concurrency": concurrency, **workload}
+    return question(model, "h100-sxm", kind="inference", engine={"name": "vllm", "version": "0.11.0"}, **load)
+
+
+TRAINED = question(
+    "llama-3.1-8b", "h100-sxm", 8, sequence_length=4096, micro_batch_size=1, gradient_accumulation_steps=8,
+    framework={"name": "torchtitan"},
+)  # fmt: skip
+
+
+def asked(seen, body, operation="throughput"):
+    """The answer as the API gives it."""
+    estimate = ESTIMATES[operation]
+    return answer(estimate.estimator, estimate.question.model_validate_json(json.dumps(body)), seen)
+
+
+def measured(body, family, factor, figure="", *, operation="throughput", calibration_id="import-1"):
+    """A figure that was measured to be ``factor`` of its estimate."""
+    pointer = figure or own_runs.FIGURES[family]
+    found = asked(shipped(), body, operation)
+    for name in pointer.removeprefix("/").split("/"):
+        found = found[name]
+    value = found["value"] if isinstance(found, dict) else found
+    return MeasuredAnswer(
+        f"{family}-{factor}", calibration_id, operation, family, factor * value, body, figure
+    )
+
+
+def ten(family, factor):
+    return [measured(served(count), family, factor) for count in (1, 2, 4, 8, 12, 24, 32, 48, 64, 96)]
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """What a tenant with ten rows of one system sees."""
+    return catalog(*ten("serving_tpot", 1.3), *ten("serving_ttft", 0.8))
+
+
+class TestTenServingRows:
+    def test_they_move_estimates_of_the_same_system(self, seen):
+        before, after = asked(catalog(), served(16)), asked(seen, served(16))
+        each, first = "time_per_output_token_seconds", "time_to_first_token_seconds"
+        assert after[each]["value"] / before[each]["value"] == pytest.approx(1.3, rel=0.04)
+        assert after[first]["value"] / before[first]["value"] == pytest.approx(0.8, rel=0.04)
+        for name in (each, first):
+            assert after[name]["basis"] == "calibrated_sku"
+            was, now = (found[name]["high"] / found[name]["low"] for found in (before, after))
+            assert now < 0.8 * was
+            percentiles = after[f"{name}_percentiles"], before[f"{name}_percentiles"]
+            moved = after[name]["value"] / before[name]["value"]
+            assert percentiles[0]["p95"] / percentiles[1]["p95"] == pytest.approx(moved)
+        assert after["evidence"]["calibration_ids"] == ["import-1"]
+        assert before["evidence"]["calibration_ids"] == []
+
+    def test_the_rate_is_what_these_latencies_allow(self, seen):
+        after = asked(seen, served(16))
+        inside = after["requests_per_second"]["value"] * after["request_seconds"]["value"]
+        assert inside == pytest.approx(16.0, rel=1e-3)
+        assert after["requests_per_second"]["basis"] == "calibrated_sku"
+
+    @pytest.mark.parametrize(
+        "body",
+        [served(16, "llama-3.1-70b", weight_precision="fp8"), TRAINED],
+        ids=["another model", "training"],
+    )
+    def test_other_estimates_stay_as_they_are(self, seen, body):
+        before, after = asked(catalog(), body), asked(seen, body)
+        assert after == before
+
+    def test_without_them_the_former_answer_is_back(self, seen):
+        assert asked(replace(seen, measured_answers=()), served(16)) == asked(catalog(), served(16))
+
+    def test_phases_of_a_request_add_up(self, seen):
+        after = asked(seen, served(16))
+        whole = sum(phase["seconds"]["value"] for phase in after["breakdown"])
+        assert whole == pytest.approx(after["request_seconds"]["value"])
+
+    def test_advice_compares_like_with_like(self, seen):
+        wide = served(64, weight_precision="bf16")
+        gains = [
+            {each["code"]: each["gain_share"] for each in asked(by, wide)["bottleneck"]["advice"]}
+            for by in (catalog(), seen)
+        ]
+        assert gains[0]
+        assert gains[0] == gains[1]
+
+    def test_a_search_answers_as_a_single_estimate_does(self, seen):
+        search = {**served(16), "search": {"requests_per_replica": [16], "tensor": [1]}}
+        search["workload"] = {key: each for key, each in search["workload"].items() if key != "concurrency"}
+        found = answer(estimate_frontier, FrontierQuestion.model_validate_json(json.dumps(search)), seen)
+        single = asked(seen, served(16))
+        [point] = found["points"]
+        for name in ("time_per_output_token_seconds", "time_to_first_token_seconds", "requests_per_second"):
+            assert point[name] == single[name]
+        assert found["evidence"]["calibration_ids"] == ["import-1"]
+
+
+@pytest.mark.parametrize("family", ["serving_throughput", "serving_power"])
+def test_measured_rates_and_draw_move_theirs(family):
+    seen = catalog(*ten(family, 0.9))
+    before, after = asked(catalog(), served(16)), asked(seen, served(16))
+    name = own_runs.FIGURES[family].removeprefix("/")
+    assert after[name]["value"] / before[name]["value"] == pytest.approx(0.9, rel=0.03)
+    assert after["evidence"]["calibration_ids"] == ["import-1"]
+    drawn, rate = after["power_per_device_watts"]["value"], after["output_tokens_per_second"]["value"]
+    assert after["energy_per_output_token_joules"]["value"] == pytest.approx(drawn / rate)
+
+
+def test_a_rate_of_arrivals_is_not_exceeded():
+    rows = [measured(served(count), "serving_throughput", 0.5) for count in (16, 64, 128, 256)]
+    arriving = served(16, request_rate_per_second=1e3)
+    del arriving["workload"]["concurrency"]
+    after = asked(catalog(*rows), arriving)
+    assert after["requests_per_second"]["value"] <= after["saturation"]["most_requests_per_second"]["value"]
+
+
+def test_a_measured_median_is_set_beside_the_median():
+    row = measured(served(16), "serving_ttft", 1.2, "/time_to_first_token_seconds_percentiles/p50")
+    before, after = (asked(catalog(*rows), served(16)) for rows in ((), (row,)))
+    moved = after["time_to_first_token_seconds"]["value"] / before["time_to_first_token_seconds"]["value"]
+    assert 1.1 < moved < 1.2
+
+
+def test_training_runs_move_steps_and_memory():
+    step = measured(TRAINED, "training_step", 1.2, calibration_id="steps")
+    held = {key: TRAINED[key] for key in ("model", "cluster", "workload")}
+    peak = measured(
+        held, "memory", 1.1, "/per_device/total_bytes", operation="memory", calibration_id="peaks"
+    )
+    seen = catalog(step, peak)
+    before, after = asked(catalog(), TRAINED), asked(seen, TRAINED)
+    assert 1.1 < after["step_seconds"]["value"] / before["step_seconds"]["value"] < 1.2
+    assert after["evidence"]["calibration_ids"] == ["steps"]
+    least, most = (asked(each, held, "memory") for each in (catalog(), seen))
+    moved = most["per_device"]["total_bytes"]["value"] / least["per_device"]["total_bytes"]["value"]
+    assert 1.03 < moved < 1.1
+    assert most["evidence"]["calibration_ids"] == ["peaks"]
+
+
+def test_rows_of_the_reference_set_count_once(monkeypatch):
+    row = measured(served(16), "serving_tpot", 1.3)
+    group = Group("serving", "vllm", "h100-sxm", shipped().models["llama-3.1-8b"].profile.parameter_count)
+    found = {}
+    original = own_runs.run_setting
+    monkeypatch.setattr(own_runs, "run_setting", lambda *given: found.setdefault("it", original(*given)))
+    assert asked(catalog(row), served(16)) != asked(catalog(), served(16))
+    assert found["it"].group == group
+    assert found["it"].load == pytest.approx((math.log(16), math.log(1000), math.log(200)))
+    known = frozenset({fingerprint("serving_tpot", found["it"], row.measured)})
+    monkeypatch.setattr(own_runs, "known_rows", lambda: known)
+    assert asked(catalog(row), served(16)) == asked(catalog(), served(16))
+
+
+def test_a_row_of_what_the_catalog_lost_says_nothing():
+    row = measured(served(16), "serving_tpot", 1.3)
+    gone = row._replace(question={**row.question, "model": {"source": "catalog", "id": "gone"}})
+    assert asked(catalog(gone), served(16)) == asked(catalog(), served(16))
