@@ -215,6 +215,24 @@ def test_memory_of_start_up_logs_is_in_binary_units(name, metric, size, of):
     assert known[0] == pytest.approx(size)
 
 
+def test_devices_of_every_back_end_are_told_apart():
+    log = "load_tensors:        ROCm0 model buffer size =  4155.99 MiB\n"
+    log += "load_tensors:   CPU_Mapped model buffer size =   281.81 MiB\n"
+    (run,) = read("engine_log", log).runs
+    assert figure(run, "weights_bytes", rank="ROCm0") == pytest.approx(4155.99 * MIB)
+    assert len(run.readings) == 1
+
+
+def test_requests_at_a_time_of_guidellm():
+    report = json.loads(text("guidellm-report-v2.json"))
+    report["benchmarks"][0]["config"]["strategy"] = {"type_": "concurrent", "streams": 32}
+    (run,) = read("guidellm", json.dumps(report)).runs
+    assert run.facts["workload.concurrency"] == 32
+    earlier = report["benchmarks"][0]
+    earlier["args"] = earlier.pop("config")
+    assert read("guidellm", json.dumps(report)).runs[0].facts["workload.concurrency"] == 32
+
+
 def test_two_engines_in_a_log_are_two_runs():
     vllm, sglang = read("engine_log", text("sglang-vs-vllm-qwen3-235b-4xh100.log")).runs
     assert figure(vllm, "kv_cache_bytes") / figure(vllm, "kv_cache_tokens") == pytest.approx(48680, rel=1e-3)

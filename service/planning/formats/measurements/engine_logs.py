@@ -110,9 +110,13 @@ _RULES: Final = tuple(
         ("tensorrt-llm", rf"Using {_N} tokens in paged KV cache", _number(TOKENS)),
         ("tensorrt-llm", rf"tokens per block={_N}, primary blocks={_N}", _blocks),
         ("tensorrt-llm", rf"Allocated {_SIZE} for max tokens in paged KV cache \({_N}\)", _allocated),
-        ("llama.cpp", rf"load_tensors:\s+[A-Z]+\d+ (?:model )?buffer size =\s+{_SIZE}", _sizes(WEIGHTS)),
-        ("llama.cpp", rf"\s[A-Z]+\d+ KV buffer size =\s+{_SIZE}", _sizes(CACHE)),
-        ("llama.cpp", rf"\s[A-Z]+\d+ compute buffer size =\s+{_SIZE}", _sizes(ACTIVATIONS)),
+        (
+            "llama.cpp",
+            rf"load_tensors:\s+[A-Z][A-Za-z]*\d+ (?:model )?buffer size =\s+{_SIZE}",
+            _sizes(WEIGHTS),
+        ),
+        ("llama.cpp", rf"\s[A-Z][A-Za-z]*\d+ KV buffer size =\s+{_SIZE}", _sizes(CACHE)),
+        ("llama.cpp", rf"\s[A-Z][A-Za-z]*\d+ compute buffer size =\s+{_SIZE}", _sizes(ACTIVATIONS)),
         ("llama.cpp", rf"\bn_ctx\s+= {_N}", _number(TOKENS)),
     )
 )

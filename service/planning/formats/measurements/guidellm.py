@@ -110,7 +110,8 @@ def _load(
     if kind == "synchronous":
         return facts(workload__concurrency=1)
     if kind == "concurrent":
-        return facts(workload__concurrency=count(strategy.get("streams")))
+        streams = count(strategy.get("streams")) or count(strategy.get("max_concurrency"))
+        return facts(workload__concurrency=streams)
     if kind in ("constant", "poisson", "async"):
         process = "poisson" if kind == "poisson" else "uniform"
         rate = strategy.get("rate")
