@@ -288,7 +288,7 @@ def _differs(noun: Noun, stored: Document, shipped: Document) -> bool:
     return kept != {"aliases": [], **shipped, **noun.derived(shipped)}
 
 
-def revision(session: Reader, tenant_id: str) -> int:
+def revision(session: Reader | Writer, tenant_id: str) -> int:
     """The number of changes that a tenant sees; 0 before the shipped rows are loaded."""
     return repository.revision(session, tenant_id)
 

@@ -18,7 +18,7 @@ from service.protocol.nodes import DeviceKind
 from service.protocol.work import Capacity, Collective, ContextMemory, PeerLink, Power, Work
 
 PREPARING_SECONDS: dict[DeviceKind, float] = {"cpu": 1.0, "cuda": 5.0}
-"""To start a process, make its data and check what came out: measured on processors, assumed of GPUs."""
+"""To start a process, make its data and check what came out: assumed, of a machine that does nothing else."""
 
 
 class Sampling(Message):

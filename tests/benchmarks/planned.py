@@ -167,7 +167,15 @@ def observed(name, of_work, metric, *figures, warmup=2.0, **conditions):
     )
 
 
-SIDES = ((512, 512, 512), (1024, 1024, 1024), (512, 4096, 4096), (128, 14336, 4096), (640, 1152, 4096))
+SIDES = (
+    (512, 512, 512),
+    (1024, 1024, 1024),
+    (1536, 1536, 1536),
+    (256, 256, 2048),
+    (640, 1152, 4096),
+    (1152, 1152, 2048),
+)
+"""Shapes of the suites that tiles bound."""
 SUITE = (
     *((f"gemm.{dtype}", gemm(8192, 8192, 8192, dtype), "flops_per_second") for dtype in ("bf16", "fp8_e4m3")),
     *((f"shape.{m}x{n}x{k}", gemm(m, n, k), "flops_per_second") for m, n, k in SIDES),

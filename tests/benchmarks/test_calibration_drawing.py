@@ -9,6 +9,7 @@ from service.benchmarks.calibrations.drawing import Device, drawing
 from service.benchmarks.calibrations.sets import read, written
 from service.planning.calibration import OperatorQuantity, Share
 from service.planning.calibration.measured import Scope
+from service.protocol.suites import shipped_suites
 from tests.asking import ask, question
 from tests.benchmarks.planned import (
     CALIBRATION,
@@ -273,3 +274,24 @@ def test_estimates_over_a_node_that_reaches_what_is_estimated_are_those_without_
         assert after["evidence"]["calibration_ids"] == ["set"]
         for name in figures:
             assert after[name]["value"] == pytest.approx(before[name]["value"], rel=1e-4)
+
+
+def test_the_standard_suite_tells_every_constant_that_is_drawn():
+    """Its shapes and sizes are enough, and what they tell is what planning has."""
+    kinds = {"gemm", "stream", "attention", "collective"}
+    suite = [
+        (each.name, each.work, each.metric)
+        for each in shipped_suites()["gpu-standard"].benchmarks
+        if each.work.kind in kinds or (each.work.kind == "power" and each.work.load in ("context", "stream"))
+    ]
+    found = drawn(suite=suite)
+    of_links = {name: found.pop(name) for name in list(found) if name.startswith("links.")}
+    rates = H100.machine.rates
+    others = {f"operators.matrix_peak.{name}" for name in ("fp16", "int8", "tf32", "fp32", "fp64")}
+    assert found.keys() == expected().keys() | others
+    assert found == pytest.approx(
+        expected() | {name: rates.matrix_peak[name.rpartition(".")[2]] for name in others}, rel=1e-3
+    )
+    assert of_links.keys() == {
+        f"links.nvlink.{name}" for name in ("rate", "launch_seconds", "in_network_rate")
+    }

@@ -11,6 +11,7 @@ from service.benchmarks.validation.fleet import baseline
 from service.benchmarks.validation.rules import validate
 from service.benchmarks.verdicts import Verdict
 from service.protocol.results import Result
+from service.protocol.suites import shipped_suites
 from tests.benchmarks.cases import (
     BEGAN,
     COPY,
@@ -380,3 +381,47 @@ def test_real_records_of_two_busy_cores():
     strided = [said for name, said in verdicts.items() if name.startswith("dram")]
     assert products == [{}] * 3
     assert all("suspect" in said.values() and "rejected" not in said.values() for said in strided)
+
+
+BYTES_PER_SECOND = {
+    "cache_stream": 6e12,
+    "bank_conflict": 1e13,
+    "strided_read": 2e11,
+    "host_stream": 5e10,
+    "storage": 2e9,
+}
+LINKS = {"host_link", "peer_link", "collective", "external_tool"}
+
+
+def plausible(of, device):
+    """A figure as this benchmark may well have on an H100, or on a processor."""
+    window = next((one for one in of.windows if one.accelerator_id == "h100-sxm"), None)
+    if device == "cuda" and window is not None:
+        low = window.low if isinstance(window.low, float) else 0.8 * window.high
+        return (low + window.high) / 2
+    match of.metric:
+        case "flops_per_second":
+            return 2e13 if device == "cuda" else 5e10
+        case "bytes_per_second":
+            slow = 4e10 if of.work.kind in LINKS else 1.5e12
+            return BYTES_PER_SECOND.get(of.work.kind, slow) if device == "cuda" else 5e9
+        case "watts":
+            return 90.0 if of.work.load == "idle" else 120.0
+        case _:
+            return 5e8 if of.work.kind == "context_memory" else 79e9
+
+
+@pytest.mark.parametrize("suite", shipped_suites().values(), ids=lambda suite: suite.id)
+def test_what_suites_measure_can_be_accepted(suite):
+    """No benchmark that ships has a rule against what it may well be."""
+    for of in suite.benchmarks:
+        asked = {**of.model_dump(exclude={"work"}), "repeats": 1}
+        taken = {}
+        if of.metric == "seconds":
+            amount = of.work.amount()
+            each = max(20e3 * amount.parts, amount.moved_bytes / 1.5e3, amount.flops / 2e5)
+            taken = {"samples_ns": [round(each * (1 + 0.001 * ((7 * place) % 30))) for place in range(30)]}
+        else:
+            taken = {"rate": plausible(of, suite.device)}
+        made = case(of.work.model_dump(), asked=asked, device=suite.device, **taken)
+        assert found(made) == {}, of.name

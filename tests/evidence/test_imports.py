@@ -54,6 +54,7 @@ def test_a_benchmark_becomes_figures_beside_their_estimates(client):
     assert figures["serving_throughput"]["measured"] == pytest.approx(8774.64, rel=1e-6)
     assert 0.5 < figures["serving_tpot"]["measured"] / figures["serving_tpot"]["estimated"] < 2.0
     assert client.get(made.headers["location"]).json() == told
+    assert int(made.headers["catalog-revision"]) > 1
     (listed,) = client.get("/v1/evidence").json()["items"]
     assert listed == without(told, "readings")
     assert client.get("/v1/evidence?format=guidellm").json()["items"] == []
@@ -225,6 +226,35 @@ def test_a_rate_above_the_data_sheet_is_another_unit(reader):
     assert refusals(sent(reader, body)) == {"/content": "ABOVE_LIMIT"}
 
 
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("workload.concurrency.more", "1"),
+        ("cluster.accelerator_count", "eight"),
+        ("workload.engine", "vllm"),
+        ("workload.prefix_cache_hit_rate", "2"),
+        ("model.source", "anywhere"),
+        ("workload.input_tokens", "many"),
+    ],
+)
+def test_a_column_that_makes_no_question_refuses_its_row(reader, column, cell):
+    table = f"metric,value,workload.concurrency,{column}\ntime_to_first_token_seconds,0.08,16,{cell}\n"
+    workload = {**EXAMPLE["workload"], "output_tokens": 256}
+    if column != "workload.input_tokens":
+        workload["input_tokens"] = 1024
+    if column == "workload.engine":
+        del workload["engine"]
+    body = {**EXAMPLE, "content": table, "workload": workload}
+    if column == "cluster.accelerator_count":
+        body["cluster"] = {"accelerator": EXAMPLE["cluster"]["accelerator"]}
+        body["parallelism"] = {"tensor": 8}
+    assert set(refusals(sent(reader, body)).values()) <= {
+        "QUESTION_INVALID",
+        "CONTRADICTS_FILE",
+        "ENGINE_REQUIRED",
+    }
+
+
 def test_what_is_only_observed_does_not_count(reader):
     body = {"format": "dcgm_dmon", "content": text("dcgmi-dmon-prof.txt")}
     assert refusals(sent(reader, body)) == {"/content": "NO_FIGURE"}
@@ -241,3 +271,37 @@ def test_a_file_at_the_command_line(database, tmp_path, monkeypatch):
     dry = CliRunner().invoke(cli, [*command, "--dry-run"])
     assert "2 answers would count" in dry.output
     assert "2 answers count as" in CliRunner().invoke(cli, command).output
+
+
+ASKED = {
+    **{name: EXAMPLE[name] for name in ("model", "cluster")},
+    "workload": {**EXAMPLE["workload"], "concurrency": 24, "input_tokens": 1000, "output_tokens": 300},
+    "explain": False,
+}
+
+
+def estimate(client, caller, **workload):
+    body = {**ASKED, "workload": {**ASKED["workload"], **workload}}
+    answer = client.post("/v1/estimates/throughput", body, **caller).json()
+    answer["evidence"].pop("catalog_revision")
+    return answer
+
+
+def test_ten_rows_move_the_estimates_of_their_tenant_until_they_are_withdrawn(callers):
+    mine, other = (
+        {"headers": bearing(callers.key("*:*", tenant=callers.tenant(name)))} for name in ("mine", "other")
+    )
+    client, figure = callers.client, "time_per_output_token_seconds"
+    before = estimate(client, mine)
+    table = ["metric,value,workload.concurrency,workload.input_tokens,workload.output_tokens"]
+    for concurrency in (1, 2, 4, 8, 16, 24, 32, 48, 64, 96):
+        expected = estimate(client, mine, concurrency=concurrency)[figure]["value"]
+        table.append(f"{figure},{1.4 * expected},{concurrency},1000,300")
+    body = {**EXAMPLE, "content": "\n".join(table)}
+    made = client.post("/v1/evidence:import", body, **mine)
+    moved = estimate(client, mine)
+    assert moved[figure]["value"] == pytest.approx(1.4 * before[figure]["value"], rel=0.05)
+    assert moved["evidence"]["calibration_ids"] == [made.json()["calibration_id"]]
+    assert estimate(client, other) == before
+    client.post(f"{made.headers['location']}:withdraw", {"reason": "another engine"}, **mine)
+    assert estimate(client, mine) == before

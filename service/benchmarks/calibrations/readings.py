@@ -62,7 +62,7 @@ def _observation(benchmark: Benchmark, runs: Mapping[str, Sequence[BenchmarkResu
         benchmark=benchmark.name,
         work=benchmark.work,
         metric=benchmark.metric,
-        warmup_seconds=benchmark.sampling.warmup_seconds,
+        warmup_seconds=max(benchmark.sampling.warmup_seconds, benchmark.sampling.most_warmup_seconds),
         figures=tuple(median(figures) for figures in repeats),
         low=min(min(figures) for figures in repeats),
         high=max(max(figures) for figures in repeats),

@@ -19,7 +19,7 @@ SWAP = 300.0
 CACHE_MULTIPLE = 20
 """Of the second-level cache, below which buffers are flushed (pitfall 9)."""
 SECTOR_BYTES = 32
-"""What is fetched of memory at least (CUDA C++ Best Practices Guide, 9.2.1)."""
+"""What is fetched of memory at least (CUDA C++ Best Practices Guide, coalesced access)."""
 UNKNOWN_BOOST = 1.10
 """Highest clock over that of the data sheet's rate where nobody knows the latter: 1.08 on H100 SXM."""
 SM_FLOPS_PER_CLOCK: Mapping[str, int] = {"8.0": 2048, "9.0": 4096}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from statistics import median
 from typing import Any, NamedTuple
@@ -51,7 +52,7 @@ class _Examiner:
     rows: Sequence[BenchmarkResultRow]
     suite: Suite | None
     inventories: dict[tuple[str, str], Inventory | None] = field(default_factory=dict)
-    grants: dict[tuple[str, int], Any] = field(default_factory=dict)
+    grants: dict[tuple[str, int], datetime | None] = field(default_factory=dict)
     peers: dict[tuple[str | None, ...], list[float]] = field(default_factory=dict)
     documents: dict[str, list[Document]] = field(default_factory=dict)
     samples: dict[str, str] = field(default_factory=dict)
@@ -106,7 +107,7 @@ class _Examiner:
             self.inventories[key] = nodes.inventory(self.session, node_id, digest)
         return self.inventories[key]
 
-    def _granted_at(self, row: BenchmarkResultRow) -> Any:  # noqa: ANN401
+    def _granted_at(self, row: BenchmarkResultRow) -> datetime | None:
         key = (row.node_id, row.fencing_token)
         if key not in self.grants:
             self.grants[key] = nodes.granted_at(

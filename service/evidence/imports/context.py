@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from service.kit.problems import FieldError
-from service.planning.formats.measurements.readings import Fact, Run
+from service.planning.formats.measurements.readings import Fact, Run, mapping, member
 from service.planning.formats.offers.listed import RowError
 from service.planning.formats.offers.names import plain
 from service.planning.links import Link
@@ -17,7 +17,7 @@ Question = dict[str, Any]
 _SAME: Final = 0.02
 """How far two statements of one number may lie apart: files print means of what was sent."""
 _MEMBERS: Final = ("model", "cluster", "parallelism", "workload")
-_ENGINES_OF_LOAD: Final = ("concurrency", "request_rate_per_second")
+_LOADS: Final = ("concurrency", "request_rate_per_second")
 
 
 class Missing(Exception):
@@ -114,6 +114,8 @@ def _state(question: Question, path: list[str], value: Fact) -> None:
     place = question
     for part in above:
         place = place.setdefault(part, {})
+        if not isinstance(place, dict):
+            raise RowError("QUESTION_INVALID", "a column leads below a member that has none")
     if name == "weight_precision" and "weight_format" in place:
         return
     if name not in place:
@@ -125,7 +127,7 @@ def _state(question: Question, path: list[str], value: Fact) -> None:
 
 def _check_load(place: Mapping[str, Any], path: list[str]) -> None:
     """A run has arrivals or a number of requests at a time, whoever says so."""
-    if path[-1] in _ENGINES_OF_LOAD and any(name in place for name in _ENGINES_OF_LOAD):
+    if path[-1] in _LOADS and any(name in place for name in _LOADS):
         raise RowError("CONTRADICTS_FILE", f"the file states {'.'.join(path)}, the request another load")
 
 
@@ -144,7 +146,7 @@ def _missing(question: Question, kind: str) -> Iterator[FieldError]:
     if "accelerator_count" not in cluster:
         detail = "the file does not say how many devices there were"
         yield FieldError("/cluster/accelerator_count", "ACCELERATOR_COUNT_REQUIRED", detail)
-    elif cluster["accelerator_count"] > 1 and not _is_laid_out(question):
+    elif cluster["accelerator_count"] != 1 and not _is_laid_out(question):
         detail = "the file does not say how the model was laid out on the devices"
         yield FieldError("/parallelism", "LAYOUT_REQUIRED", detail)
     yield from (_served if kind == "inference" else _trained)(question, workload)
@@ -158,12 +160,12 @@ def _served(question: Question, workload: Mapping[str, Any]) -> Iterator[FieldEr
     for name in ("input_tokens", "output_tokens"):
         if name not in workload:
             yield FieldError(f"/workload/{name}", "LENGTHS_REQUIRED", "the file does not state this length")
-    if not any(name in workload for name in _ENGINES_OF_LOAD):
+    if not any(name in workload for name in _LOADS):
         detail = "the file states neither requests at a time nor their rate"
         yield FieldError("/workload/concurrency", "LOAD_REQUIRED", detail)
-    if "name" not in workload.get("engine", {}):
+    if "name" not in mapping(workload.get("engine")):
         yield FieldError("/workload/engine/name", "ENGINE_REQUIRED", "the file does not name the engine")
-    stored = question.get("model", {}).get("config", {}).get("quantization_config")
+    stored = member(question, "model", "config", "quantization_config")
     if not stored and not {"weight_precision", "weight_format"} & workload.keys():
         detail = "the file does not say how the weights were stored"
         yield FieldError("/workload/weight_precision", "PRECISION_REQUIRED", detail)

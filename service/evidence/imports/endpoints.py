@@ -1,10 +1,11 @@
 """Operations on imported evidence."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Response
 
 from service.audit.service import Caller, WriteCall
+from service.catalog.rows import REVISED
 from service.evidence.imports.face import Face, ImportPath
 from service.evidence.imports.schemas import (
     EvidenceImport,
@@ -16,6 +17,8 @@ from service.evidence.imports.schemas import (
 from service.kit.web import LOCATED, api_router
 
 router = api_router("/v1/evidence", tag="evidence")
+_CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": REVISED | LOCATED[201]["headers"]}}
+_CHANGED: dict[int | str, dict[str, Any]] = {200: {"headers": REVISED}}
 
 
 @router.get("", response_model=EvidencePage)
@@ -24,7 +27,7 @@ def list_evidence(face: Face, caller: Caller, query: Annotated[EvidenceQuery, Qu
     return face.list(caller.tenant_id, query)
 
 
-@router.post(":import", status_code=201, response_model=ImportedEvidence, responses=LOCATED)
+@router.post(":import", status_code=201, response_model=ImportedEvidence, responses=_CREATED)
 def import_evidence(face: Face, call: WriteCall, body: EvidenceImport) -> Response:
     """Count the measurements of a file as evidence of the tenant, in the format of the program that wrote it.
 
@@ -40,7 +43,7 @@ def get_evidence(face: Face, caller: Caller, id: ImportPath) -> Response:
     return face.get(caller.tenant_id, id)
 
 
-@router.post("/{id:name}:withdraw", response_model=ImportedEvidence)
+@router.post("/{id:name}:withdraw", response_model=ImportedEvidence, responses=_CHANGED)
 def withdraw_evidence(face: Face, call: WriteCall, id: ImportPath, body: EvidenceWithdrawal) -> Response:
     """Let an import count no longer; estimates are then what they were without it."""
     return face.withdraw(call, id, body.reason)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
@@ -11,6 +12,8 @@ from pydantic import MISSING, ValidationError
 from service.audit.service import Change
 from service.benchmarks.calibrations import service as calibrations
 from service.benchmarks.calibrations.service import Drawn
+from service.catalog import service as catalog
+from service.catalog.rows import REVISION_HEADER
 from service.evidence.imports import repository
 from service.evidence.imports.answers import Measured, estimated, kind_of, measured, unseen_bytes
 from service.evidence.imports.context import Context, Missing, Question, question_of
@@ -30,6 +33,7 @@ from service.planning.formats.measurements import READERS
 from service.planning.formats.measurements.readings import Measurements, Run
 from service.planning.formats.offers.listed import Refused, RowError
 from service.questions.catalog import Catalog
+from service.questions.estimates import MemoryQuestion, ThroughputQuestion
 
 Estimators = Mapping[str, Callable[[Any, Catalog], Mapping[str, Any]]]
 """Estimates by operation; they stand right of this room and are handed in."""
@@ -130,6 +134,7 @@ class _Reading:
         if file_format in _OBSERVED:
             raise RowError("NO_FIGURE", "what a device was doing is no figure of an estimate")
         question = question_of(run, self._context, kind_of(run))
+        _checked(Operation.THROUGHPUT, question)
         for one in measured(run, question):
             if len(self.answers) >= MOST_ANSWERS:
                 raise RowError("TOO_MANY", f"one import counts {MOST_ANSWERS} figures at most")
@@ -154,12 +159,9 @@ class _Reading:
     def _answer(self, operation: str, asked: Question) -> Mapping[str, Any]:
         key = json.dumps([operation, asked], sort_keys=True)
         if key not in self._known:
+            question = _checked(Operation(operation), asked)
             try:
-                question = SHAPES[Operation(operation)].model_validate_json(json.dumps(asked))
                 self._known[key] = self._estimators[operation](question, self._context.catalog)
-            except ValidationError as error:
-                place = ".".join(str(part) for part in error.errors()[0]["loc"] if part not in _TAGS)
-                raise RowError("QUESTION_INVALID", f"file and request together make no {place}") from error
             except PlanningError as error:
                 raise RowError(error.code, error.detail) from error
             except ArithmeticError as error:
@@ -167,6 +169,18 @@ class _Reading:
                     "OUT_OF_RANGE", "the figures are too large or small to compute with"
                 ) from error
         return self._known[key]
+
+
+def _checked(operation: Operation, asked: Question) -> MemoryQuestion | ThroughputQuestion:
+    """The question that file and request make together; raises RowError where they make none."""
+    try:
+        return SHAPES[operation].model_validate_json(json.dumps(asked))
+    except ValidationError as error:
+        first = error.errors()[0]
+        # The name of a member that there is not is what was sent: it is not told.
+        known = first["loc"][:-1] if first["type"] == "extra_forbidden" else first["loc"]
+        place = ".".join(str(part) for part in known if part not in _TAGS)
+        raise RowError("QUESTION_INVALID", f"file and request make no sound {place or 'question'}") from error
 
 
 _TAGS: Final = frozenset(
@@ -196,7 +210,9 @@ def store(session: Writer, tenant_id: str, body: EvidenceImport, outcome: Outcom
     session.flush()
     shown = whole(session, tenant_id, row)
     path = f"evidence/{import_id}"
-    return Change(resource=path, status=201, body=shown, headers={"Location": f"/v1/{path}"}, after=shown)
+    revision = {REVISION_HEADER: str(catalog.revision(session, tenant_id))}
+    headers = {"Location": f"/v1/{path}", **revision}
+    return Change(resource=path, status=201, body=shown, headers=headers, after=shown)
 
 
 def shown_outcome(body: EvidenceImport, outcome: Outcome) -> dict[str, Any]:
@@ -296,6 +312,6 @@ def withdraw(session: Writer, tenant_id: str, import_id: str, reason: str) -> Ch
     """Let an import count no longer; estimates are then as they were before it."""
     row = _found(session, tenant_id, import_id)
     before = whole(session, tenant_id, row)
-    calibrations.withdraw(session, tenant_id, row.calibration_id, reason)
+    withdrawn = calibrations.withdraw(session, tenant_id, row.calibration_id, reason)
     after = whole(session, tenant_id, row)
-    return Change(resource=f"evidence/{import_id}", body=after, before=before, after=after)
+    return replace(withdrawn, resource=f"evidence/{import_id}", body=after, before=before, after=after)

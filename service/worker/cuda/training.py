@@ -31,7 +31,6 @@ OPTIMIZER_WIDTH = 16
 class Kept:
     """What the way back needs of a layer, by address."""
 
-    start: int
     middle: int
     a: int
     b: int
@@ -60,18 +59,32 @@ class StepTimed:
         sides = {name: each.rows * each.columns for name, each in net.matrices.items()}
         self._gradients = {name: net.array(size, 4) for name, size in sides.items()}
         self._states = {name: [net.array(size, 4) for _ in range(3)] for name, size in sides.items()}
-        self._words = net.uploaded(np.array([0, 1], np.uint64))
+        self._start, self._steps = net.uploaded(np.zeros(1, np.uint64)), net.array(3, 8)
         self._ids, self._targets = self._batches()
         self._losses = net.array(self._rows, 4)
         self._reset()
-        # The first micro-batch writes its gradients, the others add theirs.
+        parts = _Parts(net, work, self._start)
         counted = self._rows * work.accumulation_steps
+        # The first micro-batch writes its gradients, the others add theirs.
         self._micro_batches = [
-            self._packed(number, counted=self._rows, of=counted) for number in range(work.accumulation_steps)
+            parts.queue(
+                ids, targets, self._losses, self._gradients, adds=bool(place), counted=self._rows, of=counted
+            )
+            for place, (ids, targets) in enumerate(zip(self._ids, self._targets, strict=True))
         ]
-        self._checked = min(CHECKED_TOKENS, work.sequence_length)
-        self._prefix = self._packed(0, counted=self._checked, of=self._checked)
-        self._update = in_turn([self._updated(name) for name in sides])
+        self._checked = checked = min(CHECKED_TOKENS, work.sequence_length)
+        self._prefix = parts.queue(
+            self._ids[0],
+            self._targets[0],
+            self._losses,
+            self._gradients,
+            adds=False,
+            counted=checked,
+            of=checked,
+        )
+        self._update = in_turn(
+            [net.plain("next_step", self._steps), *[self._updated(name) for name in sides]]
+        )
         self.facts = net.facts(own="decoder", working_set_bytes=needed, uses_graph=False)
 
     def execute(self, iterations: int) -> int:
@@ -136,6 +149,7 @@ class StepTimed:
         """Weights, master weights and moments as they were at first."""
         net = self._net
         net.refill_weights()
+        self._device.to_device(self._steps, np.zeros(3, np.uint64))
         for name, each in net.matrices.items():
             size = each.rows * each.columns
             master, *moments = self._states[name]
@@ -146,7 +160,7 @@ class StepTimed:
     def _updated(self, name: str) -> Queue:
         net, each = self._net, self._net.matrices[name]
         size = each.rows * each.columns
-        addresses = (net.weights[name], *self._states[name], self._gradients[name], self._words + 8)
+        addresses = (net.weights[name], *self._states[name], self._gradients[name], self._steps)
         return net.over("update", size, *addresses, size)
 
     def _gradient_rows(self, name: str, rows: np.ndarray) -> np.ndarray:
@@ -174,21 +188,12 @@ class StepTimed:
         expected = old * (1 - 1e-6) - 1e-4 * gradient / (np.abs(gradient) + 1e-8)
         return float(np.abs(found - expected).max() / (1e-6 + 2.0**-23 * np.abs(old).max()))
 
-    def _packed(self, number: int, *, counted: int, of: int) -> Queue:
-        """All launches of a micro-batch; buffers are shared by all of them."""
-        if not hasattr(self, "_parts"):
-            self._parts = _Parts(self._net, self._work, self._words)
-        return self._parts.queue(
-            self._ids[number], self._targets[number], self._losses, self._gradients,
-            adds=number > 0, counted=counted, of=of,
-        )  # fmt: skip
-
 
 class _Parts:
     """The buffers of a micro-batch, and the launches that go through them."""
 
-    def __init__(self, net: Net, work: TrainingStep, words: int) -> None:
-        self.net, self.work, self.words = net, work, words
+    def __init__(self, net: Net, work: TrainingStep, start: int) -> None:
+        self.net, self.work, self.start = net, work, start
         self.rows = rows = work.sequence_length * work.micro_batch_size
         self.heads = work.query_heads * work.head_size
         self.kv = work.kv_heads * work.head_size
@@ -211,7 +216,6 @@ class _Parts:
     def _kept(self) -> Kept:
         net, work, rows = self.net, self.work, self.rows
         return Kept(
-            start=0,
             middle=net.array(rows * work.hidden),
             a=net.array(rows * work.hidden),
             b=net.array(rows * work.hidden),
@@ -276,7 +280,7 @@ class _Parts:
             net.rows("norm", rows, kept.a, kept.factors_a, start, rows, work.hidden),
             self._product(f"qkv.{layer}", kept.a, self.qkv),
             net.over(
-                "rotate", pairs, kept.q, kept.k, kept.v, self.qkv, self.turns, self.words, rows, *self.shape
+                "rotate", pairs, kept.q, kept.k, kept.v, self.qkv, self.turns, self.start, rows, *self.shape
             ),
             self._heads((group, work.sequence_length, work.head_size), kept.q, kept.k, kept.p, scaled=True),
             net.rows("softmax", of_softmax, kept.p, of_softmax, work.sequence_length),

@@ -7,6 +7,7 @@ import pytest
 
 from service.worker.benchmark import Unsupported
 from service.worker.cuda import PREPARE, bindings, decoder
+from service.worker.decoder import Weights
 from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt
 from tests.worker.cuda.test_cuda import SEED, asked
 
@@ -110,6 +111,24 @@ def test_micro_batches_add_their_gradients(lt):
         for name, other in read_gradients(timed).items():
             assert np.abs(other).max() > 0
             assert np.allclose(one[name] + other, both[name], rtol=0, atol=1e-6 * np.abs(other).max())
+
+
+def test_updates_are_those_of_adamw_step_after_step(lt):
+    with prepared("training_step", **{**TRAINING, "dtype": "fp32"}) as timed:
+        timed._reset()
+        each = timed._net.matrices["head"]
+        weight = Weights(timed._work, SEED).rows(each.number, each.columns, 0, each.rows).reshape(-1)
+        mean = square = np.zeros(weight.size)
+        for step in (1, 2, 3):
+            timed._prefix()
+            gradient = read_gradients(timed)["head"].astype(np.float64)
+            timed._update()
+            mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+            scaled = mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+            weight = weight * (1 - 1e-6) - 1e-4 * scaled
+        assert np.abs(timed._net.values(timed._states["head"][0], weight.size) - weight).max() < 1e-5
+        found = timed._net.values(timed._net.weights["head"], weight.size)
+        assert np.abs(found - weight).max() < 1e-5
 
 
 def test_an_update_that_is_not_that_of_its_gradient_does_not_pass(lt, monkeypatch):

@@ -140,6 +140,12 @@ def test_parts_hold_every_benchmark_once_and_are_over_within_ten_minutes(suite_i
     assert len(list(gpu_suite.planned(suite))) == len(parts)
 
 
+def test_the_command_that_is_documented_runs_every_part():
+    numbers = range(1, len(gpu_suite.parts(gpu_suite.suite_of("gpu-standard").benchmarks)) + 1)
+    text = (ROOT / "docs" / "gpu-benchmarks.md").read_text()
+    assert f"for part in {' '.join(map(str, numbers))}; do make gpu-suite" in text
+
+
 def test_a_part_of_the_suite_can_be_chosen(tmp_path):
     standard = gpu_suite.suite_of("gpu-standard")
     assert gpu_suite.chosen(standard, [], None, tmp_path) == "gpu-standard"

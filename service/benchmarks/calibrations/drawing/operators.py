@@ -128,6 +128,19 @@ def _is_large(one: Product, machine: Machine | None) -> bool:
     return sustained >= max(other.compute_seconds, other.memory_seconds)
 
 
+_TENSOR_FORMATS: Final = frozenset({NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP8})
+"""What is multiplied in the tiles that planning counts with."""
+
+
+def _is_tiled(one: Product, machine: Machine) -> bool:
+    """Whether tiles bound a product, and neither what is sustained nor bytes."""
+    known = one.number_format in _TENSOR_FORMATS & machine.peak_flops_per_second.keys()
+    if not known or one.work.m < SKINNY_ROWS or _is_large(one, machine):
+        return False
+    time = operator_seconds(one.operator, machine)
+    return time.compute_seconds > time.memory_seconds
+
+
 def kernel_seconds(observations: Sequence[Observation], machine: Machine) -> list[Figure]:
     """What a kernel costs beside its work, of products so small that it is most of their time.
 
@@ -135,7 +148,7 @@ def kernel_seconds(observations: Sequence[Observation], machine: Machine) -> lis
     """
     tiny = []
     for one in products(observations):
-        if one.number_format in machine.peak_flops_per_second:
+        if one.number_format in _TENSOR_FORMATS & machine.peak_flops_per_second.keys():
             time = operator_seconds(one.operator, machine)
             if max(time.compute_seconds, time.memory_seconds) < _TINY * machine.rates.kernel_seconds:
                 tiny.append(one.observation)
@@ -166,12 +179,8 @@ def shapes(
     Small and middling products show all three at once, so that none is drawn before the others. A value at
     the end of what is plausible is none: something else slowed the products.
     """
-    used = [
-        one
-        for one in products(observations)
-        if one.work.m >= SKINNY_ROWS and one.number_format in machine.peak_flops_per_second
-    ]
-    if sum(not _is_large(one, machine) for one in used) < _LEAST_SHAPES:
+    used = [one for one in products(observations) if _is_tiled(one, machine)]
+    if len({(one.work.m, one.work.n, one.work.k) for one in used}) < _LEAST_SHAPES:
         return []
     ranges = {
         quantity.value: Range(share.low / _PLAUSIBLE, share.value, share.high * _PLAUSIBLE)

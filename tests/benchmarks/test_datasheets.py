@@ -1,0 +1,39 @@
+"""Which accelerator of the shipped catalog a node has: by its name, unless memory or power say otherwise."""
+
+import pytest
+
+from service.benchmarks.datasheets import datasheet
+from service.catalog.shipped import shipped_documents
+from service.protocol.nodes import Accelerator
+from tests.benchmarks.cases import PART
+
+
+def sheet(**members):
+    documents = shipped_documents()
+    part = Accelerator.model_validate({**PART, **members})
+    return datasheet(part, documents["accelerators"], documents["links"])
+
+
+def test_of_a_driver_s_name():
+    """84.93e9 bytes are in the catalog; dense 989e12 in bf16, 3.35 TB/s, NVLink 4 with 450 GB/s one way."""
+    found = sheet()
+    assert found.accelerator_id == "h100-sxm"
+    assert (found.peak("bf16"), found.peak("fp8_e4m3"), found.peak("fp64")) == (989e12, 1979e12, 67e12)
+    assert (found.memory_bytes_per_second, found.link_bytes_per_second) == (3.35e12, 450e9)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"name": "NVIDIA X900"},
+        {"memory_bytes": 96 * 10**9},
+        {"power_limit_default_watts": 500.0},
+    ],
+)
+def test_of_another_part_nothing_is_known(members):
+    """One name is sold with 96 GB and 500 W too (pitfall 23)."""
+    assert sheet(**members) is None
+
+
+def test_a_lowered_limit_is_the_same_part():
+    assert sheet(power_limit_watts=500.0, power_limit_default_watts=700.0).accelerator_id == "h100-sxm"
