@@ -181,6 +181,14 @@ def local_document(found: Mapping[str, Sequence[Point]]) -> dict[str, Any]:
     return document
 
 
+def without(point: Point, entry: Mapping[str, Any]) -> Deviations:
+    """Deviations that were fitted without the source of a point, or without its fold."""
+    held, fold = entry["held_out"], f"fold {fold_of(point.group, committed_split())}"
+    if point.source not in entry["sources"]:
+        return Deviations(**entry["values"])
+    return Deviations(**(held.get(point.source) or held[fold]))
+
+
 _SEVERAL: Final = 3
 
 
@@ -250,8 +258,7 @@ def try_out(
         near = [pool[place].run for place in sorted(taken)]
         rest = of if elsewhere else [point for place, point in enumerate(pool) if place not in taken]
         chosen = random.choice(len(rest), min(_TRIED, len(rest)), replace=False)
-        values = document["held_out"][unit_of(of[0], found)]
-        neighbourhood = Neighbourhood(near, Deviations(**values))
+        neighbourhood = Neighbourhood(near, without(of[0], document))
         for point in (rest[int(place)] for place in sorted(chosen)):
             after = neighbourhood.correction(point.run.setting).of(point.prior)
             tried.append(Tried(point.run.log_ratio, point.prior, after))
@@ -305,9 +312,9 @@ def local_table(found: Mapping[str, Sequence[Point]], document: Mapping[str, Any
             )
         for title, renamed in _RENAMED if family in _ELSEWHERE else ():
             wide = [renamed(point) for point in of]
-            fitted = local_document({family: wide})[family]
-            tried = try_out(wide, fitted, ROWS[-1], elsewhere=True)
-            lines += _line(f"{family}: {ROWS[-1]} {title}", tried)
+            for fitted in local_document({family: wide}).values():
+                tried = try_out(wide, fitted, ROWS[-1], elsewhere=True)
+                lines += _line(f"{family}: {ROWS[-1]} {title}", tried)
     head = ("kind of answer and own runs", "rows", "median before", "after", "p90 before", "after")
     return Table(OWN_RUNS, (*head, "coverage", "width before", "after"), lines)
 

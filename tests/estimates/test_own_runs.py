@@ -12,6 +12,7 @@ from service.estimates.service import ESTIMATES, answer
 from service.planning.calibration.measured import MeasuredAnswer
 from service.planning.local_evidence import Deviations, Group, fingerprint
 from service.questions.frontier import FrontierQuestion
+from tests.applications import bearing
 from tests.asking import question, shipped
 
 DEVIATIONS = Deviations(model=0.2, system=0.1, layout=0.05, load=0.2, layout_load=0.1, run=0.1)
@@ -186,3 +187,45 @@ def test_a_row_of_what_the_catalog_lost_says_nothing():
     row = measured(served(16), "serving_tpot", 1.3)
     gone = row._replace(question={**row.question, "model": {"source": "catalog", "id": "gone"}})
     assert asked(catalog(gone), served(16)) == asked(catalog(), served(16))
+
+
+COUNTS = (1, 2, 4, 8, 12, 20, 24, 32, 48, 64)
+ROWS = "\n".join(
+    [
+        "metric,value,workload.concurrency",
+        *(f"time_per_output_token_seconds,{0.013 + 0.00012 * count},{count}" for count in COUNTS),
+    ]
+)
+
+
+def test_ten_imported_rows_move_one_tenant_until_they_are_withdrawn(callers):
+    client, asked_about = callers.client, served(16, weight_precision="bf16")
+    mine, other = (
+        {"headers": bearing(callers.key("evidence:*", "estimates:*", tenant=callers.tenant(name)))}
+        for name in ("mine", "other")
+    )
+
+    def answered(caller, writes=0):
+        """After so many writes since the first answer."""
+        headers = (
+            {**caller["headers"], "Catalog-Revision": str(revision + writes)} if writes else caller["headers"]
+        )
+        response = client.post("/v1/estimates/throughput", asked_about, headers=headers)
+        assert response.status_code == 200, response.text
+        found = response.json()
+        return found, found["evidence"].pop("catalog_revision")
+
+    name = "time_per_output_token_seconds"
+    before, revision = answered(mine)
+    body = {"format": "own_csv", "content": ROWS, **{key: asked_about[key] for key in ("model", "cluster")}}
+    workload = {key: each for key, each in asked_about["workload"].items() if key != "concurrency"}
+    made = client.post("/v1/evidence:import", {**body, "workload": workload}, **mine)
+    assert made.status_code == 201, made.text
+    assert len(made.json()["answers"]) == 10
+    after, _ = answered(mine, 1)
+    assert after[name]["value"] == pytest.approx(0.0149, rel=0.03)
+    assert abs(after[name]["value"] / before[name]["value"] - 1.0) > 0.1
+    assert after["evidence"]["calibration_ids"] == [made.json()["calibration_id"]]
+    assert answered(other)[0] == before
+    client.post(f"{made.headers['location']}:withdraw", {"reason": "a test"}, **mine)
+    assert answered(mine, 2)[0] == before

@@ -55,7 +55,7 @@ def test_each_source_is_tried_under_what_the_others_teach(rows):
 
 
 def test_own_runs_help_where_runs_have_something_in_common(rows):
-    entry = {"held_out": dict.fromkeys(("one", "other"), TRUE._asdict())}
+    entry = {"held_out": {}, "values": TRUE._asdict(), "sources": []}
     errors = [np.median([one.errors() for one in try_out(rows, entry, count)], axis=0) for count in (1, 3)]
     for before, after in errors:
         assert after < 0.6 * before
@@ -68,7 +68,7 @@ def test_a_kind_of_answer_that_own_runs_do_not_help_is_left_alone(rows):
     alone = [
         point._replace(run=point.run._replace(log_ratio=float(random.normal(0.0, 0.2)))) for point in rows
     ]
-    entry = {"held_out": dict.fromkeys(("one", "other"), TRUE._asdict())}
+    entry = {"held_out": {}, "values": TRUE._asdict(), "sources": []}
     assert not local._helps(try_out(alone, entry, 3))
 
 
