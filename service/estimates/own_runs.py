@@ -37,7 +37,7 @@ from service.questions.resolve.model import resolve_model
 
 log = logging.getLogger(__name__)
 
-MOST_ANSWERS: Final = 200
+MOST_ANSWERS: Final = 100
 """Of one kind, model and device; the newest count."""
 
 FIGURES: Final[Mapping[str, str]] = {
@@ -68,7 +68,7 @@ class OwnRuns:
         self._known = known
         self._answers = _by_device(catalog)
         self._runs: dict[tuple[str, _Device], list[MeasuredRun]] = {}
-        self._solved: dict[tuple[str, Group], Neighbourhood | None] = {}
+        self._solved: dict[tuple[str, Group], Neighbourhood] = {}
 
     def correction(self, family: str, setting: Setting) -> Correction | None:
         """What the tenant's runs say of a kind of answer in a setting; None where none is of its group."""
@@ -76,10 +76,11 @@ class OwnRuns:
         device = (group.device, group.parameter_count)
         if (family, device) not in self._answers:
             return None
-        if (family, group) not in self._solved:
-            self._solved[family, group] = self._neighbourhood(family, group)
-        found = self._solved[family, group]
-        return None if found is None else found.correction(setting)
+        found = self._solved.get((family, group)) or self._neighbourhood(family, group)
+        if found is None:
+            return None
+        self._solved[family, group] = found
+        return found.correction(setting)
 
     def _neighbourhood(self, family: str, group: Group) -> Neighbourhood | None:
         known, burst = self._catalog.curves.deviations, group.kind.removeprefix("serving")
@@ -100,13 +101,14 @@ class OwnRuns:
         """The answer beside its estimate; None where it has none, or was counted before."""
         try:
             setting, estimated = self._estimated(answer)
+            ratio = answer.measured / estimated
         except (PlanningError, ValidationError, ArithmeticError, LookupError) as error:
             # A catalog changes: what a row was measured of may be gone from it.
             log.info("a measured answer has no estimate: %s", type(error).__name__)
             return None
         if setting is None or fingerprint(family, setting, answer.measured) in self._known:
             return None
-        return MeasuredRun(setting, math.log(answer.measured / estimated), answer.calibration_id)
+        return MeasuredRun(setting, math.log(ratio), answer.calibration_id)
 
     def _estimated(self, answer: MeasuredAnswer) -> tuple[Setting | None, float]:
         pointer = FIGURES[answer.family]
