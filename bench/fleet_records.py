@@ -14,7 +14,8 @@ from service.worker.ids import uuid7
 WORKER_VERSION = "1.0"
 STARTING_SECONDS = 1.0
 FAILED_SHARE = 0.03
-_LEAST_SAMPLE_NS = 1000
+_LEAST_SAMPLE_SECONDS = 1e-6
+_FEWEST_SAMPLES = {"cpu": 3, "cuda": 10}
 _RATES = {("cpu", "flops_per_second"): 8e10, ("cpu", "bytes_per_second"): 1.2e10}
 _FLOPS = {"bf16": 7e14, "fp16": 7e14, "fp8_e4m3": 1.3e15, "int8": 1.2e15, "tf32": 4e14}
 _BYTES = {"host_link": 5e10, "stream": 2.7e12}
@@ -75,11 +76,12 @@ def _measurement(benchmark: Benchmark, device: str, chance: random.Random, speed
         seconds = _SECONDS_A_PART * amount.parts
         if benchmark.metric != "seconds":
             seconds = work / _rate(benchmark, device)
-        most = max(int(1.2 * sampling.least_seconds / seconds), 1)
-        values["inner_iterations"] = max(round(sampling.least_seconds / seconds / sampling.most_samples), 1)
-        tail = tail[: max(most // values["inner_iterations"], 1)]
-        longest = seconds * 1e9 * values["inner_iterations"] / speed
-        values["samples_ns"] = [round(max(longest, _LEAST_SAMPLE_NS) * one) for one in tail]
+        # A node in a hurry takes fewer samples; each is as long as it is.
+        there = sampling.least_seconds / speed
+        inner = max(round(there / seconds / sampling.most_samples), round(_LEAST_SAMPLE_SECONDS / seconds), 1)
+        tail = tail[: max(int(1.2 * there / seconds / inner), _FEWEST_SAMPLES[device])]
+        values["inner_iterations"] = inner
+        values["samples_ns"] = [round(seconds * inner * 1e9 * one) for one in tail]
         window = 1.1 * sum(values["samples_ns"]) / 1e9
     clock = Spread(minimum=1.7e9, median=1.75e9, maximum=1.98e9)
     telemetry = (

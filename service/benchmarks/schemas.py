@@ -7,7 +7,7 @@ from typing_extensions import TypeAliasType
 
 from service.benchmarks.figures import Verdict
 from service.benchmarks.verdicts import Verdict as ResultVerdict
-from service.kit.pages import WHOLE, NextPageToken, PageQuery, written_as
+from service.kit.pages import NUMBER, WHOLE, NextPageToken, PageQuery, written_as
 from service.protocol.base import Uuid
 from service.protocol.leases import Step
 from service.protocol.nodes import DeviceKind
@@ -480,7 +480,7 @@ class RegressionQuery(BaseModel):
     """Nodes; every node of the tenant if it is left out."""
     benchmark: Ids = []
     """Names of benchmarks; all of them if it is left out."""
-    least_change: Annotated[float, Field(ge=0.001, le=1)] = 0.05
+    least_change: Annotated[float, Field(ge=0.001, le=1), written_as(NUMBER)] = 0.05
     """How much worse a figure is at least, as a share of the other."""
 
 

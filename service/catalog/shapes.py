@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Optional, Union
 from pydantic import MISSING, ConfigDict, Field, create_model
 from typing_extensions import TypeAliasType
 
-from service.kit.pages import WHOLE, PageQuery, written_as
+from service.kit.pages import NUMBER, PageQuery, written_as
 from service.questions.base import Input, ResourceId
 
 Identifiers = Annotated[list[ResourceId], Field(max_length=50)]
@@ -18,7 +18,7 @@ LARGEST_BOUND = 1e30
 Bound = Annotated[
     float,
     Field(ge=0, le=LARGEST_BOUND, allow_inf_nan=False),
-    written_as(WHOLE + r"(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?"),
+    written_as(NUMBER),
 ]
 """A bound of a filter; rows without the figure pass only while the bound is not given."""
 

@@ -182,11 +182,9 @@ def local_document(found: Mapping[str, Sequence[Point]]) -> dict[str, Any]:
 
 
 def without(point: Point, entry: Mapping[str, Any]) -> Deviations:
-    """Deviations that were fitted without the source of a point, or without its fold."""
+    """Deviations fitted without the source of a point, or its fold; of all where they hold neither."""
     held, fold = entry["held_out"], f"fold {fold_of(point.group, committed_split())}"
-    if point.source not in entry["sources"]:
-        return Deviations(**entry["values"])
-    return Deviations(**(held.get(point.source) or held[fold]))
+    return Deviations(**(held.get(point.source) or held.get(fold) or entry["values"]))
 
 
 _SEVERAL: Final = 3

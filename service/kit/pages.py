@@ -24,6 +24,7 @@ NextPageToken = Annotated[
 
 
 WHOLE = r"-?(0|[1-9][0-9]{0,30})"
+NUMBER = WHOLE + r"(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?"
 
 
 def written_as(pattern: str) -> BeforeValidator:
