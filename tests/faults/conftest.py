@@ -31,9 +31,20 @@ to the disk by fsync, contents and names, is gone, torn or there, by the seed. A
 result is lost if its worker had brought it to its disk, or had a receipt for it, and it is not stored byte
 for byte; it is late if its lease had ended when it came, and counts for nothing then. `IRONLAW_FAULTS_SEED`
 chooses another storm.
+
+Sets are drawn of what nodes have measured while the service is killed before and after it commits one, a
+withdrawal or an import; the last two are sent again with their Idempotency-Key. In the end what counts of a
+node is what its accepted results make without the withdrawn ones, no set was drawn twice, every import is
+there once, and each change has moved the catalog's revision once.
 """
 
-_LONG_ALONE = ["test_idle.py", "test_node_cases.py", "test_schedule.py", "test_upgrade.py"]
+_LONG_ALONE = [
+    "test_calibrating.py",
+    "test_idle.py",
+    "test_node_cases.py",
+    "test_schedule.py",
+    "test_upgrade.py",
+]
 collect_ignore = [] if LONG else _LONG_ALONE
 
 _rows = defaultdict(list)

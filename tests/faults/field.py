@@ -23,7 +23,7 @@ from service.kit.keyring import Keyring, read_or_create
 from service.kit.leases import RUNNING, WAITING
 from service.nodes.tables import COMPLETED, LeaseGrantRow, LeaseRow, NodeRow
 from service.protocol.suites import Suite
-from tests.faults import node_service, node_worker
+from tests.faults import calibrations, node_service, node_worker
 from tests.faults.disk import lose_power
 from tests.faults.harness import ROOT, rows
 from tests.faults.points import read_ledger
@@ -233,6 +233,8 @@ class Field:
         self.service = Service(database, folder, service_mutation)
         self.service.start()
         self.service.until_ready()
+        self._revision = calibrations.revision(database)
+        self._withdrawn, self._imported = [], []
         self.hosts = [Host(n, self.service, folder, seed + n, mutation=worker_mutation) for n in range(hosts)]
 
     def __enter__(self):
@@ -247,6 +249,17 @@ class Field:
         """Ask for a run, on one host or any; its id."""
         body = {"suite_id": "tiny"} if host is None else {"suite_id": "tiny", "node_id": host.node_id}
         return self.service.ask("POST", "/v1/benchmark-runs", body)["id"]
+
+    def withdraw(self):
+        """Withdraw a set that counts."""
+        found = until(lambda: calibrations.withdrawable(self.database), "there is a set to withdraw")
+        self.service.ask("POST", f"/v1/calibrations/{found}:withdraw", {"reason": "the node was not alone"})
+        self._withdrawn.append(found)
+
+    def import_evidence(self):
+        """Import a file, each time with another note."""
+        body = {**calibrations.EVIDENCE, "note": f"import {len(self._imported)}"}
+        self._imported.append(self.service.ask("POST", "/v1/evidence:import", body))
 
     def open_runs(self):
         """How many runs have not ended."""
@@ -286,10 +299,11 @@ class Field:
             host.proxy.let_go()
             if not host.process.is_alive():
                 host.start()
-        # Validation may ask for suspects to be measured again.
+        # Validation may ask for suspects to be measured again, and asks for drawings.
+        steps = (self.open_runs, self.unjudged, self.open_runs, lambda: calibrations.undrawn(self.database))
         until(
-            lambda: not self.open_runs() and not self.unjudged(),
-            "every run is terminal, and every result of a completed one has its verdict",
+            lambda: not any(step() for step in steps),
+            "every run is terminal, every result of a completed one has its verdict and was drawn from",
             seconds,
         )
         for host in self.hosts:
@@ -304,6 +318,8 @@ class Field:
         found.check_results()
         found.check_leases()
         found.check_spools()
+        for holds, what in found.calibrations.checks(self._withdrawn, self._imported, self._revision):
+            expect(holds, what)
         with self.database.reading() as session:
             verdicts = Writes(self.database, self.service.keyring).verify_all(session, ["default"])
         expect(all(verdict.fault is None for verdict in verdicts), "the audit chain holds")
@@ -326,6 +342,7 @@ class _Stored:
         self.nodes = {row.id: row for (row,) in rows(field.database, select(NodeRow))}
         suites = select(BenchmarkRunRow.id, BenchmarkRunRow.suite)
         self.asked = {run: Suite.model_validate(suite) for run, suite in rows(field.database, suites)}
+        self.calibrations = calibrations.Stored(field.database)
         self.seen = [line for host in field.hosts for line in read_ledger(host.ledger)]
 
     def counts(self):
@@ -337,6 +354,7 @@ class _Stored:
             "conflicts": sum(row.conflicts_with is not None for row, _ in self.rows),
             "lost": len(self._lost()),
             "twice": self._twice(),
+            **self.calibrations.counts(),
         }
 
     def _lost(self):

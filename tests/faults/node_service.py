@@ -10,7 +10,10 @@ from datetime import timedelta
 from service import app, cli
 from service.background import service as background
 from service.benchmarks import service as results
+from service.benchmarks.calibrations import service as calibrations
+from service.benchmarks.calibrations.repository import Withdrawn
 from service.benchmarks.validation import service as validation
+from service.evidence.imports import service as imports
 from service.kit import leases as kit_leases
 from service.kit.database import Database
 from service.nodes import credentials, face, leases
@@ -20,12 +23,32 @@ from tests.faults.points import Points, around
 
 LEASE_SECONDS, GRACE_SECONDS, RENEW_SECONDS = 2.0, 0.5, 0.4
 JOB_LEASE = timedelta(seconds=2)
-WRITES = (
-    "ask", "enrol", "inventory", "news", "claim", "renew", "result", "complete", "rotate", "confirm", "lose",
-    "validate",
+
+
+def _around_commits(*writes):
+    return tuple(
+        f"{write}: {step}" for write in writes for step in ("before commit", "committed, not answered")
+    )
+
+
+CALIBRATING = _around_commits("draw", "withdraw", "import")
+"""What the service commits of measurements that count; a job is not answered but done."""
+KILLS = (
+    *_around_commits(
+        "ask", "enrol", "inventory", "news", "claim", "renew", "result", "complete", "rotate", "confirm",
+        "lose", "validate",
+    ),
+    *CALIBRATING,
 )  # fmt: skip
 """What the service commits for nodes and their runs."""
-KILLS = tuple(f"{write}: {step}" for write in WRITES for step in ("before commit", "committed, not answered"))
+DRAWN = "host_stream"
+"""The benchmark whose results are accepted and make a figure; nobody checks what an FFT computed."""
+_FFT = {"kind": "fft", "dtype": "fp32", "points": 64, "batch": 1}
+_COPY = {"kind": "host_stream", "pattern": "copy", "array_bytes": 2**20}
+_BENCHMARKS = (
+    ("fft", _FFT, "flops_per_second", "5 n log2 n", 2),
+    (DRAWN, _COPY, "bytes_per_second", "2 array", 1),
+)
 SUITE = Suite.model_validate(
     {
         "id": "tiny",
@@ -34,15 +57,15 @@ SUITE = Suite.model_validate(
         "device": "cpu",
         "benchmarks": [
             {
-                "name": f"fft.{number}",
-                "work": {"kind": "fft", "dtype": "fp32", "points": 64, "batch": 1},
-                "metric": "flops_per_second",
+                "name": name,
+                "work": work,
+                "metric": metric,
                 "direction": "higher",
-                "formula": "5 n log2 n",
+                "formula": formula,
                 "repeats": repeats,
                 "timeout_seconds": 20.0,
             }
-            for number, repeats in ((1, 2), (2, 1))
+            for name, work, metric, formula, repeats in _BENCHMARKS
         ],
     }
 )
@@ -91,7 +114,23 @@ def _without_lateness():
     results.nodes.lease_at_receipt = lambda *_, **__: "current"
 
 
-MUTATIONS = {"": lambda: None, "no fencing": _without_fencing, "no lateness": _without_lateness}
+def _without_the_set_before():
+    """A drawing does not see what counts already."""
+    calibrations.repository.current = lambda *_: None
+
+
+def _without_withdrawals():
+    """A drawing does not know whose results were withdrawn."""
+    calibrations.repository.withdrawn = lambda *_: Withdrawn(frozenset(), None)
+
+
+MUTATIONS = {
+    "": lambda: None,
+    "no fencing": _without_fencing,
+    "no lateness": _without_lateness,
+    "no set before": _without_the_set_before,
+    "no withdrawals": _without_withdrawals,
+}
 
 
 def _watch(points):
@@ -125,6 +164,9 @@ def _watch(points):
     around(leases, "renew", after=named("renew"))
     around(leases, "_lose", after=lambda _, session, *__: session.info.update(write="lose"))
     around(validation, "keep", after=lambda _, session, *__: session.info.update(write="validate"))
+    around(calibrations, "store", after=lambda new, session, *__: new and session.info.update(write="draw"))
+    around(calibrations, "withdraw", after=named("withdraw"))
+    around(imports, "store", after=named("import"))
     around(nodes.Enrolments, "enrol", after=named("enrol"))
     around(nodes.Enrolments, "rotate", after=named("rotate"))
     around(nodes, "keep_inventory", after=named("inventory"))

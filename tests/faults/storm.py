@@ -187,6 +187,8 @@ class Storm:
             "rotate": self._rotate_any,
             "confirm": self._rotate_any,
             "lose": self._lose,
+            "withdraw": lambda _: self._field.withdraw(),
+            "import": lambda _: self._field.import_evidence(),
         }.get(point.partition(":")[0], self._go_on)
         # A host that has just joined lists its devices in a process of its own first.
         seconds = JOINING_SECONDS if do == self._enrol else 1.0

@@ -26,6 +26,11 @@ WORKER_POINTS = (*node_worker.KILLS, *node_worker.FULL, *node_worker.OTHERS)
 HOSTS = 3 if LONG else 2
 EVERY = {"sqlite": slice(0, None, 16), "postgresql": slice(8, None, 16)}
 """Which points are tried where time is short."""
+CALIBRATING = {
+    "sqlite": ("import: before commit",),
+    "postgresql": ("withdraw: committed, not answered",),
+}
+"""Which of what is in ``test_calibrating.py``; the drawing before its commit is among the others."""
 OFTEN = ("claim", "renew", "upload", "complete", "heartbeat")
 """Operations that are asked for so often that every planned trouble meets one."""
 
@@ -33,6 +38,8 @@ OFTEN = ("claim", "renew", "upload", "complete", "heartbeat")
 def test_a_storm_loses_no_result_and_stores_none_twice(databases, tmp_path, report):
     chosen = slice(None) if LONG else EVERY[databases.kind]
     worker_points, service_points = WORKER_POINTS[chosen], node_service.KILLS[chosen]
+    if not LONG:
+        service_points += CALIBRATING[databases.kind]
     began = time.monotonic()
     with Field(databases.loaded(), tmp_path, hosts=HOSTS) as field:
         for host in field.hosts:
