@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -43,12 +42,8 @@ class Server:
 @contextlib.contextmanager
 def serving(data_dir, *options, **variables):
     """A server that is ready."""
-    process = subprocess.Popen(
-        [IRONLAW, "serve", *options],
-        env=environment(data_dir, IRONLAW_PORT="0", PYTHONUNBUFFERED="1", **variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    process = forked.Staying(
+        "serve", *options, environment=environment(data_dir, IRONLAW_PORT="0", **variables)
     )
     try:
         said = ""

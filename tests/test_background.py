@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import subprocess
 import time
 
 import pytest
@@ -11,7 +10,8 @@ from sqlalchemy import select
 from service.background.service import SCHEDULES
 from service.kit.database import Database
 from service.kit.jobs.tables import JobRow
-from tests.serving import IRONLAW, environment, run, serving
+from tests import forked
+from tests.serving import environment, run, serving
 
 LOOPBACK = pytest.mark.allow_hosts(["127.0.0.1"])
 
@@ -33,18 +33,12 @@ def until_expiry_ran(url):
 
 @contextlib.contextmanager
 def worker(data_dir, **variables):
-    process = subprocess.Popen(
-        [IRONLAW, "worker", "background"],
-        env=environment(data_dir, **variables),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = forked.Staying("worker", "background", environment=environment(data_dir, **variables))
     try:
         yield process
     finally:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=20)
 
 
 @pytest.mark.enable_socket
@@ -73,7 +67,7 @@ def test_a_worker_stops_when_asked(database, tmp_path):
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=15) == 0
         assert time.monotonic() - asked < 5
-        assert process.stderr.read() == "the schema is current\n" or database.is_sqlite
+        assert process.errors() == "the schema is current\n" or database.is_sqlite
     assert states(database.url)[SCHEDULES[0].kind.name] == "waiting"
 
 

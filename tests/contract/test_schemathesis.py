@@ -36,7 +36,7 @@ BY_ID = "(get|delete|copy)_.*"
 CONFIG = {
     "seed": 1,
     # What one case teaches about the next depends on the order of the tests, which is not fixed.
-    "generation": {"deterministic": True, "max-examples": 8, "with-security-parameters": False},
+    "generation": {"deterministic": True, "max-examples": 5, "with-security-parameters": False},
     "phases": {
         "examples": {"extra-data-sources": {"responses": False}},
         "coverage": {"extra-data-sources": {"responses": False}},

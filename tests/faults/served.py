@@ -5,7 +5,6 @@ import itertools
 import random
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -21,9 +20,10 @@ from service.auth.tables import ApiKeyRow
 from service.catalog.sites.tables import SiteRow
 from service.catalog.tables import NOUN_TABLES, CatalogState
 from service.kit.idempotency import IdempotencyKeyRow, digest
+from tests import forked
 from tests.applications import bearing
 from tests.faults.harness import rows
-from tests.serving import IRONLAW, environment, run
+from tests.serving import environment, run
 
 TENANT = "default"
 SHARED = "shared"
@@ -54,20 +54,17 @@ class Place:
         self.address = f"http://127.0.0.1:{port}"
         self.seconds_to_answer = []
         self._environment = environment(data_dir, IRONLAW_PORT=str(port), **variables)
-        self._log = data_dir / f"{port}.log"
         self._client = httpx.Client(base_url=self.address, trust_env=False)
         self.start()
 
     def start(self):
         self._started = time.monotonic()
         self._has_answered = False
-        with self._log.open("ab") as log:
-            command = [IRONLAW, "serve"]
-            self.process = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log)
+        self.process = forked.Staying("serve", environment=self._environment)
 
     def kill(self, number=signal.SIGKILL):
         self.process.send_signal(number)
-        self.process.wait(timeout=20)
+        self.process.communicate(timeout=20)
 
     def is_ready(self):
         with contextlib.suppress(httpx.TransportError):
@@ -75,12 +72,13 @@ class Place:
         return False
 
     def end(self):
-        self.kill()
+        with contextlib.suppress(FileNotFoundError):  # it was killed before
+            self.kill()
         self._client.close()
 
     def until_ready(self):
         while not self._has_answered:
-            assert self.process.poll() is None, self._log.read_text()[-2000:]
+            assert self.process.poll() is None, self.process.errors()[-2000:]
             assert time.monotonic() < self._started + PATIENCE_SECONDS
             self._has_answered = self.is_ready()
             if self._has_answered:
