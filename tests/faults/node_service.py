@@ -33,12 +33,9 @@ def _around_commits(*writes):
 
 CALIBRATING = _around_commits("draw", "withdraw", "import")
 """What the service commits of measurements that count; a job is not answered but done."""
-KILLS = (
-    *_around_commits(
-        "ask", "enrol", "inventory", "news", "claim", "renew", "result", "complete", "rotate", "confirm",
-        "lose", "validate",
-    ),
-    *CALIBRATING,
+KILLS = _around_commits(
+    "ask", "enrol", "inventory", "news", "claim", "renew", "result", "complete", "rotate", "confirm", "lose",
+    "validate",
 )  # fmt: skip
 """What the service commits for nodes and their runs."""
 DRAWN = "host_stream"

@@ -8,6 +8,7 @@ import json
 import shutil
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import text
@@ -26,11 +27,6 @@ WORKER_POINTS = (*node_worker.KILLS, *node_worker.FULL, *node_worker.OTHERS)
 HOSTS = 3 if LONG else 2
 EVERY = {"sqlite": slice(0, None, 16), "postgresql": slice(8, None, 16)}
 """Which points are tried where time is short."""
-CALIBRATING = {
-    "sqlite": ("import: before commit",),
-    "postgresql": ("withdraw: committed, not answered",),
-}
-"""Which of what is in ``test_calibrating.py``; the drawing before its commit is among the others."""
 OFTEN = ("claim", "renew", "upload", "complete", "heartbeat")
 """Operations that are asked for so often that every planned trouble meets one."""
 
@@ -38,8 +34,6 @@ OFTEN = ("claim", "renew", "upload", "complete", "heartbeat")
 def test_a_storm_loses_no_result_and_stores_none_twice(databases, tmp_path, report):
     chosen = slice(None) if LONG else EVERY[databases.kind]
     worker_points, service_points = WORKER_POINTS[chosen], node_service.KILLS[chosen]
-    if not LONG:
-        service_points += CALIBRATING[databases.kind]
     began = time.monotonic()
     with Field(databases.loaded(), tmp_path, hosts=HOSTS) as field:
         for host in field.hosts:
@@ -169,7 +163,8 @@ def test_without_one_place_for_each_repeat_the_harness_fails(one_host, kind):
 
 @on("sqlite")
 @pytest.mark.parametrize("step", ["before commit", "committed, not answered"][: 2 if LONG else 1])
-def test_what_a_killed_service_was_judging_is_judged_by_the_next(one_host, kind, step):
+def test_what_a_killed_service_was_judging_drawing_or_storing_is_done_by_the_next(one_host, kind, step):
+    """More of drawing, withdrawing and importing is in ``test_calibrating.py``."""
     field = one_host(kind)
     (host,) = field.hosts
     field.service.kill()
@@ -180,7 +175,19 @@ def test_what_a_killed_service_was_judging_is_judged_by_the_next(one_host, kind,
     field.service.process.join(PATIENCE_SECONDS)
     assert field.service.process.exitcode == -signal.SIGKILL
     assert (field.unjudged() > 0) == (step == "before commit")
-    field.service.start()
+    others = (
+        ("draw: committed, not answered", lambda: None),
+        ("withdraw: committed, not answered", field.withdraw),
+        ("import: before commit", field.import_evidence),
+    )
+    with ThreadPoolExecutor(1) as pool:
+        for point, do in others:
+            field.service.start(point=point)
+            asked = pool.submit(do)
+            field.service.process.join(PATIENCE_SECONDS)
+            assert field.service.process.exitcode == -signal.SIGKILL
+        field.service.start()
+        asked.result(PATIENCE_SECONDS)
     field.service.until_ready()
     field.settle()
     field.check()
