@@ -1,11 +1,12 @@
 """Calibrations: drawn of what was accepted, numbered, superseded, withdrawn, and of one tenant alone."""
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from service.background.calibrations import DRAWING
 from service.benchmarks.calibrations import service as calibrations
 from service.benchmarks.calibrations.jobs import ask
+from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.evidence.service import reference_curves
 from service.planning.calibration import OperatorQuantity, ServingQuantity
@@ -110,6 +111,21 @@ def test_a_superseded_set_that_is_withdrawn_takes_its_results_out_of_the_later_o
     assert stream.value / stream.limit == pytest.approx(half, rel=1e-3)
 
 
+def test_no_set_that_rests_on_what_was_withdrawn_counts_again(fleet, database):
+    fleet.node("node")
+    drawn = []
+    for factors in (USUAL, SLOW, USUAL):
+        fleet.run("node", factors, benchmarks=FEW)
+        drawn += draw(database)
+    withdraw(database, drawn[1])
+    (fourth,) = draw(database)
+    assert states(database, *drawn, fourth) == ["superseded", "withdrawn", "superseded", "active"]
+    # The third rests on what the second brought; what it brought itself goes with the fourth.
+    withdraw(database, fourth)
+    assert states(database, *drawn, fourth) == ["active", "withdrawn", "superseded", "withdrawn"]
+    assert draw(database) == ()
+
+
 def test_what_is_withdrawn_while_it_is_drawn_again_is_not_kept(fleet, database):
     fleet.node("node")
     fleet.run("node", USUAL, benchmarks=FEW)
@@ -132,6 +148,21 @@ def test_what_is_no_longer_accepted_counts_no_more(fleet, database):
         session.execute(update(BenchmarkValidationRow).values(verdict="rejected"))
     assert draw(database) == ()
     assert (held(database), states(database, drawn)) == ((), ["superseded"])
+
+
+def test_a_set_that_brought_nothing_takes_what_it_read(fleet, database):
+    fleet.node("node")
+    fleet.run("node", USUAL, benchmarks=FEW)
+    slow = fleet.run("node", SLOW, benchmarks=FEW)
+    (first,) = draw(database)
+    ids = select(BenchmarkResultRow.id).where(BenchmarkResultRow.run_id == slow)
+    with database.writing() as session:
+        of_slow = BenchmarkValidationRow.result_id.in_(ids)
+        session.execute(update(BenchmarkValidationRow).where(of_slow).values(verdict="rejected"))
+    (second,) = draw(database)
+    withdraw(database, second)
+    assert draw(database) == ()
+    assert (held(database), states(database, first, second)) == ((), ["superseded", "withdrawn"])
 
 
 def test_only_what_was_accepted_counts(fleet, database):

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import and_, func, or_, select, update
-from sqlalchemy.orm import Session, undefer, undefer_group
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy.orm import Session, aliased, undefer, undefer_group
 
 from service.benchmarks.calibrations.tables import ACTIVE, SUPERSEDED, WITHDRAWN, CalibrationRow
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
@@ -90,25 +90,40 @@ def last_number(session: Session, tenant_id: str, node_id: str, hardware_sha256:
     return session.scalar(statement) or 0
 
 
+def _is_sound() -> ColumnElement[bool]:
+    """That no set before it was withdrawn after it was drawn: it may rest on what that one brought."""
+    earlier = aliased(CalibrationRow)
+    return ~exists().where(
+        earlier.tenant_id == CalibrationRow.tenant_id,
+        earlier.node_id == CalibrationRow.node_id,
+        earlier.hardware_sha256 == CalibrationRow.hardware_sha256,
+        earlier.number < CalibrationRow.number,
+        earlier.state == WITHDRAWN,
+        earlier.ended_at > CalibrationRow.created_at,
+    )
+
+
 def former(session: Session, row: CalibrationRow) -> CalibrationRow | None:
-    """The set that a set of a node has superseded."""
+    """The newest sound set that stood before a set of a node."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == row.tenant_id,
         CalibrationRow.node_id == row.node_id,
         CalibrationRow.hardware_sha256 == row.hardware_sha256,
         CalibrationRow.number < row.number,
         CalibrationRow.state == SUPERSEDED,
+        _is_sound(),
     )
     return session.scalars(statement.order_by(CalibrationRow.number.desc()).limit(1)).one_or_none()
 
 
 def brought(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> set[str]:
-    """Results that the sets of a node and hardware have brought which nobody has withdrawn."""
+    """Results that the sound sets of a node and hardware have brought which nobody has withdrawn."""
     statement = select(CalibrationRow.new_result_ids).where(
         CalibrationRow.tenant_id == tenant_id,
         CalibrationRow.node_id == node_id,
         CalibrationRow.hardware_sha256 == hardware_sha256,
         CalibrationRow.state != WITHDRAWN,
+        _is_sound(),
     )
     return {result_id for ids in session.scalars(statement) for result_id in ids}
 

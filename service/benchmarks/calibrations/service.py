@@ -236,7 +236,8 @@ def _kept(session: Writer, tenant_id: str, one: Prepared) -> CalibrationRow | No
         origin=BENCHMARKS,
         hardware=one.hardware,
         hardware_sha256=one.hardware_sha256,
-        new_result_ids=sorted(one.received.keys() - earlier),
+        # A set that brings nothing new, as after a change of verdicts, takes all with it that it read.
+        new_result_ids=sorted(one.received.keys() - earlier or one.received),
     )
 
 
@@ -298,7 +299,7 @@ def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) 
     repository.end(session, row, WITHDRAWN, reason)
     if row.origin == BENCHMARKS and row.node_id is not None:
         former = repository.former(session, row) if was_active else None
-        if former is not None:
+        if former is not None and not set(former.new_result_ids) & set(row.new_result_ids):
             repository.revive(session, former)
         jobs.ask(session, tenant_id, row.node_id, because=f"without {row.id}")
     after = shown(row)
