@@ -66,10 +66,12 @@ class TestSystemd:
     @pytest.mark.parametrize("is_right", [True, False])
     def test_it_reads_the_unit_without_a_word(self, tmp_path, is_right):
         unit = tmp_path / "ironlaw-worker.service"
-        text = UNIT.replace("/opt/ironlaw/bin/ironlaw worker", f"{IRONLAW} worker")
+        command = tmp_path / "ironlaw"  # the checkout may stand where names have spaces
+        command.symlink_to(IRONLAW)
+        text = UNIT.replace("/opt/ironlaw/bin/ironlaw worker", f"{command} worker")
         unit.write_text(text if is_right else text.replace("RestartSec=", "RestartSecs="))
-        command = [shutil.which("systemd-analyze"), "verify", unit]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        checking = [shutil.which("systemd-analyze"), "verify", unit]
+        done = subprocess.run(checking, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert ("ironlaw-worker" in done.stderr) != is_right, done.stderr
 
