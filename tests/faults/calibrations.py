@@ -39,12 +39,12 @@ def undrawn(database):
 
 
 def withdrawable(database):
-    """The id of a set that counts and brought results; none while another may be drawn in its place."""
+    """The id of the newest set of a node that counts; none while another may be drawn in its place."""
     if undrawn(database):
         return None
     active = select(CalibrationRow).where(CalibrationRow.state == ACTIVE, CalibrationRow.node_id.is_not(None))
-    newest = active.options(undefer(CalibrationRow.new_result_ids)).order_by(CalibrationRow.created_at.desc())
-    return next((row.id for (row,) in rows(database, newest) if row.new_result_ids), None)
+    newest = active.order_by(CalibrationRow.created_at.desc())
+    return next((row.id for (row,) in rows(database, newest)), None)
 
 
 class Stored:

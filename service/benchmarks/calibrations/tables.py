@@ -51,7 +51,7 @@ class CalibrationRow(Base):
     rests_on: Mapped[dict[str, Any] | None] = mapped_column(Json)
     """Of an import: which one."""
     new_result_ids: Mapped[list[str]] = mapped_column(Json, deferred=True)
-    """Results that no earlier set of the node rests on: withdrawn with this one."""
+    """Results that no earlier set of the node has brought, else all that it read: withdrawn with this one."""
     takes_all: Mapped[bool] = mapped_column(Boolean, default=False)
     """Whether all that the node had measured was withdrawn with it."""
     content_sha256: Mapped[str] = mapped_column(String(64))
