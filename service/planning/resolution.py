@@ -1,11 +1,9 @@
-"""Which measured constants hold for a question's device, level by level, and the curves that hold them.
+"""The curves that hold for a question's device: the reference set with what was measured in its place.
 
-The nearest level that has a constant gives it: the node that the question names; nodes of the same
-accelerator under the same power limit and driver; of the same accelerator; of the same generation; the
-reference set. Each constant finds its own level. At a level the middle of the nodes counts (the median, as
-one bad node must not move it) and their range is the interval. A rate that was measured on this accelerator
-is divided by this accelerator's own data sheet, so that the rate comes back as it was measured; one of
-another of its generation by the data sheet that it was measured against.
+Which sets say something of the device, and how near they are, is found in :mod:`service.planning.nearest`. A
+rate that was measured on this accelerator is divided by this accelerator's own data sheet, so that the rate
+comes back as it was measured; one of another of its generation by the data sheet that it was measured
+against. What nothing was measured of stays as the reference set has it.
 
 What software reaches over a device stays: constants of an engine keep their ratio to those of any engine, and
 a measured figure takes the place of the latter where it is worse. So weights stream at
@@ -17,12 +15,11 @@ whether bandwidth or multiprocessors were the limit in the reference set.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 from typing import Final, NamedTuple
 
 from service.planning.calibration import Calibration
 from service.planning.calibration.links import LinkCalibration, LinkCurves, LinkShare
-from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, MeasuredLink, Scope
+from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, MeasuredLink
 from service.planning.calibration.operators import Key, OperatorCalibration, OperatorQuantity
 from service.planning.calibration.power import DRAW, PowerCalibration, PowerQuantity
 from service.planning.calibration.serving import ServingCalibration, ServingQuantity
@@ -31,37 +28,9 @@ from service.planning.cluster import Accelerator
 from service.planning.curves import ReferenceCurves
 from service.planning.distance import ServingEvidence
 from service.planning.links import Link, LinkKind
+from service.planning.nearest import Asked, Held, Level, Search, levels
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity
-
-ACCELERATOR_KIND: Final = "cuda"
-"""The kind of set that holds for accelerators of the catalog; a processor's holds for none of them."""
-
-_SAME_POWER: Final = 0.01
-"""Relative difference of power limits up to which they count as one."""
-
-
-class Asked(NamedTuple):
-    """The device of a question.
-
-    ``specified`` says that the question gives its figures instead of a row of the catalog: what it is, only
-    the node or the set that is named beside it can tell. ``links`` are rates in bytes per second.
-    """
-
-    accelerator: Accelerator
-    specified: bool = False
-    node_id: str | None = None
-    driver_major: int | None = None
-    calibration_id: str | None = None
-    links: tuple[tuple[LinkKind, float], ...] = ()
-
-
-class Held(NamedTuple):
-    """A constant that measurements give: its evidence, and the sets that it was read from."""
-
-    share: Share
-    basis: Basis
-    ids: tuple[str, ...]
 
 
 class Resolved(NamedTuple):
@@ -116,125 +85,6 @@ class Resolved(NamedTuple):
         return link
 
 
-class _Level(NamedTuple):
-    basis: Basis
-    sets: tuple[DeviceCalibration, ...]
-
-
-def applies(scope: Scope, asked: Asked) -> Basis | None:
-    """How near what was measured is to the device that is asked for; None where it says nothing of it."""
-    accelerator, of_node = asked.accelerator, scope.node_id is not None and scope.node_id == asked.node_id
-    named = of_node or (asked.calibration_id is not None and scope.node_id is not None)
-    if asked.specified and named:
-        return Basis.CALIBRATED_NODE
-    if scope.kind != ACCELERATOR_KIND:
-        return None
-    same = not asked.specified and scope.accelerator_id == accelerator.id
-    if named and (same or (scope.accelerator_id is None and not asked.specified)):
-        return Basis.CALIBRATED_NODE
-    if same:
-        return Basis.CALIBRATED_SKU
-    if accelerator.generation and scope.generation == accelerator.generation:
-        return Basis.CALIBRATED_GENERATION
-    return None
-
-
-def _levels(sets: Iterable[DeviceCalibration], asked: Asked) -> list[_Level]:
-    """Sets by how near they are, the nearest first; a level holds those of the nearer ones too."""
-    near = [(basis, each) for each in sets if (basis := applies(each.scope, asked)) is not None]
-    node = [each for basis, each in near if basis is Basis.CALIBRATED_NODE]
-    sku = [each for basis, each in near if basis in (Basis.CALIBRATED_NODE, Basis.CALIBRATED_SKU)]
-    alike = [each for each in sku if _alike(each.scope, asked)]
-    levels = (
-        _Level(Basis.CALIBRATED_NODE, tuple(node)),
-        _Level(Basis.CALIBRATED_SKU, tuple(alike)),
-        _Level(Basis.CALIBRATED_SKU, tuple(sku)),
-        _Level(Basis.CALIBRATED_GENERATION, tuple(each for _, each in near)),
-    )
-    return [level for level in levels if level.sets]
-
-
-def _alike(scope: Scope, asked: Asked) -> bool:
-    """Whether power limit and, where it is asked for, driver are the same; what is unknown is not."""
-    limit, measured = asked.accelerator.power_limit_watts, scope.power_limit_watts
-    if limit is not None and (measured is None or abs(measured / limit - 1.0) > _SAME_POWER):
-        return False
-    return asked.driver_major is None or scope.driver_major == asked.driver_major
-
-
-class _Search:
-    """Looks constants up in the levels, and remembers what it found."""
-
-    def __init__(self, levels: Sequence[_Level]) -> None:
-        self._levels = levels
-        self.held: dict[str, Held] = {}
-        self.above_limit: list[str] = []
-
-    def seconds(
-        self, name: str, figure_of: Callable[[DeviceCalibration], MeasuredFigure | None]
-    ) -> Share | None:
-        """A constant that is no share of a limit, as it was measured."""
-        return self._find(name, figure_of, lambda _figure, _basis: 1.0)
-
-    def share(
-        self,
-        name: str,
-        figure_of: Callable[[DeviceCalibration], MeasuredFigure | None],
-        own_limit: float | None,
-    ) -> Share | None:
-        """A rate as a share of its limit: of the asked device where it was measured on such."""
-
-        def limit(figure: MeasuredFigure, basis: Basis) -> float | None:
-            is_own = basis is not Basis.CALIBRATED_GENERATION
-            return own_limit if is_own and own_limit else figure.limit
-
-        found = self._find(name, figure_of, limit)
-        if found is None or found.high <= 1.0:
-            return found
-        # The data sheet bounds what a device does: where it is passed, the sheet is of another device.
-        if found.value > 1.0:
-            self.above_limit.append(name)
-        within = found._replace(
-            low=min(1.0, found.low), value=min(1.0, found.value), high=min(1.0, found.high)
-        )
-        self.held[name] = self.held[name]._replace(share=within)
-        return within
-
-    def _find(
-        self,
-        name: str,
-        figure_of: Callable[[DeviceCalibration], MeasuredFigure | None],
-        limit_of: Callable[[MeasuredFigure, Basis], float | None],
-    ) -> Share | None:
-        for basis, sets in self._levels:
-            # The newest set of a node that has the figure stands for the node.
-            nodes: dict[str, tuple[str, Share]] = {}
-            for each in sets:
-                figure = figure_of(each)
-                limit = None if figure is None else limit_of(figure, basis)
-                if figure is not None and limit:
-                    ends = (figure.low / limit, figure.value / limit, figure.high / limit)
-                    nodes[each.scope.node_id or each.id] = each.id, Share(*ends, figure.runs, figure.source)
-            if nodes:
-                ids, shares = zip(*nodes.values(), strict=True)
-                self.held[name] = Held(_pooled(shares), basis, tuple(ids))
-                return self.held[name].share
-        return None
-
-
-def _pooled(shares: Sequence[Share]) -> Share:
-    """The middle of several nodes and their whole range."""
-    if len(shares) == 1:
-        return shares[0]
-    return Share(
-        min(share.low for share in shares),
-        median(share.value for share in shares),
-        max(share.high for share in shares),
-        sum(share.runs for share in shares),
-        f"median of {len(shares)} nodes; {shares[-1].source}",
-    )
-
-
 def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: Asked) -> Resolved:
     """The reference set with what ``sets`` say of the asked device in place of its generation's constants.
 
@@ -243,11 +93,11 @@ def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: 
     """
     if asked.calibration_id is not None:
         sets = [each for each in sets if each.id == asked.calibration_id]
-    levels = _levels(sets, asked)
-    if not levels:
+    near = levels(sets, asked)
+    if not near:
         return Resolved(curves)
-    given, asked = asked, _with_rates(asked, levels[0])
-    search = _Search(levels)
+    given, asked = asked, _with_rates(asked, near[0])
+    search = Search(near)
     known = curves.calibration
     operators = _operators(known.operators, search, asked)
     calibration = Calibration(
@@ -270,8 +120,8 @@ def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: 
                 frozenset({asked.accelerator.id}),
             ),
         )
-    limits = {each.scope.power_limit_watts for each in levels[0].sets}
-    of_node = levels[0].basis is Basis.CALIBRATED_NODE and not asked.specified
+    limits = {each.scope.power_limit_watts for each in near[0].sets}
+    of_node = near[0].basis is Basis.CALIBRATED_NODE and not asked.specified
     limit = limits.pop() if of_node and len(limits) == 1 else None
     device, stated = asked.accelerator, given.accelerator
     rates = {
@@ -283,7 +133,7 @@ def resolved(curves: ReferenceCurves, sets: Iterable[DeviceCalibration], asked: 
     return Resolved(changed, search.held, tuple(search.above_limit), limit, streams, rates)
 
 
-def _with_rates(asked: Asked, nearest: _Level) -> Asked:
+def _with_rates(asked: Asked, nearest: Level) -> Asked:
     """The device with what its node was measured to reach for rates that the question does not give.
 
     A processor has no data sheet of an accelerator: what it reaches is then all that it is known to have.
@@ -348,7 +198,7 @@ def _operator_figure(
     return figure_of
 
 
-def _operators(known: OperatorCalibration, search: _Search, asked: Asked) -> OperatorCalibration:
+def _operators(known: OperatorCalibration, search: Search, asked: Asked) -> OperatorCalibration:
     accelerator, constants = asked.accelerator, dict(known.constants)
     bases: dict[Key, Basis] = {}
     peaks = accelerator.peak_flops_per_second
@@ -382,7 +232,7 @@ _STREAMED: Final = (
 
 
 def _serving(
-    known: Calibration, operators: OperatorCalibration, search: _Search, asked: Asked
+    known: Calibration, operators: OperatorCalibration, search: Search, asked: Asked
 ) -> ServingCalibration:
     """Constants of engines over the measured device: each keeps its ratio to that of any engine.
 
@@ -474,7 +324,7 @@ _OF_THE_LIMIT: Final = frozenset(
 )
 
 
-def _power(known: PowerCalibration, search: _Search, asked: Asked) -> PowerCalibration:
+def _power(known: PowerCalibration, search: Search, asked: Asked) -> PowerCalibration:
     generation, constants, bases = asked.accelerator.generation, dict(known.constants), {}
     for quantity in PowerQuantity:
         name = f"power.{quantity}"
@@ -495,7 +345,7 @@ def _power(known: PowerCalibration, search: _Search, asked: Asked) -> PowerCalib
     return replace(known, constants=constants, measured=measured, bases=bases, _known={})
 
 
-def _links(known: LinkCurves, search: _Search, asked: Asked) -> LinkCurves:
+def _links(known: LinkCurves, search: Search, asked: Asked) -> LinkCurves:
     own, ends, sources = dict(asked.links), [known.slow, known.value, known.fast], dict(known.sources)
     measured = set(known.measured)
     for kind in LinkKind:
@@ -549,12 +399,12 @@ _HOST: Final = (
 )
 
 
-def _look_up_host(search: _Search) -> None:
+def _look_up_host(search: Search) -> None:
     for name in _HOST:
         search.seconds(name, lambda each, name=name: getattr(each, name))  # type: ignore[misc]
 
 
-def _with_context(curves: ReferenceCurves, search: _Search) -> ReferenceCurves:
+def _with_context(curves: ReferenceCurves, search: Search) -> ReferenceCurves:
     """The curves with the measured context of a device; its memory is looked up beside it."""
     search.seconds("memory_bytes", lambda each: _figure(each.memory_bytes))
     context = search.seconds("context_bytes", lambda each: _figure(each.context_bytes))

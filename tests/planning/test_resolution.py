@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from service.planning.calibration import OperatorQuantity, PowerQuantity, ServingQuantity
 from service.planning.calibration.measured import DeviceCalibration, MeasuredLink
 from service.planning.links import LinkKind
+from service.planning.nearest import Asked
 from service.planning.precision import NumberFormat
 from service.planning.quantity import Basis, Quantity
-from service.planning.resolution import Asked, resolved
+from service.planning.resolution import resolved
 from tests.asking import shipped
 from tests.calibrated import a_set, figure, scope_of
 

@@ -3,7 +3,8 @@
 from pydantic import MISSING
 
 from service.planning.errors import PlanningError
-from service.planning.resolution import Asked, applies, resolved
+from service.planning.nearest import Asked, applies
+from service.planning.resolution import resolved
 from service.questions.calibrated import base_of, calibrated_view
 from service.questions.catalog import Catalog
 from service.questions.hardware import resolve_cluster
