@@ -1,0 +1,1 @@
+"""Plans: from a goal to the best configuration."""

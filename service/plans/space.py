@@ -1,0 +1,91 @@
+"""What a plan searches: clusters, supplies of them, and what is kept of the configurations on each.
+
+A configuration is a layout, a batch and a precision on a cluster. What it costs, draws and emits on a supply
+from a start grows with its time and with the power of its devices, and with nothing else that a layout
+decides: rent, ownership, tariffs, emissions and every constraint are monotone in both. So of the
+configurations on one cluster only those can be among the best ``depth`` of any goal, under any constraint,
+that fewer than ``depth`` others are at least as good as in both: that is what a search keeps.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from service.questions.catalog import Catalog
+from service.questions.plan_answers import PlanConstraint, PruningRule
+from service.questions.plans import PlanQuestion
+from service.questions.purchase import Purchase
+from service.questions.references import ClusterInput
+from service.questions.rental import Rental
+from service.questions.resolve.model import ResolvedModel
+from service.questions.site import RunSite
+
+
+class Supply(NamedTuple):
+    """Where devices come from, and on which clusters of the space; one of ``rental`` and owning."""
+
+    name: str
+    kind: Literal["owned", "rented", "offer"]
+    clusters: tuple[int, ...]
+    rental: Rental | None = None
+    purchase: Purchase | None = None
+    site: RunSite | None = None
+    provider: str | None = None
+    region: str | None = None
+    purchase_option: str | None = None
+
+
+class Space(NamedTuple):
+    """A question with its clusters, each of a number of devices, and the supplies of them."""
+
+    question: PlanQuestion
+    catalog: Catalog
+    model: ResolvedModel
+    clusters: tuple[ClusterInput, ...]
+    supplies: tuple[Supply, ...]
+
+
+class Kept(NamedTuple):
+    """A configuration worth pricing: members of the workload and of the layout that the search chose.
+
+    ``seconds`` order the configurations of a cluster by time: of training those of the whole work, of serving
+    those of a request. ``watts`` is the mean draw of a device, where it is known.
+    """
+
+    cluster: int
+    parallelism: Mapping[str, Any]
+    workload: Mapping[str, Any]
+    seconds: float
+    watts: float | None = None
+
+
+class Outcome(NamedTuple):
+    """What became of a part of the space. Outcomes add up, in any order, to that of the whole."""
+
+    considered: int
+    scored: int
+    feasible: int
+    ruled_out: Mapping[PlanConstraint, int]
+    pruned: Mapping[PruningRule, int]
+    kept: tuple[Kept, ...]
+
+    def plus(self, other: "Outcome") -> "Outcome":
+        """Both together; what is kept of the same cluster is not yet weighed against each other."""
+        return Outcome(
+            self.considered + other.considered,
+            self.scored + other.scored,
+            self.feasible + other.feasible,
+            Counter(self.ruled_out) + Counter(other.ruled_out),
+            Counter(self.pruned) + Counter(other.pruned),
+            (*self.kept, *other.kept),
+        )
+
+
+NOTHING = Outcome(0, 0, 0, {}, {}, ())
+
+
+class Piece(NamedTuple):
+    """A part of the space that is searched in one go, in seconds at most; ``part`` says which, in JSON."""
+
+    candidates: int
+    part: Mapping[str, Any]
