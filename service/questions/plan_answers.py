@@ -26,15 +26,17 @@ from service.questions.estimates import (
 class PlanConstraint(StrEnum):
     """What rules a candidate out, in the order in which it is looked at; each counts for the first that does.
 
-    No rate of the device for the ``precision``; ``heads``, ``blocks`` and ``experts`` of the model that do
-    not divide among the devices; a ``sequence`` that does not divide; a ``batch`` that does not divide; tensor
-    parallelism beyond the fast ``link``; ``memory`` of a device; what the ``engine`` takes; a
-    ``service_level`` that no load keeps, or not the one asked for; a run longer than its ``deadline``; the
-    ``power`` of the building; ``carbon``; ``budget``; a supply whose cost in the currency of the plan is not
-    known (``price``), or whose emissions are not (``emissions``).
+    No rate of the device for the ``precision``, or none for what is generated or offloaded beside it;
+    degrees that do not make up the ``devices``, or more of these than there may be; ``heads``, ``blocks`` and
+    ``experts`` of the model that do not divide among the devices; a ``sequence`` that does not divide; a
+    ``batch`` that does not divide; tensor parallelism beyond the fast ``link``; ``memory`` of a device; what
+    the ``engine`` takes; a ``service_level`` that no load keeps, or not the one asked for; a run longer than
+    its ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply whose cost in the
+    currency of the plan is not known (``price``), or whose emissions are not (``emissions``).
     """
 
     PRECISION = "precision"
+    DEVICES = "devices"
     HEADS = "heads"
     BLOCKS = "blocks"
     EXPERTS = "experts"
