@@ -29,8 +29,9 @@ class PlanConstraint(StrEnum):
     No rate of the device for the ``precision``; ``heads``, ``blocks`` and ``experts`` of the model, a
     ``sequence`` or a ``batch`` that do not divide among the devices; tensor parallelism beyond the fast
     ``link``; ``memory`` of a device; what the ``engine`` takes; a ``service_level`` that is not kept; a run
-    longer than its ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply whose cost in the currency of the plan is not
-    known (``price``), or whose emissions are not (``emissions``).
+    longer than its ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply
+    whose cost in the currency of the plan is not known (``price``), or whose emissions are not
+    (``emissions``).
     """
 
     PRECISION = "precision"
