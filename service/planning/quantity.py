@@ -138,3 +138,12 @@ def probability_at_most(quantity: Quantity, limit: Quantity) -> float:
     if deviation == 0.0:
         return 1.0 if margin >= 0 else 0.0
     return 0.5 * (1.0 + math.erf(margin / (deviation * math.sqrt(2.0))))
+
+
+def paired_reach(above: float, below: float, correlation: float = 0.0) -> float:
+    """How far, in logarithms, the first of two figures may pass the second: the 80% end of their ratio.
+
+    ``above`` is the distance of the first to its upper end, ``below`` that of the second to its lower one,
+    both in logarithms. The variance of a difference is that of both less twice what they share.
+    """
+    return math.sqrt(max(0.0, above * above + below * below - 2.0 * correlation * above * below))
