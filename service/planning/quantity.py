@@ -140,10 +140,34 @@ def probability_at_most(quantity: Quantity, limit: Quantity) -> float:
     return 0.5 * (1.0 + math.erf(margin / (deviation * math.sqrt(2.0))))
 
 
-def paired_reach(above: float, below: float, correlation: float = 0.0) -> float:
-    """How far, in logarithms, the first of two figures may pass the second: the 80% end of their ratio.
+class LogReach(NamedTuple):
+    """Distances of a figure above 0 from the ends of its interval, in logarithms; neither is below 0."""
 
-    ``above`` is the distance of the first to its upper end, ``below`` that of the second to its lower one,
-    both in logarithms. The variance of a difference is that of both less twice what they share.
+    down: float
+    up: float
+
+    def without(self, part: "LogReach") -> "LogReach":
+        """What is left once a part of the doubt is taken out; ends are those of all parts at once."""
+        return LogReach(max(0.0, self.down - part.down), max(0.0, self.up - part.up))
+
+    def within(self, whole: "LogReach") -> "LogReach":
+        """No more of it than of another."""
+        return LogReach(min(self.down, whole.down), min(self.up, whole.up))
+
+
+def log_reach(quantity: Quantity) -> LogReach:
+    """The interval of a figure whose low end is above 0, in logarithms."""
+    value, low, high, _ = quantity
+    return LogReach(math.log(value / low), math.log(high / value))
+
+
+def paired_reach(first: LogReach, second: LogReach, correlation: float) -> float:
+    """Upper end of the 80% interval of ln(first / second) over its middle, for errors so correlated.
+
+    The error is a part that moves both alike, to the same side of their intervals, and one of each alone:
+    with the same intervals the variance is the sum of both less twice what they share, and where all is
+    shared nothing of the ratio is in doubt.
     """
-    return math.sqrt(max(0.0, above * above + below * below - 2.0 * correlation * above * below))
+    alone = math.hypot(first.up, second.down)
+    alike = max(0.0, first.up - second.up, second.down - first.down)
+    return math.hypot(math.sqrt(1.0 - correlation) * alone, math.sqrt(correlation) * alike)
