@@ -57,6 +57,8 @@ class Kept(NamedTuple):
     workload: Mapping[str, Any]
     seconds: float
     watts: float | None = None
+    accelerator_count: int | None = None
+    lasting_seconds: float | None = None
 
 
 class Outcome(NamedTuple):
