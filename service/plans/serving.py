@@ -1,4 +1,4 @@
-"""Configurations of a service: of each the fewest replicas that carry its load within its service levels.
+"""Configurations of a service: of each the fewest replicas that carry its load within the service levels.
 
 A configuration is a kind of devices, the layout of a replica on them and how weights and cache are stored. Its
 figures are those of the functions that answer it alone. It carries the load with as many replicas as leave
@@ -355,8 +355,9 @@ class _Levels:
         (``sampling``) have a deviate of their prefills above 0. Each of those takes at least the mean time of
         a token without the part that grows with the batch (``_pace_samples``), and that is at least an
         iteration of the batch that takes least; interpolation on the curve moves it by less than a twentieth.
-        So at most half of the requests are within the level. Requests of one token have no such time; bursts, static batches and speculation have
-        forms of their own, and what a tenant's own runs correct moves with the load.
+        So at most half of the requests are within the level. Requests of one token have no such time, bursts,
+        static batches and speculation have forms of their own, and what a tenant's own runs correct moves with
+        the load: of these nothing is proven.
         """
         levels, load = self._levels, serving.load
         plain = load.burst_requests is None and serving.server.scheduler is Scheduler.CONTINUOUS
