@@ -26,12 +26,12 @@ from service.questions.estimates import (
 class PlanConstraint(StrEnum):
     """What rules a candidate out, in the order in which it is looked at; each counts for the first that does.
 
-    No rate of the device for the ``precision``; ``heads``, ``blocks`` and ``experts`` of the model that do
-    not divide among the devices; a ``sequence`` that does not divide; a ``batch`` that does not divide; tensor
-    parallelism beyond the fast ``link``; ``memory`` of a device; what the ``engine`` takes; a
-    ``service_level`` that no load keeps, or not the one asked for; a run longer than its ``deadline``; the
-    ``power`` of the building; ``carbon``; ``budget``; a supply whose cost in the currency of the plan is not
-    known (``price``), or whose emissions are not (``emissions``).
+    No rate of the device for the ``precision``; ``heads``, ``blocks`` and ``experts`` of the model, a
+    ``sequence`` or a ``batch`` that do not divide among the devices; tensor parallelism beyond the fast
+    ``link``; ``memory`` of a device; what the ``engine`` takes; a ``service_level`` that is not kept; a run
+    longer than its ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply
+    whose cost in the currency of the plan is not known (``price``), or whose emissions are not
+    (``emissions``).
     """
 
     PRECISION = "precision"

@@ -221,8 +221,8 @@ class PlanQuestion(Input):
     """The work. Of training its total and its global batch, of serving its load and its service levels; what
     the search varies takes the place of what is given here."""
     goal: Goal
-    """Least cost, least time (of a service: of a request), least emissions of the electricity, fewest devices,
-    or all that no other betters in cost, time and emissions."""
+    """Least cost, least time (of a service: of a request), least emissions of the electricity, fewest
+    devices, or all that no other betters in cost, time and emissions."""
     constraints: PlanConstraints = PlanConstraints()
     """What has to be kept to."""
     search: PlanSearch = PlanSearch()
