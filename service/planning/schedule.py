@@ -119,7 +119,12 @@ def schedule(tasks: Sequence[Task], fleet: Fleet, most_steps: int = MOST_STEPS) 
     search = _Search(tasks, fleet, most_steps)
     search.keep(_listed(tasks, fleet))
     is_optimal = search.finishes()
-    placed = tuple(sorted(search.best, key=lambda one: (one.start, one.task)))
+    known = (
+        search.best
+        if is_optimal
+        else _in_order(search.order, tasks, fleet, _by_goal(fleet.goal), search.best)
+    )
+    placed = tuple(sorted(known, key=lambda one: (one.start, one.task)))
     bound = bound_of(tasks, fleet, [one.task for one in placed])
     return Schedule(placed, is_optimal, bound)
 
@@ -469,12 +474,15 @@ def _by_area(one: Placed) -> tuple[Decimal | int, ...]:
     return (one.mode.devices * one.mode.seconds, one.mode.cost, one.end)
 
 
-def _in_order(order: Iterable[int], tasks: Sequence[Task], fleet: Fleet, way: _Way) -> list[Placed]:
-    """Each task in turn in the mode that is best by ``way`` of those that have room, as early as it has."""
-    placed, spent = list[Placed](), Decimal(0)
+def _in_order(
+    order: Iterable[int], tasks: Sequence[Task], fleet: Fleet, way: _Way, known: Iterable[Placed] = ()
+) -> list[Placed]:
+    """Beside what is known each task in turn in the mode that is best by ``way`` of those that have room."""
+    placed = list(known)
+    done, spent = {one.task for one in placed}, sum((one.mode.cost for one in placed), Decimal(0))
     for place in order:
         found = list[Placed]()
-        for mode in _possible(tasks[place], fleet):
+        for mode in _possible(tasks[place], fleet) if place not in done else ():
             if fleet.budget is not None and spent + mode.cost > fleet.budget:
                 continue
             beside = [one for one in placed if one.mode.pool == mode.pool]
