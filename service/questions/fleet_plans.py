@@ -1,4 +1,4 @@
-"""Several workloads over owned nodes, rented devices and a budget: who runs where and when, and what does not fit."""
+"""Several workloads over pools of devices and a budget: who runs where and when, and what does not fit."""
 
 from typing import Annotated, Literal, NotRequired
 
@@ -47,8 +47,8 @@ class FleetWorkload(Input):
     pools: Annotated[list[Text], Field(min_length=1, max_length=100)] | MISSING = MISSING
     """Names of `owned` and `rented` that it may run on; all when left out."""
     accelerator_counts: Annotated[list[Degree], Field(min_length=1, max_length=64)] | MISSING = MISSING
-    """Numbers of devices of a training run; defaults to whole nodes in doublings, and all of a pool. A service
-    takes the fewest that keep its levels."""
+    """Numbers of devices of a training run; defaults to whole nodes in doublings, and all of a pool. A
+    service takes the fewest that keep its levels."""
     training: TrainingSearch = TrainingSearch()
     """What is varied of a training run."""
     serving: ServingSearch = ServingSearch()
@@ -61,8 +61,8 @@ class FleetQuestion(Input):
     workloads: Annotated[list[FleetWorkload], Field(min_length=1, max_length=40)]
     """What is to run."""
     owned: Annotated[list[OwnedNodes], Field(max_length=20)] = []
-    """Machines that are there already. What their electricity costs is a price per kWh: under a tariff the bill
-    of one workload depends on the others."""
+    """Machines that are there already. Their electricity has a price per kWh: under a tariff the bill of one
+    workload depends on the others."""
     rented: Annotated[list[RentedDevices], Field(max_length=20)] = []
     """Devices that can be rented."""
     starts_at: Instant
@@ -106,8 +106,8 @@ class PoolReason(TypedDict):
     pool: str
     """Which."""
     reason: FleetReason
-    """No configuration that the devices hold; none whose cost is known; none that is done in its window, alone;
-    devices that others have; the budget, or what others leave of it."""
+    """No configuration that the devices hold; none whose cost is known; none that is done in its window,
+    alone; devices that others have; the budget, or what others leave of it."""
     ruled_out: NotRequired[list[RuledOutCandidates]]
     """Where no configuration is left: what ruled them out."""
     least_duration_seconds: NotRequired[float]

@@ -377,7 +377,7 @@ class SnapshotStore:
             self._revisions = revisions
 
     async def asked(self, scope: Mapping[str, Any]) -> Snapshot:
-        """What the caller of a request sees, as new as the header `Catalog-Revision` of its ``scope`` says."""
+        """What the caller of a request sees, as new as the `Catalog-Revision` that it sends."""
         tenant_id = scope["state"]["subject"].tenant_id
         asked = next((value for name, value in scope["headers"] if name == b"catalog-revision"), None)
         if asked is None:
