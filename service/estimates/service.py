@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from service.estimates.cost import estimate_cost
-from service.estimates.layouts import Trained, TrainedLayouts
 from service.estimates.memory import estimate_memory
 from service.estimates.own_runs import with_own_runs
 from service.estimates.throughput import estimate_throughput
@@ -20,17 +19,6 @@ from service.questions.estimates import (
     ThroughputQuestion,
     UtilityBillQuestion,
 )
-
-__all__ = [
-    "ESTIMATES",
-    "Estimate",
-    "Estimator",
-    "NoSoundAnswer",
-    "Trained",
-    "TrainedLayouts",
-    "answer",
-    "with_own_runs",
-]
 
 log = logging.getLogger(__name__)
 

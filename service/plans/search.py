@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from service.plans import training
+from service.plans import serving, training
 from service.plans.space import NOTHING, Kept, Outcome, Piece, Space
 from service.questions.workloads import TrainingWorkloadInput, WorkloadInput
 
@@ -19,18 +19,23 @@ def pieces(space: Space) -> tuple[Piece, ...]:
     Raises :class:`service.planning.errors.PlanningError` naming the field of a question that leaves too much
     open, or that has too many candidates.
     """
-    return training.pieces(space)
+    if isinstance(space.question.workload, TrainingWorkloadInput):
+        return training.pieces(space)
+    return serving.pieces(space)
 
 
 def search(space: Space, piece: Piece) -> Outcome:
     """What becomes of the candidates of one piece."""
-    return training.search(space, piece)
+    if isinstance(space.question.workload, TrainingWorkloadInput):
+        return training.search(space, piece)
+    return serving.search(space, piece)
 
 
 def workload_of(given: WorkloadInput, kept: Kept) -> WorkloadInput:
     """The workload of a question as a configuration runs it."""
-    assert isinstance(given, TrainingWorkloadInput)  # noqa: S101
-    return training.workload_of(given, kept)
+    if isinstance(given, TrainingWorkloadInput):
+        return training.workload_of(given, kept)
+    return serving.workload_of(given, kept)
 
 
 def _measures(kept: Kept) -> tuple[float, float, float]:

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.service import Trained, TrainedLayouts, with_own_runs
+from service.estimates.layouts import Trained, TrainedLayouts
+from service.estimates.own_runs import with_own_runs
 from service.planning.errors import PlanningError
 from service.planning.parallelism import PipelineSchedule, Sharding, divisors
 from service.planning.precision import TrainingPrecision
