@@ -26,7 +26,8 @@ from service.questions.estimates import (
 class PlanConstraint(StrEnum):
     """What rules a candidate out, in the order in which it is looked at; each counts for the first that does.
 
-    No rate of the device for the ``precision``; ``heads``, ``blocks`` and ``experts`` of the model, a
+    No rate of the device for the ``precision``; more ``devices`` than the plan may take, or a number of them
+    that the degrees do not divide; ``heads``, ``blocks`` and ``experts`` of the model, a
     ``sequence`` or a ``batch`` that do not divide among the devices; tensor parallelism beyond the fast
     ``link``; ``memory`` of a device; what the ``engine`` takes; a ``service_level`` that is not kept; a run
     longer than its ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply
@@ -35,6 +36,7 @@ class PlanConstraint(StrEnum):
     """
 
     PRECISION = "precision"
+    DEVICES = "devices"
     HEADS = "heads"
     BLOCKS = "blocks"
     EXPERTS = "experts"
@@ -167,8 +169,8 @@ class PlanRow(TypedDict):
     """Servers of the service."""
     starts_at: NotRequired[str]
     """When it begins, where the question has a window."""
-    total_bytes: QuantityAnswer
-    """Memory of the fullest device."""
+    total_bytes: NotRequired[QuantityAnswer]
+    """Memory of the fullest device; absent where a part of it is not known."""
     headroom_bytes: NotRequired[Integer]
     """What is left of the device, or of the engine's share of it."""
     step_seconds: NotRequired[QuantityAnswer]
