@@ -5,11 +5,11 @@ No figure of a candidate lies below its bound:
     time      T >= s                 s: seconds of the work alone; interruptions only add to them
     rent      C >= p D T / 3600      p: price of a device-hour, D: devices of whole instances; increments,
                                      terms, blocks and minimum spend only add to the hours that are paid
-    energy    E >= n w s u / 3.6e6   n devices of w mean watts while they work, u: least PUE of a year;
-                                     hosts, ramps and waiting only add
+    power     P >= M(w) u            M: machines whose devices draw w on average while they work, u: least PUE
+                                     of a year; the meter's highest interval is one of work
+    energy    E >= M(w) u s          ramps, checkpoints and lost work only add
     own       C >= E e               e: flat price of a kWh; of a tariff nothing is known before its bill
     emissions M >= E i               i: least intensity of the grid, where none is below 0
-    power     P >= n w u / 1000      where an interval of the meter lies within steady work
 
 Storage, egress and the share of a purchase only add. Money is rounded line by line, by a few minor units at
 most.
@@ -31,12 +31,12 @@ from service.estimates.energy import Site, resolve_site
 from service.estimates.rent import terms_of
 from service.kit.clock import now
 from service.planning.cost import devices_paid, rounded
-from service.planning.units import HOUR_SECONDS, MINUTE_SECONDS
+from service.planning.power import WATTS_PER_KILOWATT
+from service.planning.units import HOUR_SECONDS
 from service.plans.assumptions import moved, time_factor
 from service.plans.pricing import Pricer, located
 from service.plans.requests import currency_of
 from service.plans.space import Kept, Space, Supply
-from service.questions.energy import RunLoad
 from service.questions.estimates import UtilityBillQuestion
 from service.questions.notes import Notes
 from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
@@ -46,7 +46,6 @@ _JUST_BELOW: Final = 1.0 - 1e-9
 """Arrays and numbers may differ in their last digits."""
 _ROUNDINGS: Final = 20
 """More lines than a charge has; each is rounded by half a minor unit at most."""
-_KWH_JOULES: Final = 3.6e6
 
 
 class Bounds(NamedTuple):
@@ -106,9 +105,9 @@ def bounds_of(pricer: Pricer, supply: Supply, columns: Columns) -> Bounds:
     with located(supply):
         site = _site(supply, space)
         rate = _rent(supply, space)
-    pue = min(site.pues) if site is not None and site.pues is not None else 0.0
-    kw = np.where(_is_steady(space, lasting), devices * watts * (pue / 1000.0) * _JUST_BELOW, 0.0)
-    kwh = devices * watts * lasting * (pue / _KWH_JOULES)
+    machines = np.stack([columns.cluster[kept], devices.astype(np.int64)])
+    kw = _kw(pricer, supply, site, machines, watts) * _JUST_BELOW
+    kwh = kw * lasting / HOUR_SECONDS
     intensity = _least_intensity(site)
     cost = np.zeros_like(time)
     price_known = pricer.wanted.has_end
@@ -127,16 +126,29 @@ def bounds_of(pricer: Pricer, supply: Supply, columns: Columns) -> Bounds:
         kwh * intensity if intensity is not None else np.full_like(kwh, -np.inf),
         kw,
         price_known,
-        site is not None and pue > 0.0 and (site.grid.mean is not None or site.grid.in_time is not None),
+        site is not None
+        and site.pues is not None
+        and (site.grid.mean is not None or site.grid.in_time is not None),
     )
 
 
-def _is_steady(space: Space, seconds: Floats) -> NDArray[np.bool_]:
-    """Whether an interval of the meter lies within the work: nothing stops it, and it is as long as two."""
-    workload = space.question.workload
-    if isinstance(workload, TrainingWorkloadInput) and workload.checkpointing is not MISSING:
-        return np.zeros(len(seconds), dtype=bool)
-    return seconds >= 2.0 * MINUTE_SECONDS * RunLoad().interval_minutes
+def _kw(
+    pricer: Pricer, supply: Supply, site: Site | None, clusters: NDArray[np.int64], watts: Floats
+) -> Floats:
+    """Power at the meter while devices work, in the month of the least PUE; 0 where it is not known.
+
+    ``clusters`` are cluster and number of devices of each configuration, ``watts`` those of one device.
+    """
+    found = np.zeros_like(watts)
+    if site is None or site.pues is None or not pricer.needs_energy(supply):
+        return found
+    for place, count in np.unique(clusters, axis=1).T.tolist():
+        here = (clusters[0] == place) & (clusters[1] == count)
+        cluster = pricer.space.clusters[place].model_copy(update={"accelerator_count": count})
+        machines = pricer.runs.machines(pricer.space, cluster, site)
+        if machines is not None:
+            found[here] = [sum(machines.watts(each)) for each in watts[here].tolist()]
+    return found * (min(site.pues) / WATTS_PER_KILOWATT)
 
 
 class _Rate(NamedTuple):

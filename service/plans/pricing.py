@@ -18,7 +18,8 @@ from service.estimates.charges import Charges, added
 from service.estimates.cost import charged_of_run
 from service.estimates.currencies import currencies_of
 from service.estimates.electricity import electricity
-from service.estimates.energy import Energy, Site, resolve_site, run_energy
+from service.estimates.energy import Energy, Site, machines_of, resolve_site, run_energy
+from service.estimates.load import Machines
 from service.estimates.memory import estimate_memory
 from service.estimates.passes import Passing
 from service.estimates.power import Draw, device_draw
@@ -29,6 +30,7 @@ from service.estimates.serving_parts import levels_of
 from service.estimates.shift import Costs, Moves, Shifted, shifted
 from service.kit.clock import now
 from service.planning.errors import PlanningError
+from service.planning.quantity import exact
 from service.plans.assumptions import time_factor
 from service.plans.requests import (
     Configuration,
@@ -40,9 +42,11 @@ from service.plans.requests import (
 from service.plans.space import Kept, Space, Supply
 from service.questions.catalog import Catalog
 from service.questions.estimates import UtilityBillQuestion
+from service.questions.hardware import resolve_cluster
 from service.questions.notes import Notes
 from service.questions.plan_answers import PlanConstraint
 from service.questions.plans import PlanQuestion
+from service.questions.references import ClusterInput
 from service.questions.resolve.calibrated import calibrated
 from service.questions.what_if import ShiftQuestion, StartWindow
 from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
@@ -76,6 +80,7 @@ class Runs:
 
     def __init__(self) -> None:
         self._worked: dict[tuple[str, ...], Worked] = {}
+        self._machines: dict[tuple[object, ...], Machines | None] = {}
 
     def of(self, space: Space, kept: Kept, accelerator_id: str) -> Worked:
         """The rates of a configuration of the space."""
@@ -90,6 +95,20 @@ class Runs:
         if found is None:
             found = self._worked[key] = _worked(configuration_of(space, kept, accelerator_id), space.catalog)
         return found
+
+    def machines(self, space: Space, asked: ClusterInput, site: Site) -> Machines | None:
+        """The machines of a cluster in a building; None where their power is not known."""
+        given = site.given
+        assert given is not None  # noqa: S101
+        key = (asked.model_dump_json(), given.cooling, str(given.fabric_power_watts_per_device))
+        if key not in self._machines:
+            catalog = calibrated(space.catalog, asked)
+            found = resolve_cluster(asked, catalog, Notes())
+            limit = found.accelerator.power_limit_watts
+            self._machines[key] = (
+                None if limit is None else machines_of(found, site, catalog.curves, exact(limit), limit)[0]
+            )
+        return self._machines[key]
 
 
 def _worked(configuration: Configuration, catalog: Catalog) -> Worked:
@@ -156,15 +175,19 @@ def located(supply: Supply) -> Iterator[None]:
     try:
         yield
     except PlanningError as error:
-        name, _, rest = error.pointer.removeprefix("/").partition("/")
-        at = error.pointer
-        if name == "load_profile":
-            at = f"{supply.site_pointer}/pue_by_month"
-        elif name == "site":
-            at = "/".join([supply.site_pointer, *filter(None, [rest])])
-        elif name in ("rental", "purchase", "cluster"):
-            at = supply.pointer if supply.kind == "offer" else supply.pointer + error.pointer
-        raise PlanningError(error.code, at, error.detail) from error
+        raise PlanningError(error.code, place_of(error.pointer, supply), error.detail) from error
+
+
+def place_of(pointer: str, supply: Supply) -> str:
+    """Where the question of a plan says what an estimate on a supply reads at ``pointer``."""
+    name, _, rest = pointer.removeprefix("/").partition("/")
+    if name == "load_profile":
+        return f"{supply.site_pointer}/pue_by_month"
+    if name == "site":
+        return "/".join([supply.site_pointer, *filter(None, [rest])])
+    if name in ("rental", "purchase", "cluster"):
+        return supply.pointer if supply.kind == "offer" else supply.pointer + pointer
+    return pointer
 
 
 @dataclass

@@ -106,9 +106,8 @@ class _Order:
         return one, two, three
 
     def skip(self, key: Key) -> None:
-        """Leave out what is at least as large in all figures of a key, and larger in one, by its bounds."""
-        figures = self._pairs.figures
-        self._behind |= (figures >= key).all(axis=1) & (figures > key).any(axis=1)
+        """Leave out what by its bounds is at least as large in all figures of a key."""
+        self._behind |= (self._pairs.figures >= key).all(axis=1)
 
     def rank_of(self, given: Candidate) -> int:
         """The place of a given configuration among all candidates; 0 where it is ruled out."""
@@ -199,7 +198,7 @@ def _pareto(order: _Order) -> Sequence[Ranked]:
     found: list[tuple[Key, Candidate]] = []
     for candidate in order:
         key = order.key(candidate)
-        if not any(_betters(other, key) for other, _ in found):
+        if not any(_is_as_good(other, key) for other, _ in found):
             found.append((key, candidate))
             order.skip(key)
     rows = [Ranked(rank, candidate) for rank, (_, candidate) in enumerate(found, start=1)]
@@ -211,9 +210,9 @@ def _pareto(order: _Order) -> Sequence[Ranked]:
     return [rows[round(place * (len(rows) - 1) / (most - 1))] for place in range(most)]
 
 
-def _betters(one: Key, other: Key) -> bool:
-    """Whether ``one`` is no more than ``other`` in all figures, and less in one."""
-    return one != other and all(own <= figure for own, figure in zip(one, other, strict=True))
+def _is_as_good(one: Key, other: Key) -> bool:
+    """Whether ``one`` is no more than ``other`` in all figures."""
+    return all(own <= figure for own, figure in zip(one, other, strict=True))
 
 
 class _Pairs(NamedTuple):

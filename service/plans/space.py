@@ -9,7 +9,7 @@ that fewer than ``depth`` others are at least as good as in both: that is what a
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from service.questions.base import AnswerWarning
 from service.questions.catalog import Catalog
@@ -20,6 +20,10 @@ from service.questions.references import ClusterInput
 from service.questions.rental import Rental
 from service.questions.resolve.model import ResolvedModel
 from service.questions.site import RunSite
+
+REACH: Final = 4.0
+"""By how much an assumption is moved to see whether the choice hangs on it, up and down. So a search keeps
+what is later than a deadline by up to this: moved so far, the deadline no longer rules it out."""
 
 
 class Supply(NamedTuple):
