@@ -72,7 +72,7 @@ PLANNING_ORDER = (
     {"load_profile", "shift"},
     {"carbon", "water"},
     {"cost"},
-    {"layout", "advice", "search"},
+    {"layout", "advice", "search", "switching"},
     {"rollout"},
     {"formats"},
 )
