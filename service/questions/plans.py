@@ -11,6 +11,7 @@ from service.questions.base import (
     Count,
     CurrencyCode,
     Degree,
+    Factor,
     Input,
     Instant,
     MoneyInput,
@@ -193,7 +194,7 @@ class MovedAssumption(Input):
     emissions of a kWh, where a figure is given or known; interruptions of spot devices."""
     of: Text | MISSING = MISSING
     """Which supply, accelerator or site; all of them when left out."""
-    factor: Annotated[float, Field(gt=0.0, le=1000.0)]
+    factor: Factor
     """What it is multiplied by."""
 
 
@@ -221,8 +222,8 @@ class PlanQuestion(Input):
     """The work. Of training its total and its global batch, of serving its load and its service levels; what
     the search varies takes the place of what is given here."""
     goal: Goal
-    """Least cost, least time (of a service: of a request), least emissions of the electricity, fewest devices,
-    or all that no other betters in cost, time and emissions."""
+    """Least cost, least time (of a service: of a request), least emissions of the electricity, fewest
+    devices, or all that no other betters in cost, time and emissions."""
     constraints: PlanConstraints = PlanConstraints()
     """What has to be kept to."""
     search: PlanSearch = PlanSearch()
