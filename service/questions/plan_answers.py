@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Literal, NotRequired
 
+from pydantic import AwareDatetime
 from typing_extensions import TypedDict
 
 from service.questions.answers import ParallelismAnswer
@@ -21,6 +22,7 @@ from service.questions.estimates import (
     ThroughputQuestion,
     UtilityBillQuestion,
 )
+from service.questions.plans import Goal, PlanQuestion
 
 
 class PlanConstraint(StrEnum):
@@ -310,11 +312,13 @@ class Plan(TypedDict):
     id: str
     state: Literal["running", "done", "cancelled", "failed"]
     """A search that failed says why in error_code and error_summary."""
-    goal: str
+    goal: Goal
     """What was asked for."""
-    created_at: str
+    question: NotRequired[PlanQuestion]
+    """What was asked; left out of lists."""
+    created_at: AwareDatetime
     """When it was asked."""
-    finished_at: NotRequired[str]
+    finished_at: NotRequired[AwareDatetime]
     """When it ended."""
     progress: PlanProgress
     """How far it is."""
@@ -325,4 +329,4 @@ class Plan(TypedDict):
     best_cost: NotRequired[MoneyAmount]
     """Of the first row."""
     answer: NotRequired[PlanAnswer]
-    """Once it is done."""
+    """Once it is done; left out of lists."""
