@@ -25,7 +25,7 @@ from service.estimates import (
     utility_bill,
 )
 from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
-from service.kit.problems import BadRequest, FieldError
+from service.kit.problems import FieldError
 from service.kit.web import AskingRoute, Written, api_router
 from service.questions.answers import (
     MemoryAnswer,
@@ -59,13 +59,11 @@ from service.questions.what_if import (
     SiteComparison,
     SiteComparisonAnswer,
 )
-from service.snapshot.service import Snapshot, SnapshotStore
+from service.snapshot.service import REVISION_DIGITS, Snapshot, SnapshotStore
 
 HOLD_SECONDS = 0.01
 """How long a batch may hold the event loop, so that single questions are not held up."""
 
-REVISION_DIGITS = 15
-"""Most digits of a catalog revision."""
 REVISION_PARAMETER = {
     "name": "Catalog-Revision",
     "in": "header",
@@ -98,14 +96,7 @@ def csv_response(rows: str, name: str) -> Response:
 
 async def _snapshot(request: Request) -> Snapshot:
     store: SnapshotStore = request.app.state.snapshots
-    tenant_id = request.scope["state"]["subject"].tenant_id
-    asked = next((value for name, value in request.scope["headers"] if name == b"catalog-revision"), None)
-    if asked is None:
-        return store.current(tenant_id)
-    if not asked.isdigit() or len(asked) > REVISION_DIGITS:
-        detail = "Catalog-Revision must be a whole number"
-        raise BadRequest(detail, FieldError("/header/Catalog-Revision", "INTEGER", detail))
-    return await store.at_least(tenant_id, int(asked))
+    return await store.asked(request.scope)
 
 
 async def _answers(operation: str, questions: Sequence[Input], request: Request) -> Any:  # noqa: ANN401

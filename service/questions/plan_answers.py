@@ -28,15 +28,16 @@ from service.questions.plans import Goal, PlanQuestion
 class PlanConstraint(StrEnum):
     """What rules a candidate out, in the order in which it is looked at; each counts for the first that does.
 
-    No rate of the device for the ``precision``; ``heads``, ``blocks`` and ``experts`` of the model, a
-    ``sequence`` or a ``batch`` that do not divide among the devices; tensor parallelism beyond the fast
-    ``link``; ``memory`` of a device; what the ``engine`` takes; a ``service_level`` that is not kept; a run
-    longer than its ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply
-    whose cost in the currency of the plan is not known (``price``), or whose emissions are not
-    (``emissions``).
+    No rate of the device for the ``precision``; degrees that the number of ``devices`` does not allow;
+    ``heads``, ``blocks`` and ``experts`` of the model, a ``sequence`` or a ``batch`` that do not divide among
+    the devices; tensor parallelism beyond the fast ``link``; ``memory`` of a device; what the ``engine``
+    takes; a ``service_level`` that is not kept; a run longer than its ``deadline``; the ``power`` of the
+    building; ``carbon``; ``budget``; a supply whose cost in the currency of the plan is not known
+    (``price``), or whose emissions are not (``emissions``).
     """
 
     PRECISION = "precision"
+    DEVICES = "devices"
     HEADS = "heads"
     BLOCKS = "blocks"
     EXPERTS = "experts"
@@ -60,13 +61,15 @@ class PruningRule(StrEnum):
     What the ``state`` of a layout takes without any activation exceeds the device; the FLOPs of the run at
     the peak of all devices take longer than the ``deadline``, or (``roofline``) than as many known
     configurations of the same supply take in all as are told apart; a layout with more of the ``work`` that
-    adds memory does not fit where one with less does not.
+    adds memory does not fit where one with less does not; an iteration of a service takes longer than its
+    ``levels`` leave a token, whatever the load.
     """
 
     STATE = "state"
     DEADLINE = "deadline"
     ROOFLINE = "roofline"
     WORK = "work"
+    LEVELS = "levels"
 
 
 class RuledOutCandidates(TypedDict):

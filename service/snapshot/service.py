@@ -21,7 +21,7 @@ from service.catalog.rows import Document
 from service.catalog.shipped import shipped_documents
 from service.evidence.service import reference_curves
 from service.kit.database import Database
-from service.kit.problems import Unavailable
+from service.kit.problems import BadRequest, FieldError, Unavailable
 from service.kit.subjects import SHIPPED_TENANT
 from service.planning.calibration.measured import DeviceCalibration, MeasuredAnswer
 from service.planning.carbon import IntensitySeries
@@ -329,6 +329,10 @@ def shipped_snapshot(revision: int = 0) -> Snapshot:
     return _snapshot(revision, _layer(shipped_documents()))
 
 
+REVISION_DIGITS = 15
+"""Most digits of a catalog revision."""
+
+
 class SnapshotStore:
     """The current snapshot of one database."""
 
@@ -372,6 +376,17 @@ class SnapshotStore:
             # The common one last: whoever sees it sees a whole state.
             self._tenants, self._common = tenants, _snapshot(base, self._shipped)
             self._revisions = revisions
+
+    async def asked(self, scope: Mapping[str, Any]) -> Snapshot:
+        """What the caller of a request sees, as new as the `Catalog-Revision` that it sends."""
+        tenant_id = scope["state"]["subject"].tenant_id
+        asked = next((value for name, value in scope["headers"] if name == b"catalog-revision"), None)
+        if asked is None:
+            return self.current(tenant_id)
+        if not asked.isdigit() or len(asked) > REVISION_DIGITS:
+            detail = "Catalog-Revision must be a whole number"
+            raise BadRequest(detail, FieldError("/header/Catalog-Revision", "INTEGER", detail))
+        return await self.at_least(tenant_id, int(asked))
 
     async def at_least(self, tenant_id: str, revision: int) -> Snapshot:
         """A snapshot of what a tenant sees that contains ``revision``; 503 if none comes in time."""

@@ -1,0 +1,497 @@
+"""Which tasks run where and when, on pools of devices and within a budget.
+
+A task runs in one of its modes, without a break: so many devices of one pool for so many seconds, at a
+cost that does not depend on when it starts. With ``x_t`` the mode and ``s_t`` the start of each task that
+is placed
+
+    devices    sum of devices of x_t over s_t <= u < s_t + seconds of x_t  <=  capacity, of each pool at any u
+    window     earliest_t <= s_t,  s_t + seconds of x_t <= latest_t
+    budget     sum of costs of x_t <= budget
+
+Of all such schedules the best places most tasks of the first priority, of these most of the second and so
+on; of these it has the least cost, then the least flow (sum of s_t + seconds - earliest_t), or the other
+way round.
+
+**Exact**: depth-first over modes, task by task, by branch and bound. Given the modes, pools are apart,
+and each is a question of order: no task of a schedule with the least flow can start earlier with the
+others as they are (it is *active*), and every active schedule comes of placing tasks in the order of
+their starts, each as early as those before it leave room (serial generation; Kolisch 1996, Sprecher,
+Kolisch and Drexl 1995). What is cut off: sets of modes that a pool cannot hold, a bound on what can still
+be placed, and a bound on the figure of the goal.
+
+**Else** the best of list schedules in several orders, improved by moving to the front what was left out,
+with what no schedule can exceed: see :func:`bound_of`.
+"""
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import accumulate, product
+from typing import Literal, NamedTuple
+
+Goal = Literal["cheapest", "earliest"]
+
+MOST_STEPS = 200_000
+"""Nodes of the exact search; beyond them the best schedule that is known is the answer."""
+_ROUNDS = 50
+"""Most improvements of a list schedule."""
+
+
+class Mode(NamedTuple):
+    """A way to run a task: ``devices`` of a pool, by place, for ``seconds``, at a ``cost``."""
+
+    pool: int
+    devices: int
+    seconds: int
+    cost: Decimal
+
+
+class Task(NamedTuple):
+    """What is to run in one of its modes from ``earliest`` to ``latest``, in seconds; priority 1 is first."""
+
+    priority: int
+    earliest: int
+    latest: int
+    modes: tuple[Mode, ...]
+
+
+class Fleet(NamedTuple):
+    """Devices of each pool, the most that all may cost, and which of equally full schedules is better."""
+
+    capacities: tuple[int, ...]
+    budget: Decimal | None
+    goal: Goal
+
+
+class Placed(NamedTuple):
+    """A task, by place, in one of its modes from a start in seconds."""
+
+    task: int
+    mode: Mode
+    start: int
+
+    @property
+    def end(self) -> int:
+        """When it has run."""
+        return self.start + self.mode.seconds
+
+
+class Bound(NamedTuple):
+    """What no schedule exceeds: tasks placed by priority, and the least figure for those that are placed."""
+
+    most_placed: Mapping[int, int]
+    least_figure: Decimal
+
+
+class Schedule(NamedTuple):
+    """Tasks by start, whether no schedule is better, and a bound where that is not known."""
+
+    placed: tuple[Placed, ...]
+    is_optimal: bool
+    bound: Bound
+
+
+class _Item(NamedTuple):
+    """A task in a mode, as a pool sees it."""
+
+    earliest: int
+    latest: int
+    devices: int
+    seconds: int
+
+
+class _Value(NamedTuple):
+    """How good a schedule is; less is better."""
+
+    missing: tuple[int, ...]
+    first: Decimal
+    second: Decimal
+
+
+class _ExhaustedError(Exception):
+    """The exact search has taken all its steps."""
+
+
+def schedule(tasks: Sequence[Task], fleet: Fleet, most_steps: int = MOST_STEPS) -> Schedule:
+    """The best schedule, or the best that is known after ``most_steps``; the same for the same question."""
+    search = _Search(tasks, fleet, most_steps)
+    search.keep(_listed(tasks, fleet))
+    is_optimal = search.finishes()
+    known = (
+        search.best
+        if is_optimal
+        else _in_order(search.order, tasks, fleet, _by_goal(fleet.goal), search.best)
+    )
+    placed = tuple(sorted(known, key=lambda one: (one.start, one.task)))
+    bound = bound_of(tasks, fleet, [one.task for one in placed])
+    return Schedule(placed, is_optimal, bound)
+
+
+def earliest_start(
+    placed: Iterable[Placed], capacity: int, mode: Mode, earliest: int, latest: int | None = None
+) -> int | None:
+    """The first start in seconds at which ``mode`` has room beside ``placed``, all of its pool.
+
+    None where it takes more than the pool has, or ends after ``latest``.
+    """
+    others = list(placed)
+    if mode.devices > capacity:
+        return None
+    starts = sorted({earliest, *(one.end for one in others if one.end > earliest)})
+    for start in starts:
+        if latest is not None and start + mode.seconds > latest:
+            return None
+        if peak(others, start, start + mode.seconds) + mode.devices <= capacity:
+            return start
+    raise AssertionError  # behind the last end all is free
+
+
+def least_capacity(placed: Iterable[Placed], mode: Mode, earliest: int, latest: int) -> int | None:
+    """The least devices of a pool with which ``mode`` has room beside ``placed``, wherever in its window.
+
+    None where it takes longer than the window. What runs beside it changes with its start only where one of
+    the others begins or ends.
+    """
+    others = list(placed)
+    last = latest - mode.seconds
+    if last < earliest:
+        return None
+    moments = {earliest, last, *(one.end for one in others), *(one.start - mode.seconds for one in others)}
+    starts = (start for start in moments if earliest <= start <= last)
+    return mode.devices + min(peak(others, start, start + mode.seconds) for start in starts)
+
+
+def peak(placed: Iterable[Placed], start: int, end: int) -> int:
+    """Most devices that are taken at a time between two moments."""
+    during = [one for one in placed if one.start < end and one.end > start]
+    moments = {start, *(one.start for one in during if one.start > start)}
+    taken = (sum(one.mode.devices for one in during if one.start <= moment < one.end) for moment in moments)
+    return max(taken)
+
+
+def bound_of(tasks: Sequence[Task], fleet: Fleet, placed: Sequence[int]) -> Bound:
+    """What no schedule exceeds: most tasks of each priority, and for the same tasks the least cost or flow.
+
+    Of the tasks whose windows lie in an interval those that are placed take at most all device-seconds of
+    every pool in it: with ``f_t`` the least share of those of one pool that a mode of task ``t`` takes,
+    ``sum f_t <= pools``, so that no more can be placed than the ones with the smallest shares; and within
+    the budget no more than the cheapest. Each priority is counted as if it were alone.
+    """
+    modes = [_possible(task, fleet) for task in tasks]
+    most = dict[int, int]()
+    for priority in sorted({task.priority for task in tasks}):
+        members = [place for place, task in enumerate(tasks) if task.priority == priority and modes[place]]
+        counts = [len(members), *_most_in_windows(tasks, fleet, modes, members)]
+        if fleet.budget is not None:
+            costs = sorted(min(mode.cost for mode in modes[place]) for place in members)
+            counts.append(sum(cost <= fleet.budget for cost in accumulate(costs)))
+        most[priority] = min(counts)
+    figures = (_least(modes[place], fleet.goal)[0] for place in placed)
+    return Bound(most, sum(figures, Decimal(0)))
+
+
+def _most_in_windows(
+    tasks: Sequence[Task], fleet: Fleet, modes: Sequence[Sequence[Mode]], members: Sequence[int]
+) -> Iterator[int]:
+    begins, ends = {tasks[place].earliest for place in members}, {tasks[place].latest for place in members}
+    for begin, end in product(sorted(begins), sorted(ends)):
+        inside = [place for place in members if begin <= tasks[place].earliest and tasks[place].latest <= end]
+        if not inside:
+            continue
+        shares = sorted(
+            min(
+                Fraction(mode.devices * mode.seconds, fleet.capacities[mode.pool] * (end - begin))
+                for mode in modes[place]
+            )
+            for place in inside
+        )
+        total, count = Fraction(0), 0
+        for share in shares:
+            total += share
+            count += total <= len(fleet.capacities)
+        yield len(members) - len(inside) + count
+
+
+def _possible(task: Task, fleet: Fleet) -> list[Mode]:
+    """Modes in which a task runs if it is alone, without those that another is no worse than, best first."""
+    alone = [
+        mode
+        for mode in task.modes
+        if mode.devices <= fleet.capacities[mode.pool]
+        and task.earliest + mode.seconds <= task.latest
+        and (fleet.budget is None or mode.cost <= fleet.budget)
+    ]
+    alone.sort(key=lambda mode: (*_figures(mode, fleet.goal), mode.devices, mode.pool))
+    kept = list[Mode]()
+    for mode in alone:
+        if not any(_no_worse(other, mode) for other in kept):
+            kept.append(mode)
+    return kept
+
+
+def _no_worse(mode: Mode, other: Mode) -> bool:
+    is_smaller = mode.devices <= other.devices and mode.seconds <= other.seconds
+    return mode.pool == other.pool and is_smaller and mode.cost <= other.cost
+
+
+def _figures(mode: Mode, goal: Goal) -> tuple[Decimal, Decimal]:
+    seconds = Decimal(mode.seconds)
+    return (mode.cost, seconds) if goal == "cheapest" else (seconds, mode.cost)
+
+
+def _value(placed: Iterable[Placed], tasks: Sequence[Task], goal: Goal) -> _Value:
+    ones = list(placed)
+    counts = Counter(tasks[one.task].priority for one in ones)
+    priorities = sorted({task.priority for task in tasks})
+    cost = sum((one.mode.cost for one in ones), Decimal(0))
+    flow = Decimal(sum(one.end - tasks[one.task].earliest for one in ones))
+    figures = (cost, flow) if goal == "cheapest" else (flow, cost)
+    return _Value(tuple(-counts[priority] for priority in priorities), *figures)
+
+
+class _Search:
+    """Branch and bound over the modes of tasks; ``best`` is what is known so far."""
+
+    def __init__(self, tasks: Sequence[Task], fleet: Fleet, most_steps: int) -> None:
+        self.tasks, self.fleet, self.left = tasks, fleet, most_steps
+        self.order = sorted(range(len(tasks)), key=lambda place: (tasks[place], place))
+        self.modes = [_possible(task, fleet) for task in tasks]
+        self.priorities = sorted({task.priority for task in tasks})
+        self.best: list[Placed] = []
+        self.value = _value([], tasks, fleet.goal)
+        self._known: dict[tuple[int, tuple[_Item, ...]], tuple[int, ...] | None] = {}
+
+    def keep(self, placed: list[Placed]) -> None:
+        """Take a schedule over where it is better than the one that is known."""
+        value = _value(placed, self.tasks, self.fleet.goal)
+        if value < self.value:
+            self.best, self.value = placed, value
+
+    def finishes(self) -> bool:
+        """Whether all schedules were looked at within the steps."""
+        try:
+            self._descend(0, {})
+        except _ExhaustedError:
+            return False
+        return True
+
+    def _step(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise _ExhaustedError
+
+    def _descend(self, depth: int, chosen: dict[int, Mode]) -> None:
+        self._step()
+        placed = list[Placed]()
+        for pool in range(len(self.fleet.capacities)):
+            held = self._pool(chosen, pool)
+            if held is None:
+                return
+            placed += held
+        if depth < len(self.order) and not self._may_win(depth, chosen, placed):
+            return
+        if depth == len(self.order):
+            self.keep(placed)
+            return
+        place = self.order[depth]
+        for mode in self._branches(depth, chosen):
+            self._descend(depth + 1, chosen if mode is None else {**chosen, place: mode})
+
+    def _branches(self, depth: int, chosen: Mapping[int, Mode]) -> Iterator[Mode | None]:
+        """Modes, then none. Of equal tasks a later one takes no earlier branch: they could be exchanged."""
+        place = self.order[depth]
+        modes: list[Mode | None] = [*self.modes[place], None]
+        if depth and self.tasks[self.order[depth - 1]] == self.tasks[place]:
+            modes = modes[modes.index(chosen.get(self.order[depth - 1])) :]
+        spent = sum((mode.cost for mode in chosen.values()), Decimal(0))
+        for mode in modes:
+            if mode is None or self.fleet.budget is None or spent + mode.cost <= self.fleet.budget:
+                yield mode
+
+    def _pool(self, chosen: Mapping[int, Mode], pool: int) -> list[Placed] | None:
+        """The schedule of the chosen modes of a pool with the least flow; None where it cannot hold them."""
+        members = sorted(
+            (_Item(self.tasks[place].earliest, self.tasks[place].latest, mode.devices, mode.seconds), place)
+            for place, mode in chosen.items()
+            if mode.pool == pool
+        )
+        key = (pool, tuple(item for item, _ in members))
+        if key not in self._known:
+            self._known[key] = least_starts(key[1], self.fleet.capacities[pool], self._step)
+        starts = self._known[key]
+        if starts is None:
+            return None
+        found = zip(members, starts, strict=True)
+        return [Placed(place, chosen[place], start) for (_, place), start in found]
+
+    def _may_win(self, depth: int, chosen: Mapping[int, Mode], placed: Sequence[Placed]) -> bool:
+        """Whether a schedule of these and of tasks that are still open can be better than the known one.
+
+        Tasks that are open are counted where one of their modes has room beside what is chosen, and by
+        priority while the cheapest of them keep to the budget. The least figures of as many are added:
+        they hold against a schedule of as many tasks, and one of fewer is worse.
+        """
+        value = _value(placed, self.tasks, self.fleet.goal)
+        spent = sum((one.mode.cost for one in placed), Decimal(0))
+        left = None if self.fleet.budget is None else self.fleet.budget - spent
+        open_modes = {place: self._roomy(place, chosen) for place in self.order[depth:]}
+        missing = list(value.missing)
+        for priority in _within(left, open_modes, self.tasks):
+            missing[self.priorities.index(priority)] -= 1
+        counted = sum(value.missing) - sum(missing)
+        figures = [_least(modes, self.fleet.goal) for modes in open_modes.values() if modes]
+        first = value.first + sum(sorted(first for first, _ in figures)[:counted], Decimal(0))
+        second = value.second + sum(sorted(second for _, second in figures)[:counted], Decimal(0))
+        return _Value(tuple(missing), first, second) < self.value
+
+    def _roomy(self, place: int, chosen: Mapping[int, Mode]) -> list[Mode]:
+        """Modes of an open task that each pool can hold beside what is chosen."""
+        return [
+            mode for mode in self.modes[place] if self._pool({**chosen, place: mode}, mode.pool) is not None
+        ]
+
+
+def _within(
+    left: Decimal | None, open_modes: Mapping[int, Sequence[Mode]], tasks: Sequence[Task]
+) -> Iterator[int]:
+    """The priority of each open task that is placed at most: the cheapest that keep to what is left."""
+    costs = sorted(
+        (tasks[place].priority, min(mode.cost for mode in modes))
+        for place, modes in open_modes.items()
+        if modes
+    )
+    for priority, cost in costs:
+        if left is None:
+            yield priority
+        elif cost <= left:
+            left -= cost
+            yield priority
+
+
+def _least(modes: Iterable[Mode], goal: Goal) -> tuple[Decimal, Decimal]:
+    """The least of both figures that a task takes, each in a mode of its own."""
+    firsts, seconds = zip(*(_figures(mode, goal) for mode in modes), strict=True)
+    return min(firsts), min(seconds)
+
+
+def least_starts(items: Sequence[_Item], capacity: int, step: Callable[[], None]) -> tuple[int, ...] | None:
+    """Starts of all ``items`` on one pool with the least sum; None where they do not all fit their windows.
+
+    Placed in the order of their starts, what runs already only ends: each has room from the moment on at
+    which enough has ended. ``step`` is called for every node.
+    """
+    best: tuple[int, ...] | None = None
+    least = 0
+
+    def place(starts: dict[int, int], running: list[tuple[int, int]], now: tuple[int, int]) -> None:
+        nonlocal best, least
+        step()
+        left = [number for number in range(len(items)) if number not in starts]
+        total = sum(starts.values())
+        if not left:
+            if best is None or total < least:
+                best, least = tuple(starts[number] for number in range(len(items))), total
+            return
+        first = {number: _room(items[number], running, capacity, now[0]) for number in left}
+        if any(first[number] + items[number].seconds > items[number].latest for number in left):
+            return
+        if best is not None and total + sum(first.values()) >= least:
+            return
+        # What begins after another could have run in full before it leaves that one a place to move to.
+        soonest = min(first[number] + items[number].seconds for number in left)
+        for number in sorted(left, key=lambda number: (first[number], items[number].latest, number)):
+            start, is_twin = first[number], number - 1 in first and items[number - 1] == items[number]
+            if start < soonest and (start, number) > now and not is_twin:
+                ends = running.copy()
+                insort(ends, (start + items[number].seconds, items[number].devices))
+                place({**starts, number: start}, ends, (start, number))
+
+    place({}, [], (min((item.earliest for item in items), default=0), -1))
+    return best
+
+
+def _room(item: _Item, running: Sequence[tuple[int, int]], capacity: int, now: int) -> int:
+    """The first moment from ``now`` on at which so much of what runs has ended that the item has room."""
+    start = max(item.earliest, now)
+    taken = sum(devices for end, devices in running if end > start)
+    for end, devices in running:
+        if taken + item.devices <= capacity:
+            break
+        if end > start:
+            start, taken = end, taken - devices
+    return start
+
+
+def _listed(tasks: Sequence[Task], fleet: Fleet) -> list[Placed]:
+    """The best of list schedules in several orders, then with what was left out moved to the front."""
+    places = range(len(tasks))
+    orders = [
+        sorted(places, key=lambda place: (tasks[place].priority, rule(tasks[place]), place))
+        for rule in (_deadline, _slack, _area, lambda task: -_area(task), lambda _: 0)
+    ]
+    ways = (_by_goal(fleet.goal), _by_end, _by_area)
+    made = [(_in_order(order, tasks, fleet, way), order) for order in orders for way in ways]
+    best, order = min(made, key=lambda one: _value(one[0], tasks, fleet.goal))
+    for _ in range(_ROUNDS):
+        left = sorted(set(places) - {one.task for one in best})
+        moved = [[place, *(other for other in order if other != place)] for place in left]
+        made = [(_in_order(other, tasks, fleet, way), other) for other in moved for way in ways]
+        better = min(made, key=lambda one: _value(one[0], tasks, fleet.goal), default=(best, order))
+        if _value(better[0], tasks, fleet.goal) >= _value(best, tasks, fleet.goal):
+            break
+        best, order = better
+    return best
+
+
+def _deadline(task: Task) -> int:
+    return task.latest
+
+
+def _area(task: Task) -> int:
+    return min((mode.devices * mode.seconds for mode in task.modes), default=0)
+
+
+def _slack(task: Task) -> int:
+    return task.latest - task.earliest - min((mode.seconds for mode in task.modes), default=0)
+
+
+_Way = Callable[[Placed], tuple[Decimal | int, ...]]
+
+
+def _by_goal(goal: Goal) -> _Way:
+    if goal == "earliest":
+        return lambda one: (one.end, one.mode.cost)
+    return lambda one: (one.mode.cost, one.end)
+
+
+def _by_end(one: Placed) -> tuple[Decimal | int, ...]:
+    return (one.end, one.mode.cost)
+
+
+def _by_area(one: Placed) -> tuple[Decimal | int, ...]:
+    return (one.mode.devices * one.mode.seconds, one.mode.cost, one.end)
+
+
+def _in_order(
+    order: Iterable[int], tasks: Sequence[Task], fleet: Fleet, way: _Way, known: Iterable[Placed] = ()
+) -> list[Placed]:
+    """Beside what is known each task in turn in the mode that is best by ``way`` of those that have room."""
+    placed = list(known)
+    done, spent = {one.task for one in placed}, sum((one.mode.cost for one in placed), Decimal(0))
+    for place in order:
+        found = list[Placed]()
+        for mode in _possible(tasks[place], fleet) if place not in done else ():
+            if fleet.budget is not None and spent + mode.cost > fleet.budget:
+                continue
+            beside = [one for one in placed if one.mode.pool == mode.pool]
+            task, capacity = tasks[place], fleet.capacities[mode.pool]
+            start = earliest_start(beside, capacity, mode, task.earliest, task.latest)
+            if start is not None:
+                found.append(Placed(place, mode, start))
+        if found:
+            chosen = min(found, key=way)
+            placed.append(chosen)
+            spent += chosen.mode.cost
+    return placed
