@@ -437,3 +437,13 @@ def test_errors_name_a_setting():
     with pytest.raises(PlanningError) as caught:
         TABLE["torchtitan"].rules[0].read({"parallelism.tensor_parallel_degree": "many"}, {})
     assert caught.value.code == "UNREADABLE"
+
+
+def test_the_page_has_every_rule():
+    page = (Path(__file__).parents[3] / "docs" / "methods" / "launch-hints.md").read_text()
+    for tool in TABLE.values():
+        for rule in tool.rules:
+            if rule.keys:
+                settings = ", ".join(f"`{name.split('/', 2)[2]}`" for name in rule.settings)
+                keys = ", ".join(f"`{name}`" for name in rule.keys)
+                assert f"| {settings} | {keys} | {rule.meaning} |" in page
