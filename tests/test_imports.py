@@ -36,6 +36,8 @@ ORDER = (
         "openapi",
         "operator",
         "operator_cli",
+        "plan_cli",
+        "plan_terminal",
         "settings",
         "storage",
         "tables",
