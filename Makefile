@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types accuracy fit devices bills bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
+.PHONY: help run test lint types accuracy fit devices bills plans bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -40,6 +40,10 @@ devices: ## Fit the constants of operators to measured devices; ROWS="hardware.c
 bills: ## Compute worked electricity bills and compare; DIR=path [JSON=path]
 	@tools/setup run
 	@$(VENV)/ironlaw evidence bills "$(or $(DIR),tests/data/tariffs)" $(if $(JSON),--json "$(JSON)")
+
+plans: ## Set published configurations beside those that plans choose; writes docs/plans.md; takes half a minute
+	@tools/setup run
+	$(VENV)/python -m bench.plans_beside
 
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test

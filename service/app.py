@@ -61,9 +61,11 @@ from service.metrics import scrape
 from service.nodes.endpoints import enrolment, leases, nodes, own, tokens
 from service.nodes.face import NodesFace
 from service.openapi import openapi_document
+from service.plans.endpoints import router as plans
+from service.plans.face import PlansFace
 from service.protocol.suites import shipped_suites
 from service.settings import Settings
-from service.snapshot.service import SnapshotStore
+from service.snapshot.service import store_of
 
 ROUTERS = (
     estimates,
@@ -93,6 +95,7 @@ ROUTERS = (
     benchmarks.leases,
     calibrations.router,
     evidence,
+    plans,
 )
 log = logging.getLogger(__name__)
 
@@ -135,7 +138,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     settle(database, keyring, writes)
     tokens = PageTokens(keyring.key("page tokens"))
     state.database = database
-    state.snapshots = SnapshotStore(database)
+    state.snapshots = store_of(database)
     state.held_keys = HeldKeys(database, keys)
     authenticate = _authenticator(settings, state.held_keys) if settings.mode == "tenant" else None
     state.nodes = NodesFace(
@@ -169,6 +172,9 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.benchmarks = BenchmarksFace(database, writes=writes, tokens=tokens, suites=shipped_suites())
     state.batch_turn = asyncio.Lock()
     state.search_turn = asyncio.Lock()
+    state.plans = PlansFace(
+        database, writes=writes, tokens=tokens, snapshots=state.snapshots, turn=state.search_turn
+    )
     state.draining = False
     state.background_threads = settings.background_threads
 

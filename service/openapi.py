@@ -49,6 +49,7 @@ from service.questions import (
     disaggregated,
     energy_answers,
     passes,
+    plan_answers,
     run_answers,
     serving_answers,
     tariff_bills,
@@ -110,6 +111,7 @@ _TAGS = (
     ("benchmark-results", "What was measured, with its raw samples; computed again, compared, exported."),
     ("calibrations", "What devices were measured to reach, and what each figure rests on."),
     ("evidence", "What was measured elsewhere: files of other programs that move the tenant's estimates."),
+    ("plans", "The best configuration for some work, under constraints and by a goal."),
     ("api-keys", "Keys with which programs call the service."),
     ("tenants", "Whose data is whose; for the operator of the service."),
     ("background-jobs", "What the service does by itself."),
@@ -259,7 +261,7 @@ def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 def _describe(schemas: dict[str, Any]) -> None:
     parts = (base, run_answers, serving_answers, passes, disaggregated, energy_answers)
     shapes = (answer_shapes, cost_answers, bill_answers, tariff_bills, frontier_shapes, what_if_shapes)
-    documented = _member_docs(*parts, *shapes, models, tariffs, evidence)
+    documented = _member_docs(*parts, *shapes, plan_answers, models, tariffs, evidence)
     for name in documented.keys() & schemas.keys():
         for member, text in documented[name].items():
             schemas[name]["properties"][member]["description"] = text

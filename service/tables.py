@@ -11,6 +11,7 @@ from service.kit import idempotency
 from service.kit.database import Base
 from service.kit.jobs import tables as job_tables
 from service.nodes import tables as node_tables
+from service.plans import tables as plan_tables
 
 # Importing them fills the metadata.
 _MODULES = (
@@ -23,6 +24,7 @@ _MODULES = (
     idempotency,
     job_tables,
     node_tables,
+    plan_tables,
     validation_tables,
 )
 

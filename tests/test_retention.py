@@ -128,6 +128,8 @@ def test_schedules():
         "idempotency-keys.expire": timedelta(hours=1),
         "api-keys.expire": timedelta(days=1),
         "enrolment-tokens.expire": timedelta(days=1),
+        "plans.expire": timedelta(days=1),
         "leases.settle": timedelta(minutes=1),
+        "plans.sweep": timedelta(minutes=1),
         "benchmarks.sweep": timedelta(hours=1),
     }

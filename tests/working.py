@@ -2,6 +2,7 @@
 
 import threading
 import time
+from math import inf
 from typing import Any
 
 from service.kit.database import Database
@@ -13,10 +14,10 @@ from service.kit.jobs.tables import JobRow
 _NEVER = threading.Event()
 
 
-def do_all(database: Database, *kinds: Kind[Any]) -> int:
-    """Do every job of these kinds that is due; how many there were. One that fails is an error."""
+def do_all(database: Database, *kinds: Kind[Any], most: float = inf) -> int:
+    """Do the jobs of these kinds that are due, or so many; how many. One that fails is an error."""
     done = 0
-    while (row := _claimed(database, kinds)) is not None:
+    while done < most and (row := _claimed(database, kinds)) is not None:
         kind = next(kind for kind in kinds if kind.name == row.kind)
         hold = Hold(lease=row.lease, ends_at=time.monotonic() + 60, is_cancelled=False, stopping=_NEVER)
         claimed = Claimed(kind, row, hold)

@@ -9,6 +9,7 @@ from service.kit.database import Writer
 from service.kit.jobs.kinds import Done, Job, Kind
 from service.kit.jobs.schedules import Nothing, Schedule
 from service.nodes.service import expire_tokens
+from service.plans.stored import expire as expire_plans
 
 
 def _expiry(name: str, every: timedelta, expire: Callable[[Writer], int]) -> Schedule:
@@ -24,4 +25,5 @@ EXPIRIES = (
     _expiry("idempotency-keys.expire", timedelta(hours=1), idempotency.expire),
     _expiry("api-keys.expire", timedelta(days=1), expire_keys),
     _expiry("enrolment-tokens.expire", timedelta(days=1), expire_tokens),
+    _expiry("plans.expire", timedelta(days=1), expire_plans),
 )

@@ -9,6 +9,8 @@ from typing import Any
 
 from service.background.calibrations import DRAWING
 from service.background.fleet import SETTLING
+from service.background.plans import RANKING, SEARCHING
+from service.background.plans import SWEEPING as PLANS_SWEEPING
 from service.background.retention import EXPIRIES
 from service.benchmarks.validation.jobs import SWEEPING, VALIDATE
 from service.kit.database import Database
@@ -16,8 +18,14 @@ from service.kit.jobs.kinds import Kind
 from service.kit.jobs.runner import Runner
 from service.kit.jobs.schedules import retention
 
-_REGULAR = (*EXPIRIES, SETTLING, SWEEPING)
-KINDS: tuple[Kind[Any], ...] = (VALIDATE, DRAWING, *(schedule.job for schedule in _REGULAR))
+_REGULAR = (*EXPIRIES, SETTLING, SWEEPING, PLANS_SWEEPING)
+KINDS: tuple[Kind[Any], ...] = (
+    VALIDATE,
+    DRAWING,
+    SEARCHING,
+    RANKING,
+    *(schedule.job for schedule in _REGULAR),
+)
 SCHEDULES = (retention(KINDS), *_REGULAR)
 GRACE_SECONDS = 8.0
 """For chunks to end; a process is killed ten seconds after it was asked to stop, unless told otherwise."""

@@ -52,7 +52,10 @@ def add_carbon(
 ) -> None:
     """Emissions of the run, each figure under its own name."""
     notes, carbon = run.notes, answer["carbon"]
-    location = _location_based(carbon, energy, site, notes)
+    location = location_based(energy, site, notes)
+    if location:
+        carbon["location_based_kg_co2e"] = quantity(location)
+        carbon["location_based_method"] = _method(site.grid, site)
     _marginal(carbon, energy, site, notes)
     _market_based(carbon, energy, site, notes)
     embodied = _embodied(carbon, question, run, curves)
@@ -122,7 +125,8 @@ def _method(grid: GridFigure, site: Site) -> CarbonMethod:
     return {**grid.method, "in_time": in_time}
 
 
-def _location_based(carbon: CarbonAnswer, energy: Energy, site: Site, notes: Notes) -> Quantity | None:
+def location_based(energy: Energy, site: Site, notes: Notes) -> Quantity | None:
+    """Emissions of the electricity at the average of the grid; what is not known is a gap."""
     pointer, grid = "/carbon/location_based_kg_co2e", site.grid
     if grid.emission_rate == "marginal":
         detail = "the grid's figure is of one kWh more, not of the average one: name a grid with averages"
@@ -131,11 +135,7 @@ def _location_based(carbon: CarbonAnswer, energy: Energy, site: Site, notes: Not
     if grid.mean is None and grid.in_time is None:
         notes.gap(pointer, "GRID_REQUIRED", "neither a grid nor a carbon intensity is given")
         return None
-    found = _emissions(grid, energy, site, pointer, notes)
-    if found:
-        carbon["location_based_kg_co2e"] = quantity(found)
-        carbon["location_based_method"] = _method(grid, site)
-    return found
+    return _emissions(grid, energy, site, pointer, notes)
 
 
 def _marginal(carbon: CarbonAnswer, energy: Energy, site: Site, notes: Notes) -> None:

@@ -40,6 +40,13 @@ class Price(NamedTuple):
         low = self.amount if self.low is None else self.low
         return self.amount, low, self.amount if self.high is None else self.high
 
+    def times(self, factor: float | MISSING) -> "Price":
+        """The price multiplied by a factor of the question, if there is one."""
+        if factor is MISSING:
+            return self
+        amount, low, high = (end * Decimal(repr(factor)) for end in self.ends)
+        return self._replace(amount=amount, low=low, high=high, source=f"{self.source}, times {factor:.6g}")
+
     def divided(self, parts: int) -> "Price":
         """The price of one of equal parts."""
         amount, low, high = (end / parts for end in self.ends)

@@ -38,7 +38,22 @@ def estimate_cost(question: CostQuestion, catalog: Catalog) -> CostAnswer:
 def costed(question: CostQuestion, catalog: Catalog) -> Costed:
     """The same with what is behind it."""
     catalog = calibrated(catalog, question.cluster, question.efficiency)
-    run = plan_run(question, catalog)
+    return cost_of_run(question, plan_run(question, catalog), catalog)
+
+
+def charged_of_run(
+    question: CostQuestion, run: Run, catalog: Catalog
+) -> tuple[Rented | None, Charges | None]:
+    """The rental of a run whose rates are known, and what it costs in all."""
+    hours = device_hours(run)
+    rental, bought = rented(question, run, hours, catalog), purchase(question, run, catalog)
+    own = owned(question, run, hours, bought, catalog)
+    kept = holdings(question, run, catalog)
+    return rental, _total(question, run, devices=_devices(question, run, rental, bought, own), kept=kept)
+
+
+def cost_of_run(question: CostQuestion, run: Run, catalog: Catalog) -> Costed:
+    """What a run costs whose rates are known."""
     notes, hours = run.notes, device_hours(run)
     answer: CostAnswer = {
         "lines": [],

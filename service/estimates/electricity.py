@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +61,24 @@ class Contract(NamedTuple):
     source: str
     basis: Basis
     pointer: str
+    price_factor: Decimal = Decimal(1)
+    """What every charge is multiplied by."""
+
+    def charged(self, allocation: Allocation) -> Allocation:
+        """What the tariff charges, multiplied."""
+        factor = self.price_factor
+        if factor == 1:
+            return allocation
+        periods = tuple(
+            share._replace(
+                lines=tuple(
+                    line._replace(price=line.price * factor, amount=line.amount * factor)
+                    for line in share.lines
+                )
+            )
+            for share in allocation.periods
+        )
+        return allocation._replace(periods=periods)
 
 
 def electricity(
@@ -99,7 +118,8 @@ def _at_flat_price(asked: Electricity, given: RunSite, energy: Energy, notes: No
         notes.gap("/electricity/total", "ENERGY_UNKNOWN", "the energy at the meter is not known")
         return Billed({"lines": []})
     assert asked.price_per_kwh is not MISSING  # noqa: S101
-    charged = charges(given_price(asked.price_per_kwh), "kWh", *metered)
+    price = given_price(asked.price_per_kwh).times(asked.price_factor)
+    charged = charges(price, "kWh", *metered)
     lines: list[ElectricityLine] = [{**line} for line in charged.lines]  # type: ignore[typeddict-item]
     return Billed({"lines": lines, "total": charged.total}, charged)
 
@@ -132,7 +152,11 @@ def resolve_contract(
         history=_history(asked),
         starts=_period_starts(asked),
     )
-    return Contract(point, source, basis, pointer)
+    factor = asked.price_factor
+    if factor is MISSING:
+        return Contract(point, source, basis, pointer)
+    source = f"{source}, times {factor:.6g}"
+    return Contract(point, source, basis, pointer, Decimal(repr(factor)))
 
 
 def _tariff(
@@ -217,7 +241,8 @@ def _under_tariff(
     _warn_of_age(contract, starts_at, notes)
     _warn_of_what_is_unknown(allocated, contract.pointer, notes)
     _warn_of_standing_charges(point, allocated.allocations[0], notes)
-    return _answered(allocated.allocations, contract, energy, is_dated=not is_assumed)
+    charged = [contract.charged(allocation) for allocation in allocated.allocations]
+    return _answered(charged, contract, energy, is_dated=not is_assumed)
 
 
 def _warn_of_age(contract: Contract, starts_at: datetime, notes: Notes) -> None:

@@ -24,7 +24,7 @@ from service.planning.load_profile import (
     phase_shares,
     series,
 )
-from service.planning.quantity import Basis, Quantity, assumed, weakest
+from service.planning.quantity import Basis, Quantity, assumed, scaled, weakest
 from service.planning.tariff.calendar import zone_of
 from service.planning.units import HOUR_SECONDS, MINUTE_SECONDS
 from service.questions.answer import quantity
@@ -52,6 +52,16 @@ class GridFigure(NamedTuple):
     in_time: IntensitySeries | None = None
     accounting: str | None = None
     emission_rate: str = "average"
+
+    def times(self, factor: float | MISSING) -> "GridFigure":
+        """The intensity multiplied by a factor of the question, if there is one."""
+        if factor is MISSING:
+            return self
+        mean, in_time = self.mean, self.in_time
+        return self._replace(
+            mean=mean and scaled(mean, factor),
+            in_time=in_time and in_time._replace(values=in_time.values * factor),
+        )
 
     @property
     def method(self) -> CarbonMethod:
@@ -170,7 +180,7 @@ def resolve_site(question: UtilityBillQuestion, catalog: Catalog, notes: Notes) 
         pues, basis = (given.pue,), Basis.ASSUMED
     if given.pue_by_month is not MISSING:
         pues, basis = tuple(given.pue_by_month), Basis.ASSUMED
-    figure = _given_figure(question, given) or figure
+    figure = (_given_figure(question, given) or figure).times(given.carbon_intensity_factor)
     if figure.accounting not in (None, "generation") and figure.emission_rate == "average":
         notes.warn("CARBON_ACCOUNTING", "/site/grid_id", _OTHER_ACCOUNTING[figure.accounting or ""])
     if given.water_usage_effectiveness_liters_per_kwh is not MISSING:

@@ -23,6 +23,7 @@ def purchase(question: CostQuestion, run: Run, catalog: Catalog) -> Charges | No
         return None
     given, count = question.purchase, run.cluster.accelerator_count
     price = given_price(given.price_per_device, given.price_range, "/purchase/price_range")
+    price = price.times(given.price_factor)
     bought = [(price, "device", "devices", float(count))]
     if given.hosts is not MISSING:
         each = given.hosts.devices_per_host

@@ -235,7 +235,16 @@ def _terms(rental: Rental, run: Run, catalog: Catalog) -> Terms:
         terms = _offered(offer, offer_id, rental, run, catalog)
         if kinds and terms.option not in _OPTIONS[kinds[0]]:
             raise PlanningError("OFFER_MISMATCH", f"/rental/{kinds[0]}", f"the offer is {terms.option}")
-    return _stated(terms, rental, run.notes)
+    return _moved(_stated(terms, rental, run.notes), rental.price_factor)
+
+
+def _moved(terms: Terms, factor: float | MISSING) -> Terms:
+    upfront, least = terms.upfront, terms.least_spend_per_hour
+    return terms._replace(
+        price=terms.price.times(factor),
+        upfront=upfront and upfront.times(factor),
+        least_spend_per_hour=least and least.times(factor),
+    )
 
 
 _COMMITTED = ("reserved", "committed")

@@ -23,7 +23,7 @@ from service.questions.catalog import Catalog
 from service.questions.estimates import RunQuestion, ThroughputQuestion
 from service.questions.hardware import resolve_efficiency, usable_bytes
 from service.questions.load import SimulatedSolver
-from service.questions.references import AssumedEfficiency
+from service.questions.references import AssumedEfficiency, ModelledEfficiency
 from service.questions.resolve.passes import is_passed
 from service.questions.workloads import InferenceWorkloadInput
 
@@ -33,6 +33,9 @@ def served_run(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
     resolved, workload = run.resolved, run.resolved.workload
     assert isinstance(workload, InferenceWorkload)  # noqa: S101
     profile, horizon = resolved.model.profile, workload.horizon
+    if isinstance(question.efficiency, ModelledEfficiency) and question.efficiency.time_factor is not MISSING:
+        detail = "how the load of a service follows from slower devices is not modelled"
+        raise PlanningError("NOT_MODELLED", "/efficiency/time_factor", detail)
     if horizon and horizon.unit is HorizonUnit.DURATION:
         run = run._replace(duration_seconds=assumed(horizon.amount))
     pointer = "/requests_per_second"

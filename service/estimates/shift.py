@@ -25,12 +25,42 @@ from service.questions.resolve.calibrated import calibrated
 from service.questions.what_if import ShiftAnswer, ShiftQuestion, StartAnswer
 
 
-class _Moves(NamedTuple):
+class Moves(NamedTuple):
     """A run that may begin at several moments: its load at the first, and where it is billed."""
 
     starts: Starts
     load: Load
     contract: Contract | None
+
+
+class Costs(NamedTuple):
+    """What each start costs, rounded to the currency."""
+
+    amounts: list[Decimal]
+    currency_code: str
+
+    @property
+    def ranked(self) -> NDArray[np.float64]:
+        """As numbers."""
+        return np.array([float(amount) for amount in self.amounts])
+
+    def at(self, place: int) -> MoneyAmount:
+        """Of one start."""
+        return {"amount": f"{self.amounts[place]:f}", "currency_code": self.currency_code}
+
+
+class Shifted(NamedTuple):
+    """Every start of a window with its figures, at the middle of power and duration."""
+
+    moves: Moves
+    costs: Costs | None
+    emissions: NDArray[np.float64] | None
+
+
+def shifted(question: ShiftQuestion, energy: Energy, site: Site, catalog: Catalog, notes: Notes) -> Shifted:
+    """Cost and emissions of a run whose energy is known from every start; what is not known is a gap."""
+    moves = _moves(question, energy, site, catalog, notes)
+    return Shifted(moves, _costs(question, moves, notes), _emissions(moves, site, notes))
 
 
 def estimate_shift(question: ShiftQuestion, catalog: Catalog) -> ShiftAnswer:
@@ -43,9 +73,7 @@ def estimate_shift(question: ShiftQuestion, catalog: Catalog) -> ShiftAnswer:
     if energy.facility_kwh is None or energy.profiles is None or run.duration_seconds is None:
         detail = "to move a run, its time and its energy at the meter must be known"
         raise PlanningError("ENERGY_UNKNOWN", "/site", detail)
-    moves = _moves(question, energy, site, catalog, notes)
-    costs = _costs(question, moves, notes)
-    emissions = _emissions(moves, site, notes)
+    moves, costs, emissions = shifted(question, energy, site, catalog, notes)
     order = _best(costs, emissions)
     answer: ShiftAnswer = {
         "starts_compared": moves.starts.number,
@@ -68,7 +96,7 @@ def estimate_shift(question: ShiftQuestion, catalog: Catalog) -> ShiftAnswer:
     return answer
 
 
-def _moves(question: ShiftQuestion, energy: Energy, site: Site, catalog: Catalog, notes: Notes) -> _Moves:
+def _moves(question: ShiftQuestion, energy: Energy, site: Site, catalog: Catalog, notes: Notes) -> Moves:
     """The run's load at the first start, on the clock of the site; refuses one whose shape depends on it."""
     assert energy.profiles is not None  # noqa: S101
     if energy.profiles.value.is_seasonal or question.load_profile.daily_shape is not MISSING:
@@ -85,26 +113,10 @@ def _moves(question: ShiftQuestion, energy: Energy, site: Site, catalog: Catalog
     starts = starts_within(window.earliest_start_at, window.latest_start_at, window.step_minutes, minutes)
     local = start_of(question, contract, notes)[0] if contract else site.starts_at
     assert local is not None  # noqa: S101
-    return _Moves(starts, load_of(energy.profiles.value, local, minutes), contract)
+    return Moves(starts, load_of(energy.profiles.value, local, minutes), contract)
 
 
-class _Costs(NamedTuple):
-    """What each start costs, rounded to the currency."""
-
-    amounts: list[Decimal]
-    currency_code: str
-
-    @property
-    def ranked(self) -> NDArray[np.float64]:
-        """As numbers."""
-        return np.array([float(amount) for amount in self.amounts])
-
-    def at(self, place: int) -> MoneyAmount:
-        """Of one start."""
-        return {"amount": f"{self.amounts[place]:f}", "currency_code": self.currency_code}
-
-
-def _costs(question: ShiftQuestion, moves: _Moves, notes: Notes) -> _Costs | None:
+def _costs(question: ShiftQuestion, moves: Moves, notes: Notes) -> Costs | None:
     if moves.contract is None:
         code, detail = "PRICE_REQUIRED", "no tariff is given"
         if question.site is not MISSING and question.site.electricity is not MISSING:
@@ -114,11 +126,11 @@ def _costs(question: ShiftQuestion, moves: _Moves, notes: Notes) -> _Costs | Non
     point = moves.contract.point
     with located(moves.contract.pointer):
         costs = costs_of_starts(point, moves.load, moves.starts)
-    currency = point.tariff.currency_code
-    return _Costs([rounded(cost, currency) for cost in costs], currency)
+    currency, factor = point.tariff.currency_code, moves.contract.price_factor
+    return Costs([rounded(cost * factor, currency) for cost in costs], currency)
 
 
-def _emissions(moves: _Moves, site: Site, notes: Notes) -> NDArray[np.float64] | None:
+def _emissions(moves: Moves, site: Site, notes: Notes) -> NDArray[np.float64] | None:
     """Emissions in kg CO2e by start, at the mean intensity of the grid in time."""
     if site.grid.in_time is None:
         code = "GRID_REQUIRED" if site.grid.mean is None else "GRID_NOT_IN_TIME"
@@ -131,7 +143,7 @@ def _emissions(moves: _Moves, site: Site, notes: Notes) -> NDArray[np.float64] |
     return found
 
 
-def _emitted(in_time: IntensitySeries, moves: _Moves) -> NDArray[np.float64] | None:
+def _emitted(in_time: IntensitySeries, moves: Moves) -> NDArray[np.float64] | None:
     starts, load = moves.starts, moves.load
     step = starts.step_minutes // load.interval_minutes
     whole = load._replace(kw=np.ones(load.kw.size + step * (starts.number - 1)))
@@ -147,7 +159,7 @@ def _least(first: NDArray[np.float64], second: NDArray[np.float64] | None) -> in
     return int(np.lexsort((places, places if second is None else second, first))[0])
 
 
-def _best(costs: _Costs | None, emissions: NDArray[np.float64] | None) -> list[int]:
+def _best(costs: Costs | None, emissions: NDArray[np.float64] | None) -> list[int]:
     """Starts that no other betters in both, from the cheapest to the cleanest."""
     if costs is None or emissions is None:
         figures = costs.ranked if costs else emissions
@@ -163,7 +175,7 @@ def _best(costs: _Costs | None, emissions: NDArray[np.float64] | None) -> list[i
 
 
 def _start(
-    place: int, moves: _Moves, costs: _Costs | None, emissions: NDArray[np.float64] | None
+    place: int, moves: Moves, costs: Costs | None, emissions: NDArray[np.float64] | None
 ) -> StartAnswer:
     moment = moves.starts.at(place).astimezone(UTC)
     answer: StartAnswer = {"starts_at": f"{moment:%Y-%m-%dT%H:%M:%SZ}"}

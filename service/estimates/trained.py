@@ -1,5 +1,7 @@
 """The run of a model in training."""
 
+from pydantic import MISSING
+
 from service.estimates.calibrated import note_run
 from service.estimates.data_pipeline import data_time
 from service.estimates.reliability import interruptions
@@ -35,7 +37,7 @@ from service.questions.catalog import Catalog
 from service.questions.estimates import RunQuestion
 from service.questions.hardware import compute_peak, resolve_efficiency, usable_bytes
 from service.questions.host import note_host
-from service.questions.references import AssumedEfficiency
+from service.questions.references import AssumedEfficiency, EfficiencyInput, ModelledEfficiency
 from service.questions.resolve.operation import data_pipeline
 from service.questions.rollouts import training_cluster
 from service.questions.workloads import TrainingWorkloadInput
@@ -53,7 +55,7 @@ def trained_run(run: Run, question: RunQuestion, catalog: Catalog) -> Run:
         trained = _trained(run, workload, efficiency, catalog, is_assumed=is_assumed)
     else:
         trained = _modelled(run, workload, catalog)
-    return _operated(trained, given, workload, catalog)
+    return _operated(_slowed(trained, question.efficiency), given, workload, catalog)
 
 
 def _is_modelled(run: Run) -> bool:
@@ -228,6 +230,19 @@ def _lasting(run: Run, time: TrainingTime | ModelledTime) -> Run:
         duration_seconds=scaled(time.seconds_per_token, total),
         total_flops=total * time.flops.hardware,
     )
+
+
+def _slowed(run: Run, efficiency: EfficiencyInput) -> Run:
+    """The run on devices that take as many times as long as the question says."""
+    if not isinstance(efficiency, ModelledEfficiency) or efficiency.time_factor is MISSING:
+        return run
+    if run.training is None:
+        return run
+    time = run.training.slowed_to(
+        scaled(run.training.seconds_per_token, efficiency.time_factor),
+        peak_flops_per_second=run.peak_flops_per_second * run.cluster.accelerator_count,
+    )
+    return _lasting(run, time)
 
 
 def _operated(run: Run, given: TrainingWorkloadInput, workload: TrainingWorkload, catalog: Catalog) -> Run:

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from service.catalog.nouns import NOUNS
-from service.examples import access, catalog, estimates, evidence, nodes
+from service.examples import access, catalog, estimates, evidence, nodes, plans
 from service.examples.estimates import REFERENCE_QUESTION, REFERENCE_SITE
 
 __all__ = ["EXAMPLES", "EXAMPLE_IDS", "REFERENCE_QUESTION", "REFERENCE_SITE", "answers"]
@@ -14,6 +14,7 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     **access.EXAMPLES,
     **nodes.EXAMPLES,
     **evidence.EXAMPLES,
+    **plans.EXAMPLES,
 }
 """A request body for each operation that takes one."""
 EXAMPLE_IDS: Final[dict[str, str]] = {
@@ -21,11 +22,12 @@ EXAMPLE_IDS: Final[dict[str, str]] = {
     **access.IDS,
     **nodes.IDS,
     **evidence.IDS,
+    **plans.IDS,
 }
 """An id for the path of each collection."""
 
 
 def answers() -> dict[str, Any]:
     """What a fresh service answers to each example, by operation."""
-    kept = access.ANSWERED | nodes.ANSWERED | nodes.benchmarks() | evidence.answers()
+    kept = access.ANSWERED | nodes.ANSWERED | nodes.benchmarks() | evidence.answers() | plans.answers()
     return estimates.answers() | catalog.answers() | kept

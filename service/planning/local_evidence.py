@@ -133,6 +133,16 @@ def corrected(local: LocalEvidence | None, family: str, setting: Setting, spread
     return spread if found is None else found.of(spread)
 
 
+def correlation(deviations: Deviations, one: Setting, other: Setting) -> float:
+    """Correlation of the log ratios of two runs, 0 to below 1: the variance of what they have in common.
+
+    An estimate of both is wrong alike as far as they share parts, so that their ratio is surer than either.
+    """
+    variances = np.square(deviations)
+    shared = Settings([one]).parts(other)[:, 0]
+    return float(variances[:-1] @ shared / variances.sum())
+
+
 class Settings:
     """Some settings, and what each shares with another."""
 

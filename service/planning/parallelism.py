@@ -112,13 +112,22 @@ class Parallelism(NamedTuple):
             case _:
                 return 1.0 * smaller(behind + 1, micro_batches)
 
+    def idle_chunks(self, micro_batches: float) -> float:
+        """Chunks for which a stage waits in a step because its last group of micro-batches is a small one.
+
+        Interleaved, micro-batches pass each chunk in groups of p, so that a stage is done with a group when
+        that comes back for the next chunk. A group of r < p comes back p - r chunks later, v - 1 times.
+        Schedules of Megatron-LM and of Narayanan et al. 2021 are for whole groups alone.
+        """
+        return (self.virtual_stages - 1.0) * (-micro_batches % self.pipeline)
+
     def bubble_share(self, micro_batches: int) -> float:
         """Share of a step in which a stage waits for others, communication aside.
 
         (p - 1) / (m v + p - 1) with m micro-batches on p stages of v chunks (Narayanan et al. 2021,
-        section 2.2); zero-bubble H1 leaves a third of the wait (Qi et al. 2023).
+        section 2.2), where p divides m; zero-bubble H1 leaves a third of the wait (Qi et al. 2023).
         """
-        waiting = float(self.pipeline - 1)
+        waiting = self.pipeline - 1 + self.idle_chunks(micro_batches)
         if self.pipeline_schedule is PipelineSchedule.ZERO_BUBBLE:
             waiting /= 3.0
         return waiting / (micro_batches * self.virtual_stages + waiting)

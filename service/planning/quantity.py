@@ -138,3 +138,36 @@ def probability_at_most(quantity: Quantity, limit: Quantity) -> float:
     if deviation == 0.0:
         return 1.0 if margin >= 0 else 0.0
     return 0.5 * (1.0 + math.erf(margin / (deviation * math.sqrt(2.0))))
+
+
+class LogReach(NamedTuple):
+    """Distances of a figure above 0 from the ends of its interval, in logarithms; neither is below 0."""
+
+    down: float
+    up: float
+
+    def without(self, part: "LogReach") -> "LogReach":
+        """What is left once a part of the doubt is taken out; ends are those of all parts at once."""
+        return LogReach(max(0.0, self.down - part.down), max(0.0, self.up - part.up))
+
+    def within(self, whole: "LogReach") -> "LogReach":
+        """No more of it than of another."""
+        return LogReach(min(self.down, whole.down), min(self.up, whole.up))
+
+
+def log_reach(quantity: Quantity) -> LogReach:
+    """The interval of a figure whose low end is above 0, in logarithms."""
+    value, low, high, _ = quantity
+    return LogReach(math.log(value / low), math.log(high / value))
+
+
+def paired_reach(first: LogReach, second: LogReach, correlation: float) -> float:
+    """Upper end of the 80% interval of ln(first / second) over its middle, for errors so correlated.
+
+    The error is a part that moves both alike, to the same side of their intervals, and one of each alone:
+    with the same intervals the variance is the sum of both less twice what they share, and where all is
+    shared nothing of the ratio is in doubt.
+    """
+    alone = math.hypot(first.up, second.down)
+    alike = max(0.0, first.up - second.up, second.down - first.down)
+    return math.hypot(math.sqrt(1.0 - correlation) * alone, math.sqrt(correlation) * alike)

@@ -9,8 +9,9 @@ that fewer than ``depth`` others are at least as good as in both: that is what a
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+from service.questions.base import AnswerWarning
 from service.questions.catalog import Catalog
 from service.questions.plan_answers import PlanConstraint, PruningRule
 from service.questions.plans import PlanQuestion
@@ -20,13 +21,24 @@ from service.questions.rental import Rental
 from service.questions.resolve.model import ResolvedModel
 from service.questions.site import RunSite
 
+REACH: Final = 4.0
+"""By how much an assumption is moved to see whether the choice hangs on it, up and down. So a search keeps
+what is later than a deadline by up to this: moved so far, the deadline no longer rules it out."""
+
 
 class Supply(NamedTuple):
-    """Where devices come from, and on which clusters of the space; one of ``rental`` and owning."""
+    """Where devices come from, and on which clusters of the space; one of ``rental`` and owning.
+
+    ``pointer`` and ``site_pointer`` are where the question speaks of it and of its building.
+    """
 
     name: str
     kind: Literal["owned", "rented", "offer"]
     clusters: tuple[int, ...]
+    accelerator_id: str
+    most_devices: int
+    pointer: str
+    site_pointer: str = "/site"
     rental: Rental | None = None
     purchase: Purchase | None = None
     site: RunSite | None = None
@@ -36,20 +48,35 @@ class Supply(NamedTuple):
 
 
 class Space(NamedTuple):
-    """A question with its clusters, each of a number of devices, and the supplies of them."""
+    """A question with its clusters and the supplies of them.
+
+    A cluster of a training run has a number of devices, one of a service the most that its supplies have.
+    """
 
     question: PlanQuestion
     catalog: Catalog
     model: ResolvedModel
     clusters: tuple[ClusterInput, ...]
     supplies: tuple[Supply, ...]
+    warnings: tuple[AnswerWarning, ...] = ()
+
+    def cluster_of(self, kept: "Kept") -> ClusterInput:
+        """The devices of a configuration; those of given configurations stand behind those of the space."""
+        if kept.cluster >= len(self.clusters):
+            return self.question.given[kept.cluster - len(self.clusters)].cluster
+        cluster = self.clusters[kept.cluster]
+        if kept.accelerator_count is None:
+            return cluster
+        return cluster.model_copy(update={"accelerator_count": kept.accelerator_count})
 
 
 class Kept(NamedTuple):
     """A configuration worth pricing: members of the workload and of the layout that the search chose.
 
-    ``seconds`` order the configurations of a cluster by time: of training those of the whole work, of serving
-    those of a request. ``watts`` is the mean draw of a device, where it is known.
+    ``seconds`` order the configurations of a cluster by time: of training those of the whole work before
+    checkpoints and failures, of serving those of a request. ``watts`` is the mean draw of a device, where it
+    is known. Of a service ``accelerator_count`` is how many devices of the cluster it takes, and
+    ``lasting_seconds`` how long its horizon lasts.
     """
 
     cluster: int
@@ -57,6 +84,8 @@ class Kept(NamedTuple):
     workload: Mapping[str, Any]
     seconds: float
     watts: float | None = None
+    accelerator_count: int | None = None
+    lasting_seconds: float | None = None
 
 
 class Outcome(NamedTuple):

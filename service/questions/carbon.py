@@ -9,7 +9,7 @@ from typing_extensions import TypeAliasType
 
 from service.planning.carbon import HoursOfYear, IntensitySeries, Intervals, MonthHours
 from service.planning.tariff.calendar import zone_of
-from service.questions.base import CatalogName, Input, Instant, NotNegative, Share, Text
+from service.questions.base import CatalogName, Factor, Input, Instant, NotNegative, Share, Text
 from service.questions.energy import IntervalMinutes
 
 MOST_HOURS = 8784
@@ -121,6 +121,8 @@ class SiteCarbon(Input):
 
     carbon_intensity_series: IntensitySeriesInput | MISSING = MISSING
     """Average intensity in time, in place of that of the grid; needs `starts_at`."""
+    carbon_intensity_factor: Factor | MISSING = MISSING
+    """What the average intensity, given or of the grid, is multiplied by: a grid that changes."""
     marginal_grid_id: CatalogName | MISSING = MISSING
     """Grid of the catalog with marginal intensities: what the run changes, beside what it is charged with."""
     contracts: Annotated[list[Contract], Field(max_length=_MOST_CONTRACTS)] = []

@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Literal, NotRequired
 
+from pydantic import AwareDatetime
 from typing_extensions import TypedDict
 
 from service.questions.answers import ParallelismAnswer
@@ -21,20 +22,22 @@ from service.questions.estimates import (
     ThroughputQuestion,
     UtilityBillQuestion,
 )
+from service.questions.plans import Goal, PlanQuestion
 
 
 class PlanConstraint(StrEnum):
     """What rules a candidate out, in the order in which it is looked at; each counts for the first that does.
 
-    No rate of the device for the ``precision``; ``heads``, ``blocks`` and ``experts`` of the model, a
-    ``sequence`` or a ``batch`` that do not divide among the devices; tensor parallelism beyond the fast
-    ``link``; ``memory`` of a device; what the ``engine`` takes; a ``service_level`` that is not kept; a run
-    longer than its ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply
-    whose cost in the currency of the plan is not known (``price``), or whose emissions are not
-    (``emissions``).
+    No rate of the device for the ``precision``; degrees that the number of ``devices`` does not allow;
+    ``heads``, ``blocks`` and ``experts`` of the model, a ``sequence`` or a ``batch`` that do not divide among
+    the devices; tensor parallelism beyond the fast ``link``; ``memory`` of a device; what the ``engine``
+    takes; a ``service_level`` that is not kept; a run longer than its ``deadline``; the ``power`` of the
+    building; ``carbon``; ``budget``; a supply whose cost in the currency of the plan is not known
+    (``price``), or whose emissions are not (``emissions``).
     """
 
     PRECISION = "precision"
+    DEVICES = "devices"
     HEADS = "heads"
     BLOCKS = "blocks"
     EXPERTS = "experts"
@@ -58,13 +61,15 @@ class PruningRule(StrEnum):
     What the ``state`` of a layout takes without any activation exceeds the device; the FLOPs of the run at
     the peak of all devices take longer than the ``deadline``, or (``roofline``) than as many known
     configurations of the same supply take in all as are told apart; a layout with more of the ``work`` that
-    adds memory does not fit where one with less does not.
+    adds memory does not fit where one with less does not; an iteration of a service takes longer than its
+    ``levels`` leave a token, whatever the load.
     """
 
     STATE = "state"
     DEADLINE = "deadline"
     ROOFLINE = "roofline"
     WORK = "work"
+    LEVELS = "levels"
 
 
 class RuledOutCandidates(TypedDict):
@@ -310,11 +315,13 @@ class Plan(TypedDict):
     id: str
     state: Literal["running", "done", "cancelled", "failed"]
     """A search that failed says why in error_code and error_summary."""
-    goal: str
+    goal: Goal
     """What was asked for."""
-    created_at: str
+    question: NotRequired[PlanQuestion]
+    """What was asked; left out of lists."""
+    created_at: AwareDatetime
     """When it was asked."""
-    finished_at: NotRequired[str]
+    finished_at: NotRequired[AwareDatetime]
     """When it ended."""
     progress: PlanProgress
     """How far it is."""
@@ -325,4 +332,4 @@ class Plan(TypedDict):
     best_cost: NotRequired[MoneyAmount]
     """Of the first row."""
     answer: NotRequired[PlanAnswer]
-    """Once it is done."""
+    """Once it is done; left out of lists."""

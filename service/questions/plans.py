@@ -11,6 +11,7 @@ from service.questions.base import (
     Count,
     CurrencyCode,
     Degree,
+    Factor,
     Input,
     Instant,
     MoneyInput,
@@ -193,7 +194,7 @@ class MovedAssumption(Input):
     emissions of a kWh, where a figure is given or known; interruptions of spot devices."""
     of: Text | MISSING = MISSING
     """Which supply, accelerator or site; all of them when left out."""
-    factor: Annotated[float, Field(gt=0.0, le=1000.0)]
+    factor: Factor
     """What it is multiplied by."""
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import MISSING, Field
 
-from service.questions.base import Degree, Input, MoneyInput, Share
+from service.questions.base import Degree, Factor, Input, MoneyInput, Share
 from service.questions.rental import IdleShare, PriceRange
 
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -45,6 +45,8 @@ class Purchase(Input):
     """Price of one device."""
     price_range: PriceRange | MISSING = MISSING
     """Ends of that price; the interval of the total includes them."""
+    price_factor: Factor | MISSING = MISSING
+    """What that price and its ends are multiplied by: a discount, or a price that moves."""
     hosts: Hosts | MISSING = MISSING
     """Servers; in the price of a device when left out."""
     network_per_device: MoneyInput | MISSING = MISSING

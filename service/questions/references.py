@@ -12,6 +12,7 @@ from service.questions.base import (
     CatalogName,
     Count,
     Degree,
+    Factor,
     Input,
     NotNegative,
     Positive,
@@ -193,6 +194,8 @@ class ModelledEfficiency(Input):
     """The achieved share of the limits comes from measured runs."""
 
     source: Literal["modelled"]
+    time_factor: Factor | MISSING = MISSING
+    """What the time of a training step is multiplied by: devices that turn out slower or faster."""
 
 
 class AssumedEfficiency(Input):

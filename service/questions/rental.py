@@ -8,6 +8,7 @@ from service.questions.base import (
     CatalogName,
     DecimalText,
     Degree,
+    Factor,
     Input,
     MoneyInput,
     NotNegative,
@@ -91,3 +92,5 @@ class Rental(Input):
     """Devices that are paid for a term."""
     capacity_block: CapacityBlockTerms | MISSING = MISSING
     """Devices that are paid in whole blocks."""
+    price_factor: Factor | MISSING = MISSING
+    """What all prices of the rental are multiplied by: a discount, or a price that moves."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import MISSING, Discriminator, Field
 
-from service.questions.base import CatalogName, Input, Instant, MoneyInput, NotNegative, Share
+from service.questions.base import CatalogName, Factor, Input, Instant, MoneyInput, NotNegative, Share
 from service.questions.carbon import SiteCarbon
 from service.questions.energy import IntervalMinutes, SiteEnergy
 from service.questions.tariffs import TariffTerms, TimeZone
@@ -58,6 +58,8 @@ class Electricity(Input):
     the run."""
     power_factor: Share = 1.0
     """Active over apparent power at the meter."""
+    price_factor: Factor | MISSING = MISSING
+    """What the price, or each charge of the tariff, is multiplied by: prices that move."""
     metering_side: Literal["primary", "secondary"] = "primary"
     """Side of the transformer on which the meter is; tariffs may add the loss to what a secondary one
     reads."""

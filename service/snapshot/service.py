@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
@@ -397,3 +398,9 @@ class SnapshotStore:
             await asyncio.to_thread(self.refresh)
             await asyncio.sleep(0.05)
         return self.current(tenant_id)
+
+
+@lru_cache(maxsize=1)
+def store_of(database: Database) -> SnapshotStore:
+    """The store of the database of this process: requests and jobs share what takes so much memory."""
+    return SnapshotStore(database)

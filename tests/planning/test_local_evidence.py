@@ -15,6 +15,7 @@ from service.planning.local_evidence import (
     MeasuredRun,
     Neighbourhood,
     Setting,
+    correlation,
     fingerprint,
 )
 from service.planning.quantity import Basis, Spread
@@ -145,6 +146,26 @@ def test_a_corrected_spread_is_around_the_corrected_value():
     assert figure.low < figure.value < figure.high
     assert figure.basis is Basis.CALIBRATED_SKU
     assert found.of(SHIPPED).around(2.0, Basis.CALIBRATED_NODE).basis is Basis.CALIBRATED_NODE
+
+
+class TestCorrelation:
+    """What the estimates of two runs are wrong alike in."""
+
+    @given(places, places)
+    def test_it_is_the_share_of_the_variance_that_both_have(self, one, other):
+        variance = covariance(one, one) + DEVIATIONS.run**2
+        assert correlation(DEVIATIONS, one, other) == pytest.approx(covariance(one, other) / variance)
+        assert correlation(DEVIATIONS, one, other) == correlation(DEVIATIONS, other, one)
+
+    def test_other_devices_are_wrong_on_their_own(self):
+        elsewhere = at(3.0, group=GROUP._replace(device="a100-sxm-80gb"))
+        assert correlation(DEVIATIONS, HERE, elsewhere) == 0.0
+
+    def test_it_falls_with_the_layout_and_the_load(self):
+        layout, load = at(3.0, layout=2), at(6.0)
+        known = [correlation(DEVIATIONS, HERE, other) for other in (HERE, layout, load)]
+        assert known == sorted(known, reverse=True)
+        assert 0.5 < known[-1] < known[0] < 1.0
 
 
 def test_a_published_figure_is_known_however_its_question_is_written():

@@ -111,6 +111,35 @@ def test_stages_that_wait_lengthen_the_step():
     assert phases["bubble"] == pytest.approx(sum(phases.values()) * 3 / 11)
 
 
+def interleaved_slots(stages, chunks, micro_batches):
+    """Slots until the last chunk of the last micro-batch is through, each stage taking groups in turn."""
+    groups = [range(micro_batches)[start : start + stages] for start in range(0, micro_batches, stages)]
+    order = [(chunk, each) for group in groups for chunk in range(chunks) for each in group]
+    ends, free, taken = {}, [0] * stages, [0] * stages
+    while min(taken) < len(order):
+        for stage in range(stages):
+            while taken[stage] < len(order):
+                chunk, each = order[taken[stage]]
+                before = (stage - 1, chunk, each) if stage else (stages - 1, chunk - 1, each)
+                if before[1] >= 0 and before not in ends:
+                    break
+                free[stage] = ends[stage, chunk, each] = max(free[stage], ends.get(before, 0)) + 1
+                taken[stage] += 1
+    return max(free)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("chunks", [1, 2, 3, 8])
+def test_an_interleaved_pipeline_waits_as_long_as_one_that_is_played_through(stages, chunks):
+    layout = Parallelism(
+        pipeline=stages, virtual_stages=chunks, pipeline_schedule=PipelineSchedule.INTERLEAVED
+    )
+    for micro_batches in range(1, 20):
+        slots = interleaved_slots(stages, chunks, micro_batches)
+        working = micro_batches * chunks
+        assert layout.bubble_share(micro_batches) == pytest.approx((slots - working) / slots)
+
+
 def test_traffic_of_a_step():
     state = StateBytes(weights=2.0, gradients=2.0, master_weights=4.0, optimizer_states=8.0)
     # Two micro-batches: weights read twice and gradients read and written. Then the update reads the

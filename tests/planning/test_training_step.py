@@ -120,6 +120,13 @@ def test_a_pipeline_of_equal_stages_waits_as_the_formula_says():
     assert found.bubble / (working + found.bubble) == pytest.approx(3 / (16 + 3), rel=0.08)
 
 
+def test_a_small_last_group_comes_back_late():
+    """Six micro-batches on four stages of two chunks: the second group of two waits two chunks, once."""
+    layout = LAYOUTS["interleaved"]._replace(data=1)
+    whole, ragged = (step(layout, workload=WORKLOAD._replace(micro_batches=count)) for count in (8, 6))
+    assert ragged.bubble - whole.bubble == pytest.approx(2 * ragged.slowest.total / 2)
+
+
 def test_recomputation_runs_the_forward_pass_again():
     kept, again = (
         step(LAYOUTS["one"], workload=WORKLOAD._replace(recomputation=each))

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from sqlalchemy import CompoundSelect, Select, and_, delete, func, literal, or_, select, union_all
+from sqlalchemy import CompoundSelect, Select, and_, delete, func, literal, or_, select, union_all, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -154,6 +154,22 @@ def cancel(session: Writer, tenant_id: str, job_id: str) -> JobRow:
         return _changed(session, row, cancel_requested=True)
     ended = {"due_at": None, "span_seconds": None, "finished_at": leases.now()}
     return _changed(session, row, cancel_requested=True, state=CANCELLED, **ended)
+
+
+def cancel_waiting(session: Writer, tenant_id: str, kinds: Iterable[str], effects: str) -> None:
+    """Cancel the jobs of some kinds that wait and whose effect key begins with ``effects``.
+
+    Those that run are left alone: their holders may be waiting for what the caller has locked.
+    """
+    of_them = (
+        JobRow.tenant_id == tenant_id,
+        JobRow.kind.in_(tuple(kinds)),
+        JobRow.effect_key.startswith(effects, autoescape=True),
+        JobRow.state == WAITING,
+    )
+    ended = {"due_at": None, "span_seconds": None, "finished_at": leases.now()}
+    cancelled = update(JobRow).where(*of_them)
+    session.execute(cancelled.values(cancel_requested=True, state=CANCELLED, **ended))
 
 
 def retry(session: Writer, tenant_id: str, job_id: str) -> JobRow:

@@ -32,6 +32,7 @@ from service.planning.inference.load import (
     Server,
     fixed,
 )
+from service.planning.inference.replicas import ReplicaDegrees, fewest, replica_layouts
 from service.planning.inference.roofline import (
     Iteration,
     ServingTime,
@@ -40,7 +41,7 @@ from service.planning.inference.roofline import (
     serving_time,
     touched_expert_share,
 )
-from service.planning.inference.serving import served, served_closed
+from service.planning.inference.serving import served, served_alike, served_closed
 from service.planning.inference.simulated import simulated
 from service.planning.inference.speculation import Speculation
 
@@ -60,6 +61,7 @@ __all__ = [
     "Load",
     "Percentiles",
     "Process",
+    "ReplicaDegrees",
     "Scheduler",
     "Served",
     "Server",
@@ -69,14 +71,17 @@ __all__ = [
     "Variant",
     "batch_sizes",
     "decode_iteration",
+    "fewest",
     "fixed",
     "frontier",
     "iteration_model",
     "layouts",
     "places_of",
     "prefill_iteration",
+    "replica_layouts",
     "ruled_out",
     "served",
+    "served_alike",
     "served_closed",
     "serving_time",
     "simulated",

@@ -136,22 +136,29 @@ class _Point(NamedTuple):
 def served_closed(
     model: Iterations, server: Server, load: Load, concurrencies: Sequence[float]
 ) -> list[Served]:
-    """``served`` of closed loops of so many requests each, all else as in ``load``.
-
-    The iteration model is called for all of them together, which takes a fraction of the time.
-    """
+    """``served`` of closed loops of so many requests each, all else as in ``load``."""
     loads = [load._replace(concurrency=requests, rate_per_second=None) for requests in concurrencies]
-    if server.scheduler is Scheduler.STATIC or not load.decodes or len(loads) <= 1:
+    return served_alike(model, server, loads)
+
+
+def served_alike(model: Iterations, server: Server, loads: Sequence[Load]) -> list[Served]:
+    """``served`` of loads that differ in nothing but requests: at a time, per second, or in a burst.
+
+    They are all closed loops or all open ones. The iteration model is called for all of them together, which
+    takes a fraction of the time.
+    """
+    if server.scheduler is Scheduler.STATIC or len(loads) <= 1 or not loads[0].decodes:
         return [served(model, server, each) for each in loads]
     shared = Speculating(model, server.speculation) if server.speculation else model
-    one, grouped = server, loads
+    one, grouped = server, list(loads)
     if server.pipeline > 1:
-        one, _ = group_of(server, load, 1.0)
+        one, _ = group_of(server, loads[0], 1.0)
         grouped = [group_of(server, each, groups_of(server, each))[1] for each in loads]
-    answered = _closed_loops(shared, one, grouped)
+    loops = _open_loops if loads[0].concurrency is None else _closed_loops
     stages = float(server.pipeline)
     return [
-        together(found, groups_of(server, each), stages) for found, each in zip(answered, loads, strict=True)
+        together(found, groups_of(server, each), stages)
+        for found, each in zip(loops(shared, one, grouped), loads, strict=True)
     ]
 
 
@@ -176,9 +183,26 @@ def _closed_loops(model: Iterations, server: Server, loads: Sequence[Load]) -> I
         _closed(Curve(*(figures[place] for figures in rows)), alike, count)
         for place, count in enumerate(requests)
     ]
+    settings = [Setting(server, each, asked_of(server, each), places) for each in loads]
+    return _all_standing(model, settings, stood, alone)
+
+
+def _open_loops(model: Iterations, server: Server, loads: Sequence[Load]) -> Iterator[Served]:
+    """Open loops that differ in their rate alone, which all stand on one curve."""
+    places = places_of(server, loads[0])
+    settings = [Setting(server, each, asked_of(server, each), places) for each in loads]
+    grid = curve(model, server, loads[0], _batches(places))
+    stood = [_open(grid, setting) for setting in settings]
+    return _all_standing(model, settings, stood, np.zeros(len(loads)))
+
+
+def _all_standing(
+    model: Iterations, settings: Sequence[Setting], stood: Sequence[_Point], alone: Array
+) -> Iterator[Served]:
+    """Servers of one load but for its requests, where each of them stands."""
+    server, load, *_ = settings[0]
     there, times = points(model, server, load, np.asarray([at.batch for at in stood]), alone)
-    for place, (each, at) in enumerate(zip(loads, stood, strict=True)):
-        setting = Setting(server, each, asked_of(server, each), places)
+    for place, (setting, at) in enumerate(zip(settings, stood, strict=True)):
         yield _standing(setting, entry(there, place), at, entry_of(times, place))
 
 

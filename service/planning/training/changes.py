@@ -27,12 +27,14 @@ class Change(NamedTuple):
 def most_gain(change: Change, step: StepSeconds) -> float:
     """Share of a token's time that a change can save at most; 1 where no bound is known.
 
-    More micro-batches a step spread what comes once a step, more chunks shorten the bubble.
+    More micro-batches a step spread what comes once a step, and may fill a group that was a small one; more
+    chunks shorten the bubble.
     """
     once = step.total - step.slowest.total * step.micro_batches
     match change.code:
         case "MORE_MICRO_BATCHES" | "GRADIENT_ACCUMULATION":
-            return once / 2.0 / step.total
+            filled = change.layout.idle_chunks(step.micro_batches) > 0.0
+            return once / (1.0 if filled else 2.0) / step.total
         case "INTERLEAVED_SCHEDULE":
             return (step.bubble + step.stragglers) / 2.0 / step.total
         case _:

@@ -386,11 +386,12 @@ def _stage(at: _Context, blocks: Sequence[_Passes], stage: int) -> _Passes:
 _LEFT_OF_ZERO_BUBBLE = 1.0 / 3.0
 
 
-def _bubble(layout: Parallelism, stages: Sequence[MicroBatch], slowest: float) -> float:
-    """Seconds that the slowest stage waits for the others to fill and to drain."""
+def _bubble(layout: Parallelism, stages: Sequence[MicroBatch], slowest: float, micro_batches: float) -> float:
+    """Seconds that the slowest stage waits: for the others to fill and to drain, and behind small groups."""
     first, middle, last = (stages[place].total for place in (0, len(stages) // 2, -1))
     whole = first + (layout.pipeline > 1) * last + larger(0.0, layout.pipeline - 2.0) * middle
-    waiting = larger(0.0, whole - slowest) / layout.virtual_stages
+    idle = slowest * layout.idle_chunks(micro_batches)
+    waiting = (larger(0.0, whole - slowest) + idle) / layout.virtual_stages
     if layout.pipeline_schedule is PipelineSchedule.ZERO_BUBBLE:
         waiting *= _LEFT_OF_ZERO_BUBBLE
     return waiting
@@ -471,7 +472,8 @@ def _further(at: _Context, forwards: Sequence[MicroBatch], trained: float) -> It
     slowest = forwards[0]
     for stage in forwards[1:]:
         slowest = slowest.chosen(stage, (stage.total > slowest.total) * 1.0)
-    seconds = slowest.total * at.workload.micro_batches + _bubble(at.layout, forwards, slowest.total)
+    times = at.workload.micro_batches
+    seconds = slowest.total * times + _bubble(at.layout, forwards, slowest.total, times)
     for each in at.passes:
         taken = each.size * each.times * (trained if each.trained else seconds)
         yield FurtherPhase(each.name, taken, Bound.COMPUTE)
@@ -504,7 +506,7 @@ def step_seconds(
         optimizer = larger(optimizer, _optimizer(at, place))
         leaves = Moved(*map(larger, leaves, _leaves(at, place, stage)))
     rates, times = platform.rates, 1.0 * workload.micro_batches
-    bubble = _bubble(layout, stages, slowest.total)
+    bubble = _bubble(layout, stages, slowest.total, times)
     trained = slowest.total * times + bubble + gradients + optimizer + sum(leaves)
     further = tuple(_further(at, [stage.forward for stage in passes], trained))
     made = trained + rates.step_seconds + sum((phase.seconds for phase in further), 0.0)

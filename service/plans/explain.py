@@ -1,0 +1,308 @@
+"""What separates one row of a plan from the next.
+
+Two estimates of the same model are wrong alike as far as they share device, software, precision and layout,
+so that the ratio of two rows is surer than either. The correlation is that of measured runs
+(:func:`service.planning.local_evidence.correlation`); of other devices it is none.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import MISSING
+
+from service.estimates.cost import estimate_cost
+from service.estimates.own_runs import run_setting
+from service.estimates.throughput import estimate_throughput
+from service.estimates.utility_bill import estimate_utility_bill
+from service.planning.local_evidence import correlation
+from service.planning.quantity import Basis, LogReach, Quantity, exact, log_reach, paired_reach
+from service.questions.answers import ThroughputAnswer
+from service.questions.catalog import Catalog
+from service.questions.plan_answers import Difference, PlanRow, Separation
+from service.questions.plans import Goal
+from service.questions.workloads import TrainingWorkloadInput
+
+_SUPPLY: Final = ("name", "kind", "provider", "region", "purchase_option")
+_LAYOUT: Final = (
+    "tensor",
+    "pipeline",
+    "data",
+    "context",
+    "expert",
+    "expert_tensor",
+    "sequence_parallel",
+    "sharding",
+    "pipeline_schedule",
+    "virtual_stages",
+)
+_CHOICES: Final = (
+    "precision",
+    "micro_batch_size",
+    "gradient_accumulation_steps",
+    "recomputation",
+    "weight_format",
+    "kv_cache_precision",
+    "replicas",
+    "starts_at",
+)
+_UNITS: Final = {
+    "cost": "",
+    "duration_seconds": "seconds",
+    "request_seconds": "seconds",
+    "location_based_kg_co2e": "kg_co2e",
+    "accelerator_count": "devices",
+    "step_seconds": "seconds",
+    "tokens_per_second": "tokens_per_second",
+    "model_flops_utilization": "share",
+    "time_to_first_token_seconds": "seconds",
+    "time_per_output_token_seconds": "seconds",
+    "service_level_share": "share",
+    "total_bytes": "bytes",
+    "device_hours": "hours",
+    "facility_kwh": "kwh",
+    "peak_kw": "kw",
+}
+"""Headlines of a row with their units; of a cost it is the currency."""
+_TIMES: Final = ("duration_seconds", "request_seconds")
+_SAME: Final = 1e-9
+"""Relative difference up to which two figures are one."""
+
+
+def separation(goal: Goal, first: PlanRow, second: PlanRow, catalog: Catalog) -> Separation:
+    """What a row has that the next has not, in choices, headlines and parts of the goal's figure."""
+    name = headline_of(goal, first)
+    names = (name, *(each for each in _UNITS if each != name))
+    figures = [
+        _difference(each, _figure(first, each), _figure(second, each), _unit(each, first)) for each in names
+    ]
+    parts = parts_of(name, first, catalog), parts_of(name, second, catalog)
+    return {
+        "settings": _settings(first, second),
+        "figures": [each for each in figures if each],
+        "parts": _by_size(*parts, unit=_unit(name, first)),
+        "within_interval": is_within(name, first, second, catalog),
+    }
+
+
+def headline_of(goal: Goal, row: PlanRow) -> str:
+    """The figure by which a goal ranks; a Pareto set is ranked by its cost."""
+    if goal == "fastest":
+        return "duration_seconds" if _is_training(row) else "request_seconds"
+    if goal == "cleanest":
+        return "location_based_kg_co2e"
+    return "accelerator_count" if goal == "fewest_devices" else "cost"
+
+
+def _is_training(row: PlanRow) -> bool:
+    return isinstance(row["requests"]["throughput"].workload, TrainingWorkloadInput)
+
+
+def _settings(first: PlanRow, second: PlanRow) -> list[Difference]:
+    one, other = _chosen(first), _chosen(second)
+    found = [_difference(name, one.get(name), other.get(name)) for name in one | other]
+    return [each for each in found if each]
+
+
+def _chosen(row: PlanRow) -> dict[str, str | float]:
+    """Every choice of a row by its name."""
+    supply, layout, members = _members(row["supply"]), _members(row["parallelism"]), _members(row)
+    names = [("supply" if name == "name" else name, supply.get(name)) for name in _SUPPLY]
+    names += [(name, members[name]) for name in ("accelerator_id", "accelerator_count")]
+    names += [(name, layout.get(name)) for name in _LAYOUT]
+    names += [(name, members.get(name)) for name in _CHOICES]
+    return {name: _word(value) for name, value in names if value is not None}
+
+
+def _members(shape: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    """The members of a typed dictionary by names that are not known to the checker."""
+    members: Mapping[str, Any] = shape
+    return members
+
+
+def _word(value: str | float) -> str | float:
+    """A choice as text or number; yes and no as text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, int | float) else str(value)
+
+
+def _difference(
+    name: str, one: str | float | None, other: str | float | None, unit: str | None = None
+) -> Difference | None:
+    """Both where they differ; None where they do not."""
+    if _are_one(one, other):
+        return None
+    found: Difference = {"name": name}
+    if one is not None:
+        found["first"] = one
+    if other is not None:
+        found["second"] = other
+    if unit is not None:
+        found["unit"] = unit
+    return found
+
+
+def _are_one(one: str | float | None, other: str | float | None) -> bool:
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=_SAME)
+    return one == other
+
+
+def _unit(name: str, row: PlanRow) -> str:
+    return row["cost"]["currency_code"] if name == "cost" and "cost" in row else _UNITS[name]
+
+
+def _figure(row: PlanRow, name: str) -> float | None:
+    """The middle of a headline; None where the row has none."""
+    known = _quantity(row, name)
+    return None if known is None else known.value
+
+
+def _quantity(row: PlanRow, name: str) -> Quantity | None:
+    found = _members(row).get(name)
+    if found is None:
+        return None
+    if name == "cost":
+        value, low, high = (float(found[end]) for end in ("amount", "low", "high"))
+        return Quantity(value, low, high, found["basis"])
+    if isinstance(found, int):
+        return exact(found)
+    return Quantity(found["value"], found["low"], found["high"], Basis(found["basis"]))
+
+
+def parts_of(name: str, row: PlanRow, catalog: Catalog) -> dict[str, float]:
+    """What a headline of a row is the sum of: phases, charges, or kinds of equipment; none of a count.
+
+    The phases of a training run are those of all its steps, and its interruptions.
+    """
+    if name == "duration_seconds":
+        return _phases_of_run(row, catalog)
+    if name == "request_seconds":
+        return _phases(row, catalog)
+    if name == "cost":
+        return _charges(row, catalog)
+    return _emissions(row, catalog) if name == "location_based_kg_co2e" else {}
+
+
+def _throughput(row: PlanRow, catalog: Catalog) -> ThroughputAnswer:
+    question = row["requests"]["throughput"]
+    return estimate_throughput(question.model_copy(update={"explain": False, "scaling": MISSING}), catalog)
+
+
+def _phases(row: PlanRow, catalog: Catalog) -> dict[str, float]:
+    return _summed(
+        (phase["phase"], phase["seconds"]["value"]) for phase in _throughput(row, catalog)["breakdown"]
+    )
+
+
+def _phases_of_run(row: PlanRow, catalog: Catalog) -> dict[str, float]:
+    answer, lasting = _throughput(row, catalog), _figure(row, "duration_seconds")
+    if lasting is None or "step_seconds" not in answer or "duration_seconds" not in answer:
+        return {}
+    progress = answer["goodput"]["value"] if "goodput" in answer else 1.0
+    productive = answer["duration_seconds"]["value"] * progress
+    steps = productive / answer["step_seconds"]["value"]
+    parts = _summed((phase["phase"], phase["seconds"]["value"] * steps) for phase in answer["breakdown"])
+    if not math.isclose(lasting, productive, rel_tol=_SAME):
+        parts["interruptions"] = lasting - productive
+    return parts
+
+
+def _charges(row: PlanRow, catalog: Catalog) -> dict[str, float]:
+    """Lines of the cost; the electricity of own devices is what the cost of the row has beside."""
+    asked, cost = row["requests"].get("cost"), _figure(row, "cost")
+    if cost is None:
+        return {}
+    lines = [] if asked is None else estimate_cost(asked, catalog)["lines"]
+    parts = _summed((line["name"], float(line["amount"]["amount"])) for line in lines if "amount" in line)
+    if row["supply"]["kind"] == "owned":
+        parts["electricity"] = cost - math.fsum(parts.values())
+    return parts
+
+
+def _emissions(row: PlanRow, catalog: Catalog) -> dict[str, float]:
+    """By kind of equipment, each at the mean intensity of the whole."""
+    asked, emitted = row["requests"].get("utility_bill"), _figure(row, "location_based_kg_co2e")
+    if asked is None or emitted is None:
+        return {}
+    energy = estimate_utility_bill(asked, catalog)["energy"]
+    drawn = [
+        (line["name"], line["facility_kwh"]["value"]) for line in energy["lines"] if "facility_kwh" in line
+    ]
+    whole = math.fsum(kwh for _, kwh in drawn)
+    return _summed((name, emitted * kwh / whole) for name, kwh in drawn) if whole else {}
+
+
+def _summed(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, amount in parts:
+        found[name] = found.get(name, 0.0) + amount
+    return found
+
+
+def _by_size(one: Mapping[str, float], other: Mapping[str, float], unit: str) -> list[Difference]:
+    """Parts that differ, by the size of their difference; a part that a row has not is absent."""
+    found = [_difference(name, one.get(name), other.get(name), unit) for name in {**one, **other}]
+    return sorted(
+        (each for each in found if each),
+        key=lambda each: -abs(one.get(each["name"], 0.0) - other.get(each["name"], 0.0)),
+    )
+
+
+def is_within(name: str, first: PlanRow, second: PlanRow, catalog: Catalog) -> bool:
+    """Whether a headline of the first row is better by less than what the estimates leave in doubt.
+
+    What time leaves in doubt of the figure is correlated as measured runs are; runs that are the same differ
+    in what they are charged alone. What power and prices leave in doubt is the same for both where these are.
+    """
+    one, other = _quantity(first, name), _quantity(second, name)
+    if one is None or other is None:
+        return False
+    if min(one.low, other.low) <= 0.0:
+        # A figure that may be 0 has no logarithm; its ends count as they are, as if independent.
+        return other.value - one.value <= math.hypot(one.high - one.value, other.value - other.low)
+    whole, against = log_reach(one), log_reach(other)
+    timed, beside = _of_time(name, first, whole), _of_time(name, second, against)
+    rest, left = whole.without(timed), against.without(beside)
+    reach = math.hypot(
+        paired_reach(timed, beside, _correlation(name, first, second, catalog)),
+        paired_reach(rest, left, 1.0 if _shares_rest(name, first, second) else 0.0),
+    )
+    return math.log(other.value / one.value) <= reach
+
+
+def _of_time(name: str, row: PlanRow, whole: LogReach) -> LogReach:
+    """What the time of the work leaves in doubt of a figure."""
+    timed = _quantity(row, name if name in _TIMES else "duration_seconds")
+    return (
+        LogReach(0.0, 0.0) if timed is None or name == "accelerator_count" else log_reach(timed).within(whole)
+    )
+
+
+def _shares_rest(name: str, first: PlanRow, second: PlanRow) -> bool:
+    """Whether the power, and of a cost the prices, of both are wrong alike."""
+    if first["accelerator_id"] != second["accelerator_id"]:
+        return False
+    return name != "cost" or first["supply"]["name"] == second["supply"]["name"]
+
+
+def _correlation(name: str, first: PlanRow, second: PlanRow, catalog: Catalog) -> float:
+    """Correlation of the errors of the times of two rows; 1 of the same run."""
+    asked, against = first["requests"]["throughput"], second["requests"]["throughput"]
+    if asked == against:
+        return 1.0
+    one, other = run_setting(asked, catalog), run_setting(against, catalog)
+    if one is None or other is None:
+        return 0.0
+    family, burst = _family(name, first), one.group.kind.removeprefix("serving")
+    known = catalog.curves.deviations
+    deviations = known.get(f"{family}{burst}") or known.get(family)
+    return 0.0 if deviations is None else correlation(deviations, one, other)
+
+
+def _family(name: str, row: PlanRow) -> str:
+    """The kind of measured answer that stands for the time behind a headline."""
+    if _is_training(row):
+        return "training_step"
+    return "serving_tpot" if name == "request_seconds" else "serving_throughput"

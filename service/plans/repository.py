@@ -1,0 +1,142 @@
+"""Every query of plans."""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import String, and_, cast, delete, func, insert, or_, select, update
+from sqlalchemy.orm import Session, undefer
+
+from service.kit.clock import now
+from service.kit.database import Reader, Writer
+from service.kit.jobs.tables import CANCELLED, DEAD, JobRow
+from service.plans.tables import RUNNING, PlanPieceRow, PlanRow
+
+After = tuple[datetime, str]
+"""Time and id of the row that a page follows."""
+
+
+def get(session: Session, tenant_id: str, plan_id: str) -> PlanRow | None:
+    """A plan of a tenant with its question and its answer."""
+    whole = (undefer(PlanRow.question), undefer(PlanRow.answer))
+    return session.scalars(_own(tenant_id, plan_id).options(*whole)).one_or_none()
+
+
+def locked(session: Writer, tenant_id: str, plan_id: str) -> PlanRow | None:
+    """A plan that nobody else changes until the transaction ends."""
+    fresh = {"populate_existing": True}
+    own = _own(tenant_id, plan_id).with_for_update()
+    return session.scalars(own, execution_options=fresh).one_or_none()
+
+
+def _own(tenant_id: str, plan_id: str) -> Any:  # noqa: ANN401
+    return select(PlanRow).where(PlanRow.tenant_id == tenant_id, PlanRow.id == plan_id)
+
+
+def page(
+    session: Reader,
+    tenant_id: str,
+    *,
+    states: Collection[str],
+    goals: Collection[str],
+    after: After | None,
+    limit: int,
+) -> Sequence[PlanRow]:
+    """Plans of a tenant, the newest first."""
+    statement = select(PlanRow).where(PlanRow.tenant_id == tenant_id)
+    if states:
+        statement = statement.where(PlanRow.state.in_(states))
+    if goals:
+        statement = statement.where(PlanRow.goal.in_(goals))
+    if after is not None:
+        created_at, plan_id = after
+        earlier = and_(PlanRow.created_at == created_at, PlanRow.id < plan_id)
+        statement = statement.where(or_(PlanRow.created_at < created_at, earlier))
+    ordered = statement.order_by(PlanRow.created_at.desc(), PlanRow.id.desc())
+    return session.scalars(ordered.limit(limit)).all()
+
+
+def running(session: Session, tenant_id: str) -> int:
+    """How many searches of a tenant run."""
+    own = select(func.count()).where(PlanRow.tenant_id == tenant_id, PlanRow.state == RUNNING)
+    return session.scalars(own).one()
+
+
+def _pieces(tenant_id: str, plan_id: str) -> Any:  # noqa: ANN401
+    return and_(PlanPieceRow.tenant_id == tenant_id, PlanPieceRow.plan_id == plan_id)
+
+
+def piece(session: Session, tenant_id: str, plan_id: str, number: int) -> PlanPieceRow:
+    """A piece of a search that runs."""
+    return session.get_one(PlanPieceRow, (tenant_id, plan_id, number))
+
+
+def outcomes(session: Reader, tenant_id: str, plan_id: str) -> list[str]:
+    """What became of the pieces that are searched, in their order."""
+    known = select(PlanPieceRow.outcome).where(_pieces(tenant_id, plan_id), PlanPieceRow.outcome.is_not(None))
+    return [text for text in session.scalars(known.order_by(PlanPieceRow.number)) if text is not None]
+
+
+def insert_pieces(session: Writer, pieces: Iterable[dict[str, Any]]) -> None:
+    """Pieces that are not searched yet."""
+    session.execute(insert(PlanPieceRow), list(pieces))
+
+
+def keep_outcome(session: Writer, tenant_id: str, plan_id: str, number: int, outcome: str) -> int | None:
+    """Keep what became of a piece; its candidates, or None where that is known already."""
+    unknown = (_pieces(tenant_id, plan_id), PlanPieceRow.number == number, PlanPieceRow.outcome.is_(None))
+    statement = update(PlanPieceRow).where(*unknown).values(outcome=outcome)
+    return session.scalars(statement.returning(PlanPieceRow.candidates)).one_or_none()
+
+
+def delete_pieces(session: Writer, tenant_id: str, plan_id: str) -> None:
+    """Forget the pieces of a search."""
+    session.execute(delete(PlanPieceRow).where(_pieces(tenant_id, plan_id)))
+
+
+class Stuck(NamedTuple):
+    """A plan that is said to run while a job of it has ended without doing its piece."""
+
+    tenant_id: str
+    plan_id: str
+    job_state: str
+    error_code: str | None
+    error_summary: str | None
+
+
+def stuck(session: Session, kinds: Collection[str], *, limit: int) -> list[Stuck]:
+    """Plans that nothing works on to the end."""
+    key = PlanRow.id + " " + cast(PlanRow.beginning, String) + " %"
+    ended = and_(
+        JobRow.tenant_id == PlanRow.tenant_id,
+        JobRow.kind.in_(kinds),
+        JobRow.effect_key.like(key),
+        JobRow.state.in_((DEAD, CANCELLED)),
+    )
+    found = (
+        select(PlanRow.tenant_id, PlanRow.id, JobRow.state, JobRow.error_code, JobRow.error_summary)
+        .join(JobRow, ended)
+        .where(PlanRow.state == RUNNING)
+        .order_by(PlanRow.tenant_id, PlanRow.id, JobRow.effect_key)
+        .limit(limit)
+    )
+    return [Stuck(*row) for row in session.execute(found)]
+
+
+def expire(session: Writer, kept: timedelta, *, limit: int) -> int:
+    """Delete plans that ended long enough ago; how many."""
+    old = (
+        select(PlanRow.tenant_id, PlanRow.id)
+        .where(PlanRow.state != RUNNING, PlanRow.finished_at <= now() - kept)
+        .limit(limit)
+    )
+    rows = session.execute(old).all()
+    for tenant_id, plan_id in rows:
+        session.execute(delete(PlanRow).where(PlanRow.tenant_id == tenant_id, PlanRow.id == plan_id))
+    return len(rows)
+
+
+def counts(session: Reader) -> list[tuple[str, int]]:
+    """Plans of every tenant by state."""
+    statement = select(PlanRow.state, func.count()).group_by(PlanRow.state)
+    return [(state, number) for state, number in session.execute(statement)]

@@ -1,0 +1,69 @@
+"""A plan from its question: searched piece by piece, here or by any number of processes, then ranked."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from service.plans.answer import answer_of
+from service.plans.ranking import ranked
+from service.plans.search import merged, pieces, search
+from service.plans.space import Outcome, Piece, Space
+from service.plans.supplies import space_of
+from service.questions.catalog import Catalog
+from service.questions.plan_answers import PlanAnswer
+from service.questions.plans import PlanQuestion
+
+MOST_CANDIDATES_AT_ONCE: Final = 50_000
+MOST_PIECES_AT_ONCE: Final = 4
+"""What is searched while the caller waits: a second or two of work."""
+
+
+class Prepared(NamedTuple):
+    """A question and the pieces of its search; with the answer, if the search is small."""
+
+    question: PlanQuestion
+    catalog_revision: int
+    pieces: tuple[Piece, ...]
+    answer: PlanAnswer | None = None
+
+
+def estimate_plan(question: PlanQuestion, catalog: Catalog) -> PlanAnswer:
+    """Which configuration does this work best? All of the search, in one go."""
+    space = space_of(question, catalog)
+    return _searched(space, pieces(space))
+
+
+def prepare(question: PlanQuestion, catalog: Catalog) -> Prepared:
+    """The pieces of a question, and its answer if they are few."""
+    space = space_of(question, catalog)
+    parts = pieces(space)
+    answer = _searched(space, parts) if _are_few(parts) else None
+    return Prepared(question, catalog.revision, parts, answer)
+
+
+def _are_few(parts: Sequence[Piece]) -> bool:
+    candidates = sum(piece.candidates for piece in parts)
+    return candidates <= MOST_CANDIDATES_AT_ONCE and len(parts) <= MOST_PIECES_AT_ONCE
+
+
+def pieces_of(question: PlanQuestion, catalog: Catalog) -> Prepared:
+    """The pieces of a question, all still to be searched."""
+    return Prepared(question, catalog.revision, pieces(space_of(question, catalog)))
+
+
+def search_piece(question: PlanQuestion, catalog: Catalog, piece: Piece) -> Outcome:
+    """What becomes of a piece of a question."""
+    return search(space_of(question, catalog), piece)
+
+
+def rank(question: PlanQuestion, catalog: Catalog, outcomes: Iterable[Outcome]) -> PlanAnswer:
+    """The answer, once every piece of a question is searched; ``outcomes`` in the order of the pieces."""
+    return _ranked(space_of(question, catalog), outcomes)
+
+
+def _searched(space: Space, parts: Iterable[Piece]) -> PlanAnswer:
+    return _ranked(space, (search(space, piece) for piece in parts))
+
+
+def _ranked(space: Space, outcomes: Iterable[Outcome]) -> PlanAnswer:
+    outcome = merged(outcomes, space.question.search.depth)
+    return answer_of(space, outcome, ranked(space, outcome))

@@ -1,0 +1,531 @@
+"""Configurations of a service: of each the fewest replicas that carry its load within the service levels.
+
+A configuration is a kind of devices, the layout of a replica on them and how weights and cache are stored. Its
+figures are those of the functions that answer it alone. It carries the load with as many replicas as leave
+none of them saturated, as hold the requests that are there, and of whose requests the percentile that is
+asked for keeps to the levels.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, product
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from pydantic import MISSING
+
+from service.estimates.memory import estimate_memory
+from service.estimates.power import device_draw
+from service.estimates.rates import plan_run
+from service.estimates.served import unserved_kinds
+from service.estimates.serving import Serving, Subject, load_of, serve, subject_of
+from service.estimates.serving_parts import levels_of
+from service.planning.cluster import Cluster
+from service.planning.errors import PlanningError
+from service.planning.inference import (
+    Batch,
+    ReplicaDegrees,
+    Scheduler,
+    fewest,
+    replica_layouts,
+    ruled_out,
+    served_alike,
+)
+from service.planning.links import MESHES
+from service.planning.memory.capacity import largest_concurrency
+from service.planning.memory.serving import inference_memory, inference_weight_bytes
+from service.planning.parallelism import Parallelism, divisors
+from service.planning.profile import Profile
+from service.planning.workload import InferenceWorkload
+from service.plans.space import Kept, Outcome, Piece, Space
+from service.questions.catalog import Catalog
+from service.questions.estimates import MemoryQuestion, ThroughputQuestion
+from service.questions.hardware import compute_peak, resolve_cluster, usable_bytes
+from service.questions.notes import Notes
+from service.questions.plan_answers import PlanConstraint, PruningRule
+from service.questions.plans import ServingSearch
+from service.questions.references import ClusterInput, ParallelismInput
+from service.questions.resolve import Resolved, resolve
+from service.questions.resolve.calibrated import calibrated
+from service.questions.workloads import InferenceWorkloadInput, WeightFormatName
+
+MOST_CONFIGURATIONS: Final = 100_000
+"""Of one search: each takes some hundredths of a second."""
+_OF_A_PIECE = 80
+_APART = ("disaggregated", "passes", "diffusion")
+"""Members that ask for something else than replicas of one layout that generate tokens."""
+_WHOLE_NODES = (1, 2, 4, 8, 16)
+"""Pipeline stages of a replica that needs more than a node."""
+_SURE = 0.95
+"""Share of the least time of a token that interpolation on the curve of a server may take off."""
+_MOST_SHARE = 0.55
+"""Requests that may take less than the mean over theirs: half of them, and some for the lattice."""
+
+
+class _Stored(NamedTuple):
+    """How weights and cache are stored, and the layouts of a replica that are searched with it."""
+
+    settings: Mapping[str, Any]
+    given: InferenceWorkloadInput
+    has_rate: bool
+    layouts: tuple[Parallelism, ...]
+
+
+class _Machine:
+    """A kind of devices with what is searched on it."""
+
+    def __init__(self, space: Space, place: int, rules: Sequence[PruningRule] = tuple(PruningRule)) -> None:
+        self.space = space
+        self.place = place
+        self.rules = rules
+        self.given = space.clusters[place]
+        self.most = self.given.accelerator_count
+        self.cluster, self.catalog = self.on(self.most)
+        self._alike: dict[int, bool] = {}
+        self.stored = tuple(_stored(self, settings) for settings in _storages(space.question.search.serving))
+
+    def on(self, devices: int) -> tuple[Cluster, Catalog]:
+        """So many of the devices, and the catalog as they see it."""
+        given = self.asked(devices)
+        catalog = calibrated(self.space.catalog, given)
+        return resolve_cluster(given, catalog, Notes()), catalog
+
+    def asked(self, devices: int) -> ClusterInput:
+        """So many of the devices as a question gives them."""
+        return self.given.model_copy(update={"accelerator_count": devices})
+
+    def is_alike(self, devices: int) -> bool:
+        """Whether a replica on so many devices is joined as on the most.
+
+        Nothing else of their number enters its figures: a group of devices never spans more than there are.
+        """
+        link = self.cluster.intra_node_link
+        reached = max(self.cluster.accelerators_per_node, link.joined)
+        if devices >= reached:
+            return True
+        if devices not in self._alike:
+            cluster, catalog = self.on(devices)
+            same = cluster._replace(
+                accelerator_count=self.cluster.accelerator_count,
+                accelerators_per_node=self.cluster.accelerators_per_node,
+            )
+            self._alike[devices] = (
+                same == self.cluster and catalog is self.catalog and link.kind not in MESHES
+            )
+        return self._alike[devices]
+
+    @property
+    def variants(self) -> Iterator[tuple[_Stored, Parallelism]]:
+        """What is searched, in its order."""
+        return ((stored, layout) for stored in self.stored for layout in stored.layouts)
+
+    @property
+    def count(self) -> int:
+        """How much is searched."""
+        return sum(len(stored.layouts) for stored in self.stored)
+
+    def question(self, stored: _Stored, layout: Parallelism, replicas: int = 1) -> ThroughputQuestion:
+        """What an estimate of so many replicas is asked."""
+        return ThroughputQuestion.model_construct(
+            model=self.space.question.model,
+            workload=stored.given,
+            cluster=self.asked(layout.devices * replicas),
+            parallelism=_given(layout._replace(data=layout.data * replicas)),
+            explain=False,
+        )
+
+
+def _storages(search: ServingSearch) -> Iterator[Mapping[str, Any]]:
+    """Members of the workload that are searched."""
+    weights: list[dict[str, Any]] = []
+    if search.weight_formats is not MISSING:
+        weights += [{"weight_format": name.value} for name in dict.fromkeys(search.weight_formats)]
+    if search.weight_precisions is not MISSING:
+        weights += [{"weight_precision": name} for name in dict.fromkeys(search.weight_precisions)]
+    caches = search.kv_cache_precisions
+    kept = [{}] if caches is MISSING else [{"kv_cache_precision": name} for name in dict.fromkeys(caches)]
+    for stored, cache in product(weights or [{}], kept):
+        yield {**stored, **cache}
+
+
+def workload_of(given: InferenceWorkloadInput, kept: Kept) -> InferenceWorkloadInput:
+    """The workload of a configuration that was kept."""
+    return _with(given, kept.workload)
+
+
+def _with(given: InferenceWorkloadInput, settings: Mapping[str, Any]) -> InferenceWorkloadInput:
+    changes: dict[str, Any] = dict(settings)
+    if "weight_format" in changes:
+        changes |= {"weight_format": WeightFormatName(changes["weight_format"]), "weight_precision": MISSING}
+    elif "weight_precision" in changes:
+        changes["weight_format"] = MISSING
+    return given.model_copy(update=changes)
+
+
+def _given(layout: Parallelism) -> ParallelismInput:
+    return ParallelismInput(**_degrees(layout))
+
+
+def _degrees(layout: Parallelism) -> dict[str, Any]:
+    """Members of the layout of a question."""
+    names = ["tensor", "pipeline", "data", "expert"]
+    names += ["expert_tensor"] * (layout.expert_tensor is not None)
+    return {name: getattr(layout, name) for name in names}
+
+
+def _stored(machine: _Machine, settings: Mapping[str, Any]) -> _Stored:
+    """What is searched of one way to store weights and cache."""
+    space, cluster = machine.space, machine.cluster
+    assert isinstance(space.question.workload, InferenceWorkloadInput)  # noqa: S101
+    stored = _Stored(settings, _with(space.question.workload, settings), has_rate=True, layouts=())
+    one, catalog = machine.on(1)
+    resolved = resolve(machine.question(stored, Parallelism()), one, catalog, Notes(), space.model)
+    try:
+        compute_peak(one, resolved.workload)
+        has_rate = cluster.accelerator.bandwidth_bytes_per_second is not None
+    except PlanningError:
+        has_rate = False
+    stored = stored._replace(has_rate=has_rate)
+    profile = space.model.profile
+    degrees = _degrees_of(machine, stored, profile, space.question.search.serving)
+    return stored._replace(layouts=tuple(replica_layouts(profile, degrees)))
+
+
+def _degrees_of(
+    machine: _Machine, stored: _Stored, profile: Profile, search: ServingSearch
+) -> ReplicaDegrees:
+    """Degrees as the question lists them, else those of practice."""
+    tensor = divisors(machine.cluster.accelerators_per_node) if search.tensor is MISSING else search.tensor
+    pipeline: Sequence[int] = (1,) if search.pipeline is MISSING else search.pipeline
+    if search.pipeline is MISSING and stored.has_rate and not _fits_a_node(machine, stored, tensor):
+        pipeline = tuple(stages for stages in _WHOLE_NODES if stages * max(tensor) <= machine.most)
+    expert = search.expert
+    if expert is MISSING:
+        expert = [each for each in divisors(max(1, profile.expert_count)) if each <= machine.most]
+    cuts = None if search.expert_tensor is MISSING else tuple(search.expert_tensor)
+    listed = [tuple(dict.fromkeys(each)) for each in (tensor, pipeline, expert)]
+    return ReplicaDegrees(listed[0], listed[1], listed[2], cuts)
+
+
+def _fits_a_node(machine: _Machine, stored: _Stored, tensor: Sequence[int]) -> bool:
+    """Whether the widest of the replicas in a node holds a request."""
+    for width in sorted(tensor, reverse=True):
+        layout = Parallelism(tensor=width)
+        if ruled_out(layout, machine.space.model.profile, machine.cluster) is None:
+            return _Placed(machine, stored, layout).holds != 0
+    return True
+
+
+class _Placed:
+    """A variant on its devices: what a replica holds, and what any number of replicas does."""
+
+    def __init__(self, machine: _Machine, stored: _Stored, layout: Parallelism) -> None:
+        self.machine = machine
+        self.stored = stored
+        self.layout = layout
+        self.resolved, self.subject = self._on(1, machine.cluster, machine.catalog)
+        self.holds = self._holds()
+        self._one: Serving | None = None
+
+    def _on(self, replicas: int, cluster: Cluster, catalog: Catalog) -> tuple[Resolved, Subject]:
+        count = self.layout.devices * replicas
+        cluster = cluster._replace(accelerator_count=count)
+        question = self.machine.question(self.stored, self.layout, replicas)
+        resolved = resolve(question, cluster, catalog, Notes(), self.machine.space.model)
+        return resolved, subject_of(resolved, self.stored.given, cluster)
+
+    def _limit(self) -> float | None:
+        return usable_bytes(self.machine.cluster, self.workload)
+
+    @property
+    def workload(self) -> InferenceWorkload:
+        """As memory sees it, with one request on each rank."""
+        held = self.resolved.held.workload
+        assert isinstance(held, InferenceWorkload)  # noqa: S101
+        return held._replace(concurrency=self.layout.data)
+
+    def _holds(self) -> int | None:
+        """Most whole requests of a rank that fit and that its engine takes; None where nothing is known."""
+        limit = self._limit()
+        if limit is None:
+            return self.workload.most_requests
+        memory = inference_memory(self.resolved.held.profile, self.workload, self.layout)
+        return largest_concurrency(memory, self.workload, limit)
+
+    @property
+    def state_exceeds(self) -> bool:
+        """Whether weights alone are larger than a device.
+
+        Proof that nothing fits then: what a device holds contains its weights
+        (``ServingMemory.beside_bytes``), and no engine uses more than the device (``usable_bytes_of``). Where
+        blocks stay on the host it is no bound.
+        """
+        limit, workload = self._limit(), self.workload
+        if limit is None or workload.device_layers is not None:
+            return False
+        weights = inference_weight_bytes(self.resolved.held.profile, workload.storage, self.layout)
+        return weights.total > limit / workload.memory_fraction
+
+    def serving(self, replicas: int) -> Serving:
+        """What so many replicas do, by the function of a single estimate."""
+        cluster, catalog = self.machine.on(self.layout.devices * replicas)
+        subject = self._on(replicas, cluster, catalog)[1]
+        found = serve(subject, cluster, catalog.curves, limit_bytes=usable_bytes(cluster, subject.workload))
+        assert found is not None  # noqa: S101  # rate and bandwidth are known
+        return found
+
+    def servings(self, numbers: Sequence[int]) -> Iterator[Serving]:
+        """The same for several numbers, together from where they differ in their load alone."""
+        alike = [number for number in numbers if self.is_alike(number)]
+        yield from (self.serving(number) for number in numbers[: len(numbers) - len(alike)])
+        if not alike:
+            return
+        one = self._one = self._one or self.serving(alike[0])
+        subjects = [self._of(one.subject, number) for number in alike]
+        counts = [self._replicas(subject) for subject in subjects]
+        loads = [load_of(subject, count) for subject, count in zip(subjects, counts, strict=True)]
+        answered = served_alike(one.model, one.server, loads)
+        for subject, count, load, found in zip(subjects, counts, loads, answered, strict=True):
+            yield replace(one, served=found, load=load, replicas=float(count), subject=subject)
+
+    def is_alike(self, replicas: int) -> bool:
+        """Whether so many differ from others in their load alone."""
+        trace = len(self.subject.asked.at_seconds) > 1
+        return not trace and self.machine.is_alike(replicas * self.layout.devices)
+
+    def _of(self, subject: Subject, replicas: int) -> Subject:
+        return subject._replace(layout=self.layout._replace(data=self.layout.data * replicas))
+
+    def _replicas(self, subject: Subject) -> int:
+        """Those that have a request."""
+        count, asked = subject.layout.data // subject.layout.expert, subject.asked.concurrency
+        return count if asked is None else min(count, asked)
+
+
+def _least_by_room(placed: _Placed, most: int) -> int | PlanConstraint:
+    """Replicas that hold the requests at a time that are asked for, or what keeps them from it."""
+    ranks, asked, holds = placed.layout.data, placed.subject.asked, placed.holds
+    if holds == 0:
+        return PlanConstraint.MEMORY
+    if asked.concurrency is None or holds is None:
+        return 1
+    least = math.ceil(math.ceil(asked.concurrency / holds) / ranks)
+    if least <= most:
+        return least
+    return PlanConstraint.ENGINE if holds == placed.workload.most_requests else PlanConstraint.MEMORY
+
+
+class _Levels:
+    """Whether numbers of replicas carry the load within the service levels."""
+
+    def __init__(self, placed: _Placed) -> None:
+        self._placed = placed
+        given = placed.stored.given.service_levels
+        self._levels = None if given is MISSING else levels_of(given)
+        self._share = 0.0 if given is MISSING else given.percentile / 100.0
+
+    def carried(self, numbers: Sequence[int]) -> list[bool]:
+        """Of each number."""
+        return [self.is_carried(serving) for serving in self._placed.servings(numbers)]
+
+    def is_carried(self, serving: Serving) -> bool:
+        """Of what so many replicas do."""
+        rate = serving.subject.asked.rate_per_second
+        if rate is not None:
+            holds = self._placed.holds
+            if serving.served.saturated or serving.requests_per_second.value < rate * (1.0 - 1e-9):
+                return False
+            if holds is not None and math.ceil(serving.requests_inside) > holds:
+                return False
+        return self._levels is None or serving.goodput(self._levels).value >= self._share
+
+    def least(self, serving: Serving) -> int:
+        """Replicas with fewer of which each is saturated: what one cannot pass is the same at any load."""
+        rate = serving.subject.asked.rate_per_second
+        if rate is None:
+            return 1
+        return max(1, math.floor(rate / serving.served.most_requests_per_second * (1.0 - 1e-9)))
+
+    def misses_alone(self, serving: Serving) -> bool:
+        """Whether even requests that are alone take longer for a token than is allowed.
+
+        Proof that no number of replicas keeps the level then: half of the requests on the lattice
+        (``sampling``) have a deviate of their prefills above 0. Each of those takes at least the mean time of
+        a token without the part that grows with the batch (``_pace_samples``), and that is at least an
+        iteration of the batch that takes least; interpolation on the curve moves it by less than a twentieth.
+        So at most half of the requests are within the level. Requests of one token have no such time, bursts,
+        static batches and speculation have forms of their own, and what a tenant's own runs correct moves with
+        the load: of these nothing is proven.
+        """
+        levels, load = self._levels, serving.load
+        plain = load.burst_requests is None and serving.server.scheduler is Scheduler.CONTINUOUS
+        if levels is None or self._share <= _MOST_SHARE or load.outputs.values[0] <= 1.0 or not plain:
+            return False
+        if serving.server.speculation is not None or serving.curves.local is not None:
+            return False
+        least = _SURE * _least_iteration(serving) * serving.spreads.output_token.middle
+        each, whole = levels.time_per_output_token_seconds, levels.request_seconds
+        if each is not None and least > each:
+            return True
+        alike = len(load.outputs.values) == 1
+        return whole is not None and alike and least * load.decodes > whole
+
+
+def _least_iteration(serving: Serving) -> float:
+    """Seconds of the quickest iteration in which requests decode, of any number of them."""
+    batches = np.power(2.0, np.arange(15.0))
+    context = batches * serving.load.decoding_context
+    zeros = np.zeros_like(batches)
+    times = serving.model.time(Batch(batches, context, zeros, zeros, zeros))
+    return float(np.min(times.seconds))
+
+
+def _decided(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanConstraint | PruningRule | Kept:
+    """The configuration with its fewest replicas, or what rules it out."""
+    most = machine.most // layout.devices
+    constraint = _by_shape(machine, stored, layout)
+    if constraint is not None:
+        return constraint
+    placed = _Placed(machine, stored, layout)
+    if PruningRule.STATE in machine.rules and placed.state_exceeds:
+        return PruningRule.STATE
+    least = _least_by_room(placed, most)
+    if isinstance(least, PlanConstraint):
+        return least
+    if placed.subject.asked.concurrency is not None:
+        most = min(most, placed.subject.asked.concurrency)
+    levels, light = _Levels(placed), next(placed.servings([most]))
+    if PruningRule.LEVELS in machine.rules and levels.misses_alone(light):
+        return PruningRule.LEVELS
+    if placed.is_alike(1):
+        least = max(least, levels.least(light))
+    return _with_fewest(placed, levels, least, most) or PlanConstraint.SERVICE_LEVEL
+
+
+def _by_shape(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanConstraint | None:
+    """What rules a layout out whatever its memory."""
+    if not stored.has_rate:
+        return PlanConstraint.PRECISION
+    if layout.devices > machine.most:
+        return PlanConstraint.DEVICES
+    reason = ruled_out(layout, machine.space.model.profile, machine.cluster)
+    return None if reason is None else PlanConstraint(reason.value)
+
+
+def _with_fewest(placed: _Placed, levels: _Levels, least: int, most: int) -> Kept | None:
+    """The fewest replicas that carry the load, where any do."""
+    while (found := fewest(least, most, levels.carried)) is not None:
+        kept = _kept(placed, found, levels)
+        if kept is not None:
+            return kept
+        least = found + 1
+    return None
+
+
+def _kept(placed: _Placed, replicas: int, levels: _Levels) -> Kept | None:
+    """So many replicas as single estimates have them; None where by these they do not hold the load."""
+    machine = placed.machine
+    question = machine.question(placed.stored, placed.layout, replicas)
+    catalog = calibrated(machine.space.catalog, question.cluster)
+    run = plan_run(question, catalog)
+    assert isinstance(run.serving, Serving)  # noqa: S101  # rate and bandwidth are known
+    memory = MemoryQuestion.model_construct(
+        model=question.model,
+        workload=question.workload,
+        cluster=question.cluster,
+        parallelism=question.parallelism,
+    )
+    if not levels.is_carried(run.serving) or not estimate_memory(memory, machine.space.catalog).get(
+        "fits", 1
+    ):
+        return None
+    draw = device_draw(run, catalog)
+    return Kept(
+        cluster=machine.place,
+        parallelism=_degrees(run.resolved.layout),
+        workload=placed.stored.settings,
+        seconds=run.serving.request_seconds.value,
+        watts=None if draw is None else draw.watts.value,
+        accelerator_count=run.resolved.layout.devices,
+        lasting_seconds=None if run.duration_seconds is None else run.duration_seconds.value,
+    )
+
+
+def pieces(space: Space) -> tuple[Piece, ...]:
+    """The configurations of a service in parts of about a second.
+
+    Raises :class:`PlanningError` for a workload that is no service under a load, and for too large a search.
+    """
+    _check(space)
+    counts = [_Machine(space, place).count for place in range(len(space.clusters))]
+    _check_size(space, sum(counts))
+    found: list[Piece] = []
+    ranges: list[list[int]] = []
+    room = _OF_A_PIECE
+    for place, count in enumerate(counts):
+        first = 0
+        while first < count:
+            taken = min(room, count - first)
+            ranges.append([place, first, first + taken])
+            first, room = first + taken, room - taken
+            if not room:
+                found.append(Piece(_OF_A_PIECE, {"ranges": ranges}))
+                ranges, room = [], _OF_A_PIECE
+    if ranges:
+        found.append(Piece(_OF_A_PIECE - room, {"ranges": ranges}))
+    return tuple(found)
+
+
+def _check(space: Space) -> None:
+    """Refuse what is no service under a load, or whose work is not modelled."""
+    given, profile = space.question.workload, space.model.profile
+    assert isinstance(given, InferenceWorkloadInput)  # noqa: S101
+    for name in _APART:
+        if getattr(given, name) is not MISSING:
+            detail = "one kind of replica that generates tokens is searched"
+            raise PlanningError("NOT_MODELLED", f"/workload/{name}", detail)
+    if not profile.shapes_known:
+        detail = "prefill and decode need the shapes of the model"
+        raise PlanningError("ARCHITECTURE_REQUIRED", "/model", detail)
+    if kinds := unserved_kinds(profile):
+        detail = f"the work of layers of kind {', '.join(sorted(kinds))} is not modelled"
+        raise PlanningError("LAYER_KIND_NOT_MODELLED", "/model", detail)
+    if not profile.generates:
+        raise PlanningError("NOT_MODELLED", "/model", "a service of requests that are passes is not searched")
+    trace = given.arrivals is not MISSING and given.arrivals.process == "trace"
+    if given.concurrency is MISSING and given.request_rate_per_second is MISSING and not trace:
+        detail = "a service is planned for a load: give request_rate_per_second or concurrency"
+        raise PlanningError("LOAD_REQUIRED", "/workload/request_rate_per_second", detail)
+
+
+def _check_size(space: Space, configurations: int) -> None:
+    """Refuse a search of too many configurations, naming the longest list of the question."""
+    most = min(space.question.most_candidates, MOST_CONFIGURATIONS)
+    if configurations <= most:
+        return
+    lists = {name: len(given) for name, given in space.question.search.serving if isinstance(given, list)}
+    longest = max(lists, key=lambda name: lists[name], default=None)
+    pointer = f"/search/serving/{longest}" if longest else "/most_candidates"
+    detail = f"the search has {configurations:,} configurations, and at most {most:,} are searched"
+    raise PlanningError("SEARCH_TOO_LARGE", pointer, detail)
+
+
+def search(space: Space, piece: Piece, rules: Sequence[PruningRule] = tuple(PruningRule)) -> Outcome:
+    """The configurations of ``piece``, each with its fewest replicas; ``rules`` are those that may prune."""
+    ruled_out, pruned = Counter[PlanConstraint](), Counter[PruningRule]()
+    kept: list[Kept] = []
+    scored = 0
+    for place, first, last in piece.part["ranges"]:
+        machine = _Machine(space, place, rules)
+        for stored, layout in islice(machine.variants, first, last):
+            found = _decided(machine, stored, layout)
+            scored += isinstance(found, Kept) or found is PlanConstraint.SERVICE_LEVEL
+            if isinstance(found, Kept):
+                kept.append(found)
+            elif isinstance(found, PruningRule):
+                pruned[found] += 1
+            else:
+                ruled_out[found] += 1
+    return Outcome(piece.candidates, scored, len(kept), ruled_out, pruned, tuple(kept))

@@ -1,0 +1,280 @@
+"""The rules of stored plans: searched piece by piece under one catalog, ranked once, never changed after.
+
+Whatever ends a search does so in one transaction: what is known of the plan, of its pieces and of its jobs
+never contradicts each other, wherever a process is killed.
+"""
+
+import json
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+from pydantic_core import from_json, to_json
+
+from service.audit.service import Change
+from service.kit.clock import now
+from service.kit.database import Reader, Writer
+from service.kit.problems import FieldError
+from service.planning import METHOD_VERSION
+from service.plans import jobs, repository
+from service.plans.errors import PlanEnded, PlanNotFound, TooManyPlans
+from service.plans.jobs import PieceToSearch, PlanToRank
+from service.plans.service import Prepared
+from service.plans.space import Kept, Outcome, Piece
+from service.plans.tables import CANCELLED, DONE, FAILED, RUNNING, PlanRow
+from service.questions.catalog import Catalog
+from service.questions.plan_answers import PlanAnswer, PlanConstraint, PruningRule
+from service.questions.plans import PlanQuestion
+
+KEPT: Final = timedelta(days=90)
+"""How long a plan is kept once it has ended."""
+MOST_RUNNING: Final = 20
+"""Searches of one tenant at a time."""
+MOST_BEGINNINGS: Final = 5
+"""After so many changes of the catalog during one search it is given up."""
+_SUMMARY_CHARACTERS: Final = 500
+_FAILED_AT_ONCE: Final = 100
+_EXPIRED_AT_ONCE: Final = 1000
+
+
+class Pin(NamedTuple):
+    """What all pieces of a search have to be searched under."""
+
+    catalog_revision: int
+    method_version: str = METHOD_VERSION
+
+
+def pin_of(catalog: Catalog) -> Pin:
+    """The pin of a search under ``catalog``, by this version of the service."""
+    return Pin(catalog.revision)
+
+
+class Wanted(NamedTuple):
+    """A plan whose search runs, as a job finds it."""
+
+    question: PlanQuestion
+    pin: Pin
+
+
+def create(session: Writer, tenant_id: str, prepared: Prepared) -> Change:
+    """Store a plan: with its answer, or with the jobs that search for it."""
+    if prepared.answer is None and repository.running(session, tenant_id) >= MOST_RUNNING:
+        raise TooManyPlans
+    question = prepared.question
+    row = PlanRow(
+        tenant_id=tenant_id,
+        id=uuid4().hex,
+        state=RUNNING,
+        goal=question.goal,
+        question=question.model_dump(mode="json", exclude_unset=True),
+        beginning=0,
+        created_at=now(),
+    )
+    if prepared.answer is None:
+        _begin(session, row, prepared)
+    else:
+        _count(row, prepared)
+        row.pieces_done, row.candidates_decided = row.piece_count, row.candidates
+        _finish(row, prepared.answer)
+    session.add(row)
+    session.flush()
+    shown = whole(row)
+    path = f"plans/{row.id}"
+    status = 202 if prepared.answer is None else 200
+    headers = {"Location": f"/v1/{path}"}
+    return Change(resource=path, status=status, body=shown, headers=headers, after=shown)
+
+
+def _count(row: PlanRow, prepared: Prepared) -> None:
+    row.catalog_revision, row.method_version = Pin(prepared.catalog_revision)
+    row.piece_count, row.pieces_done = len(prepared.pieces), 0
+    row.candidates, row.candidates_decided = sum(piece.candidates for piece in prepared.pieces), 0
+
+
+def _begin(session: Writer, row: PlanRow, prepared: Prepared) -> None:
+    """Ask for every piece to be searched, whatever was found before."""
+    _count(row, prepared)
+    row.beginning += 1
+    own = {"tenant_id": row.tenant_id, "plan_id": row.id}
+    drafts = (
+        {**own, "number": number, "candidates": piece.candidates, "part": dict(piece.part)}
+        for number, piece in enumerate(prepared.pieces)
+    )
+    repository.insert_pieces(session, drafts)
+    for number in range(row.piece_count):
+        jobs.ask_search(session, row.tenant_id, row.id, row.beginning, number)
+
+
+def _finish(row: PlanRow, answer: PlanAnswer) -> None:
+    row.state, row.finished_at = DONE, now()
+    row.answer = to_json(answer).decode()
+    if answer["rows"] and "cost" in answer["rows"][0]:
+        cost = answer["rows"][0]["cost"]
+        row.best_cost = {"amount": cost["amount"], "currency_code": cost["currency_code"]}
+
+
+def wanted(session: Reader, tenant_id: str, asked: PlanToRank) -> Wanted | None:
+    """The plan of a job; None where its search has ended or was begun anew."""
+    row = repository.get(session, tenant_id, asked.plan_id)
+    if row is None or not _wants(row, asked):
+        return None
+    question = PlanQuestion.model_validate_json(json.dumps(row.question))
+    return Wanted(question, Pin(row.catalog_revision, row.method_version))
+
+
+def _wants(row: PlanRow, asked: PlanToRank) -> bool:
+    return row.state == RUNNING and row.beginning == asked.beginning
+
+
+def _locked(session: Writer, tenant_id: str, asked: PlanToRank) -> PlanRow | None:
+    """The plan of a job, if it still wants what the job has done."""
+    row = repository.locked(session, tenant_id, asked.plan_id)
+    return row if row is not None and _wants(row, asked) else None
+
+
+def piece(session: Reader, tenant_id: str, asked: PieceToSearch) -> Piece:
+    """The piece of a job whose plan wants it."""
+    row = repository.piece(session, tenant_id, asked.plan_id, asked.number)
+    return Piece(row.candidates, row.part)
+
+
+def keep(session: Writer, tenant_id: str, asked: PieceToSearch, outcome: Outcome) -> None:
+    """Keep what became of a piece; once all are known, ask for them to be ranked."""
+    row = _locked(session, tenant_id, asked)
+    if row is None:
+        return
+    written = json.dumps(document_of(outcome))
+    candidates = repository.keep_outcome(session, tenant_id, asked.plan_id, asked.number, written)
+    if candidates is None:  # the job was cut off between here and its end
+        return
+    row.pieces_done += 1
+    row.candidates_decided += candidates
+    if row.pieces_done == row.piece_count:
+        jobs.ask_rank(session, tenant_id, row.id, row.beginning)
+
+
+def outcomes(session: Reader, tenant_id: str, plan_id: str) -> list[Outcome]:
+    """What became of the pieces of a plan, in their order."""
+    return [outcome_of(json.loads(text)) for text in repository.outcomes(session, tenant_id, plan_id)]
+
+
+def finish(session: Writer, tenant_id: str, asked: PlanToRank, answer: PlanAnswer) -> None:
+    """Keep the answer of a search."""
+    row = _locked(session, tenant_id, asked)
+    if row is not None:
+        _finish(row, answer)
+        repository.delete_pieces(session, tenant_id, row.id)
+
+
+def begin_again(session: Writer, tenant_id: str, asked: PlanToRank, prepared: Prepared) -> None:
+    """Search all of it again, under another catalog; a catalog that does not stay lets the plan fail."""
+    row = _locked(session, tenant_id, asked)
+    if row is None:
+        return
+    if row.beginning >= MOST_BEGINNINGS:
+        summary = f"The catalog changed {MOST_BEGINNINGS} times while it was searched under."
+        _end(session, row, FAILED, "CATALOG_CHANGED", summary)
+        return
+    jobs.withdraw(session, tenant_id, row.id)
+    repository.delete_pieces(session, tenant_id, row.id)
+    _begin(session, row, prepared)
+
+
+def fail(session: Writer, tenant_id: str, asked: PlanToRank, fault: FieldError) -> None:
+    """End a search whose question has no answer."""
+    row = _locked(session, tenant_id, asked)
+    if row is not None:
+        summary = f"{fault.pointer}: {fault.detail}" if fault.pointer else fault.detail
+        _end(session, row, FAILED, fault.code, summary)
+
+
+def fail_stuck(session: Writer) -> int:
+    """End searches of which a job has ended without doing its piece; how many."""
+    failed = 0
+    for found in repository.stuck(session, jobs.KINDS, limit=_FAILED_AT_ONCE):
+        row = repository.locked(session, found.tenant_id, found.plan_id)
+        if row is not None and row.state == RUNNING:
+            code, summary = "JOB_CANCELLED", "A job of the search was cancelled."
+            if found.job_state != "cancelled":
+                code, summary = found.error_code or "UNEXPECTED", found.error_summary or ""
+            _end(session, row, FAILED, code, summary)
+            failed += 1
+    return failed
+
+
+def _end(session: Writer, row: PlanRow, state: str, code: str | None, summary: str | None) -> None:
+    row.state, row.finished_at = state, now()
+    row.error_code = code
+    row.error_summary = summary[:_SUMMARY_CHARACTERS] if summary else None
+    jobs.withdraw(session, row.tenant_id, row.id)
+    repository.delete_pieces(session, row.tenant_id, row.id)
+
+
+def cancel(session: Writer, tenant_id: str, plan_id: str) -> Change:
+    """Let a search end without an answer."""
+    row = repository.locked(session, tenant_id, plan_id)
+    if row is None:
+        raise PlanNotFound
+    before = shown_plan(row)
+    if row.state in (DONE, FAILED):
+        raise PlanEnded
+    if row.state == RUNNING:
+        _end(session, row, CANCELLED, None, None)
+    session.flush()
+    after = shown_plan(row)
+    return Change(resource=f"plans/{plan_id}", body=after, before=before, after=after)
+
+
+def expire(session: Writer) -> int:
+    """Delete plans that ended long ago; their number."""
+    return repository.expire(session, KEPT, limit=_EXPIRED_AT_ONCE)
+
+
+def get(session: Reader, tenant_id: str, plan_id: str) -> dict[str, Any]:
+    """A plan with its question and, once it is done, its answer."""
+    row = repository.get(session, tenant_id, plan_id)
+    if row is None:
+        raise PlanNotFound
+    return whole(row)
+
+
+def whole(row: PlanRow) -> dict[str, Any]:
+    """A plan as callers see it, with its question and its answer."""
+    shown = {**shown_plan(row), "question": row.question}
+    return shown if row.answer is None else {**shown, "answer": from_json(row.answer)}
+
+
+_MEMBERS: Final = ("id", "state", "goal", "created_at", "finished_at", "error_code", "error_summary")
+
+
+def shown_plan(row: PlanRow) -> dict[str, Any]:
+    """A plan as lists show it."""
+    members = {name: getattr(row, name) for name in (*_MEMBERS, "best_cost")}
+    progress = {
+        "pieces": row.piece_count,
+        "pieces_done": row.pieces_done,
+        "candidates": row.candidates,
+        "candidates_decided": row.candidates_decided,
+    }
+    return {name: value for name, value in members.items() if value is not None} | {"progress": progress}
+
+
+def document_of(outcome: Outcome) -> dict[str, Any]:
+    """An outcome as JSON."""
+    kept = [
+        {name: value for name, value in one._asdict().items() if value is not None} for one in outcome.kept
+    ]
+    counts = {"ruled_out": dict(outcome.ruled_out), "pruned": dict(outcome.pruned)}
+    return {**outcome._asdict(), **counts, "kept": kept}
+
+
+def outcome_of(document: dict[str, Any]) -> Outcome:
+    """The outcome that was written."""
+    return Outcome(
+        **{
+            **document,
+            "ruled_out": {PlanConstraint(name): count for name, count in document["ruled_out"].items()},
+            "pruned": {PruningRule(name): count for name, count in document["pruned"].items()},
+            "kept": tuple(Kept(**one) for one in document["kept"]),
+        }
+    )

@@ -1,0 +1,285 @@
+"""What a plan may use: owned nodes, rented devices and offers of the catalog, and clusters of them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from pydantic import MISSING
+
+from service.kit.clock import now
+from service.planning.errors import PlanningError
+from service.planning.prices import is_expired
+from service.planning.shift import starts_within
+from service.plans.space import Space, Supply
+from service.questions.catalog import Catalog, KnownOffer
+from service.questions.energy import RunLoad
+from service.questions.hardware import ACCELERATORS_PER_NODE, resolve_cluster
+from service.questions.notes import Notes, lookup
+from service.questions.plans import PlanConstraints, PlanQuestion, RentedDevices
+from service.questions.references import CatalogAccelerator, ClusterInput, SpecifiedAccelerator
+from service.questions.rental import Rental
+from service.questions.resolve.model import resolve_model
+from service.questions.site import RunSite
+from service.questions.workloads import TrainingWorkloadInput
+
+MOST_DEVICES: Final = 16_384
+"""Devices of one offer that are looked at, where nothing says how many there are: the largest published run
+on one kind of cluster (Llama 3)."""
+
+_Matches = Callable[[str, KnownOffer], bool]
+
+
+class _Machine(NamedTuple):
+    """A supply before its clusters: one machine with as many devices as there are."""
+
+    supply: Supply
+    cluster: ClusterInput
+
+
+def space_of(question: PlanQuestion, catalog: Catalog) -> Space:
+    """The clusters that a plan may use and who has them.
+
+    Raises:
+        PlanningError: the question contradicts itself, or nothing is left to use; names the field.
+    """
+    _check_times(question)
+    _check_names(question, catalog)
+    warnings = Notes()
+    model = resolve_model(question.model, catalog, warnings)
+    machines = [
+        *_owned(question, catalog),
+        *_rented(question, catalog),
+        *_offered(question, catalog, warnings),
+    ]
+    clusters: list[ClusterInput] = []
+    order: dict[str, int] = {}
+    supplies = []
+    for machine in machines:
+        places = []
+        for count in _counts(question, machine, catalog):
+            cluster = machine.cluster.model_copy(update={"accelerator_count": count})
+            places.append(order.setdefault(cluster.model_dump_json(), len(order)))
+            if len(order) > len(clusters):
+                clusters.append(cluster)
+        if places:
+            supplies.append(machine.supply._replace(clusters=tuple(places)))
+        else:
+            detail = f"{machine.supply.name} has fewer devices than any number that is searched"
+            warnings.warn("SUPPLY_TOO_SMALL", machine.supply.pointer, detail)
+    if not supplies:
+        pointer = "/search/accelerator_counts" if machines else "/search/offers"
+        raise PlanningError("NO_SUPPLY", pointer, "no devices are left to use")
+    return Space(question, catalog, model, tuple(clusters), tuple(supplies), tuple(warnings.warnings))
+
+
+def _check_times(question: PlanQuestion) -> None:
+    window = question.window
+    if question.constraints.finish_by is not MISSING and question.starts_at is MISSING and window is MISSING:
+        detail = "when a run is done needs to know when it starts: give starts_at or window"
+        raise PlanningError("STARTS_AT_REQUIRED", "/starts_at", detail)
+    if window is MISSING:
+        return
+    if question.starts_at is not MISSING:
+        raise PlanningError("STARTS_TWICE", "/window", "give starts_at or window, not both")
+    starts_within(
+        window.earliest_start_at, window.latest_start_at, window.step_minutes, RunLoad().interval_minutes
+    )
+
+
+def _check_names(question: PlanQuestion, catalog: Catalog) -> None:
+    """Names tell supplies apart, and regions buildings."""
+    named = [(f"/owned/{place}/name", each.name) for place, each in enumerate(question.owned)]
+    named += [(f"/rented/{place}/name", each.name) for place, each in enumerate(question.rented)]
+    seen = set(catalog.offers)
+    for pointer, name in named:
+        if name in seen:
+            raise PlanningError("NAME_TWICE", pointer, "another supply has this name")
+        seen.add(name)
+    given: set[str] = set()
+    for place, each in enumerate(question.given):
+        if each.name in given:
+            raise PlanningError("NAME_TWICE", f"/given/{place}/name", "another one has this name")
+        given.add(each.name)
+    regions: set[str] = set()
+    for place, site in enumerate(question.sites):
+        if regions & set(site.regions):
+            pointer = f"/sites/{place}/regions"
+            raise PlanningError("REGION_TWICE", pointer, "a region has one building")
+        regions |= set(site.regions)
+
+
+def _owned(question: PlanQuestion, catalog: Catalog) -> Iterator[_Machine]:
+    for place, each in enumerate(question.owned):
+        pointer = f"/owned/{place}"
+        bought = each.purchase
+        if bought is not MISSING and bought.ownership is MISSING:
+            detail = "the share of a run in own devices needs to know how they are written off"
+            raise PlanningError("OWNERSHIP_REQUIRED", f"{pointer}/purchase/ownership", detail)
+        supply = Supply(
+            name=each.name,
+            kind="owned",
+            clusters=(),
+            accelerator_id=_accelerator_id(each.cluster, catalog, f"{pointer}/cluster"),
+            most_devices=each.cluster.accelerator_count,
+            pointer=pointer,
+            site_pointer=f"{pointer}/site",
+            purchase=None if bought is MISSING else bought,
+            site=None if each.site is MISSING else each.site,
+        )
+        yield _Machine(supply, each.cluster)
+
+
+def _rented(question: PlanQuestion, catalog: Catalog) -> Iterator[_Machine]:
+    for place, each in enumerate(question.rented):
+        if not _is_allowed(each, question.constraints):
+            continue
+        pointer = f"/rented/{place}"
+        region = None if each.region is MISSING else each.region
+        site, at = _site_of(question, region)
+        supply = Supply(
+            name=each.name,
+            kind="rented",
+            clusters=(),
+            accelerator_id=_accelerator_id(each.cluster, catalog, f"{pointer}/cluster"),
+            most_devices=each.cluster.accelerator_count,
+            pointer=pointer,
+            site_pointer=at,
+            rental=each.rental,
+            site=site,
+            provider=None if each.provider is MISSING else each.provider,
+            region=region,
+            purchase_option=_purchase_option(each.rental, catalog),
+        )
+        yield _Machine(supply, each.cluster)
+
+
+def _is_allowed(each: RentedDevices, constraints: PlanConstraints) -> bool:
+    """Whether provider and region, as far as they are stated, are among those of the constraints."""
+    pairs = ((each.provider, constraints.providers), (each.region, constraints.regions))
+    return all(own is MISSING or allowed is MISSING or own in allowed for own, allowed in pairs)
+
+
+def _purchase_option(rental: Rental, catalog: Catalog) -> str | None:
+    if rental.offer_id is not MISSING and rental.offer_id in catalog.offers:
+        return catalog.offers[rental.offer_id].purchase_option
+    return None if rental.purchase_option is MISSING else rental.purchase_option
+
+
+def _accelerator_id(cluster: ClusterInput, catalog: Catalog, pointer: str) -> str:
+    try:
+        return resolve_cluster(cluster, catalog, Notes()).accelerator.id
+    except PlanningError as error:
+        at = error.pointer.replace("/cluster", pointer, 1)
+        raise PlanningError(error.code, at, error.detail) from error
+
+
+def _site_of(question: PlanQuestion, region: str | None) -> tuple[RunSite | None, str]:
+    """The building of rented devices of a region, and where the question speaks of it."""
+    for place, each in enumerate(question.sites):
+        if region in each.regions:
+            return each.site, f"/sites/{place}/site"
+    return (None if question.site is MISSING else question.site), "/site"
+
+
+def _offered(question: PlanQuestion, catalog: Catalog, notes: Notes) -> Iterator[_Machine]:
+    """Offers that the constraints allow and that can still be had."""
+    if not question.search.offers:
+        if question.search.accelerators is not MISSING:
+            notes.warn("NOT_USED", "/search/accelerators", "they are those of offers, which are not searched")
+        return
+    today = now().date()
+    offers = dict(sorted(catalog.offers.items()))
+    for pointer, matches in _filters(question, catalog):
+        left = {name: offer for name, offer in offers.items() if matches(name, offer)}
+        if not left and not (question.owned or question.rented):
+            raise PlanningError("NO_SUPPLY", pointer, "no offer of the catalog is left with it")
+        offers = left
+    current = {name: offer for name, offer in offers.items() if not is_expired(offer.valid_until, today)}
+    if len(current) < len(offers):
+        detail = f"{len(offers) - len(current)} offers can no longer be had and are left out"
+        notes.warn("OFFER_EXPIRED", "/search/offers", detail)
+    for name, offer in current.items():
+        site, at = _site_of(question, offer.region)
+        supply = Supply(
+            name=name,
+            kind="offer",
+            clusters=(),
+            accelerator_id=offer.accelerator_id,
+            most_devices=MOST_DEVICES,
+            pointer="/search/offers",
+            site_pointer=at,
+            rental=Rental(offer_id=name),
+            site=site,
+            provider=offer.provider,
+            region=offer.region,
+            purchase_option=offer.purchase_option,
+        )
+        yield _Machine(supply, _cluster_of(offer, catalog))
+
+
+def _filters(question: PlanQuestion, catalog: Catalog) -> Iterator[tuple[str, _Matches]]:
+    """What an offer has to be, each with the member of the question that says so."""
+    accelerators = question.search.accelerators
+    if accelerators is not MISSING:
+        for place, name in enumerate(accelerators):
+            pointer = f"/search/accelerators/{place}"
+            known = lookup(catalog.accelerators, name, pointer).accelerator.id
+            if all(offer.accelerator_id != known for offer in catalog.offers.values()):
+                raise PlanningError("NO_OFFER", pointer, "no offer of the catalog rents this accelerator")
+        ids = {catalog.accelerators[name].accelerator.id for name in accelerators}
+        yield "/search/accelerators", lambda _, offer: offer.accelerator_id in ids
+    members: dict[str, Callable[[KnownOffer], str | None]] = {
+        "providers": lambda offer: offer.provider,
+        "regions": lambda offer: offer.region,
+        "purchase_options": lambda offer: offer.purchase_option,
+    }
+    for member, of in members.items():
+        allowed = getattr(question.constraints, member)
+        if allowed is not MISSING:
+            yield f"/constraints/{member}", _among(of, allowed)
+
+
+def _among(of: Callable[[KnownOffer], str | None], allowed: Sequence[str]) -> _Matches:
+    return lambda _, offer: of(offer) in allowed
+
+
+def _cluster_of(offer: KnownOffer, catalog: Catalog) -> ClusterInput:
+    """An instance as a node; a price of single devices says nothing of nodes: those of the catalog hold."""
+    cluster = ClusterInput(accelerator=CatalogAccelerator(source="catalog", id=offer.accelerator_id))
+    if offer.accelerator_count in (1, _node(cluster, catalog)):
+        return cluster
+    return cluster.model_copy(update={"accelerators_per_node": offer.accelerator_count})
+
+
+def _counts(question: PlanQuestion, machine: _Machine, catalog: Catalog) -> Iterable[int]:
+    """Numbers of devices that are searched; of a service the most, of which it takes as few as it can."""
+    most, asked = machine.supply.most_devices, question.search.accelerator_counts
+    if question.constraints.accelerator_count is not MISSING:
+        most = min(most, question.constraints.accelerator_count)
+    if not isinstance(question.workload, TrainingWorkloadInput):
+        return (most,)
+    if asked is not MISSING:
+        return [count for count in sorted(set(asked)) if count <= most]
+    return _doublings(_node(machine.cluster, catalog), most)
+
+
+def _node(given: ClusterInput, catalog: Catalog) -> int:
+    if given.accelerators_per_node is not MISSING:
+        return given.accelerators_per_node
+    if isinstance(given.accelerator, SpecifiedAccelerator):
+        return ACCELERATORS_PER_NODE
+    server = catalog.accelerators[given.accelerator.id].accelerator.server
+    return server.accelerator_count if server else ACCELERATORS_PER_NODE
+
+
+def _doublings(node: int, most: int) -> Iterator[int]:
+    """Whole nodes in doublings, then all there are; less than a node is one cluster."""
+    if most <= node:
+        yield most
+        return
+    count = node
+    while count <= most:
+        yield count
+        count *= 2
+    whole = most // node * node
+    if whole != count // 2:
+        yield whole

@@ -1,0 +1,60 @@
+"""Plans, and how far the search of each is."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.kit.database import Base, Json, UtcDateTime
+
+RUNNING = "running"
+DONE = "done"
+CANCELLED = "cancelled"
+FAILED = "failed"
+
+
+class PlanRow(Base):
+    """A question and, once it is searched, its answer. What has ended never changes."""
+
+    __tablename__ = "plans"
+    __table_args__ = (
+        Index("ix_plans_listed", "tenant_id", "created_at", "id"),
+        Index("ix_plans_state", "state", "finished_at"),
+    )
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    state: Mapped[str] = mapped_column(String(20))
+    goal: Mapped[str] = mapped_column(String(20))
+    question: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)
+    catalog_revision: Mapped[int] = mapped_column(BigInteger)
+    """What is searched under; pieces of another revision or method do not add up with those of this one."""
+    method_version: Mapped[str] = mapped_column(String(20))
+    beginning: Mapped[int] = mapped_column(BigInteger)
+    """How often the search was begun: anew whenever the catalog has changed meanwhile."""
+    piece_count: Mapped[int] = mapped_column(BigInteger)
+    pieces_done: Mapped[int] = mapped_column(BigInteger)
+    candidates: Mapped[int] = mapped_column(BigInteger)
+    candidates_decided: Mapped[int] = mapped_column(BigInteger)
+    answer: Mapped[str | None] = mapped_column(Text, deferred=True)
+    """As JSON, its members in the order in which they were written."""
+    best_cost: Mapped[dict[str, str] | None] = mapped_column(Json)
+    error_code: Mapped[str | None] = mapped_column(String(100))
+    error_summary: Mapped[str | None] = mapped_column(String(500))
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class PlanPieceRow(Base):
+    """A part of a search that runs, and what became of it."""
+
+    __tablename__ = "plan_pieces"
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    plan_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    number: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    candidates: Mapped[int] = mapped_column(BigInteger)
+    part: Mapped[dict[str, Any]] = mapped_column(Json)
+    outcome: Mapped[str | None] = mapped_column(Text)
+    """As JSON, every number as it was written; absent until the piece is searched."""
