@@ -56,7 +56,7 @@ MOST_CONFIGURATIONS: Final = 100_000
 _OF_A_PIECE = 80
 _APART = ("disaggregated", "passes", "diffusion")
 """Members that ask for something else than replicas of one layout that generate tokens."""
-_WHOLE_NODES = (1, 2, 4, 8, 16)
+_WHOLE_NODES = (2, 4, 8, 16)
 """Pipeline stages of a replica that needs more than a node."""
 _SURE = 0.95
 """Share of the least time of a token that interpolation on the curve of a server may take off."""
@@ -200,7 +200,7 @@ def _degrees_of(
     tensor = divisors(machine.cluster.accelerators_per_node) if search.tensor is MISSING else search.tensor
     pipeline: Sequence[int] = (1,) if search.pipeline is MISSING else search.pipeline
     if search.pipeline is MISSING and stored.has_rate and not _fits_a_node(machine, stored, tensor):
-        pipeline = tuple(stages for stages in _WHOLE_NODES if stages * max(tensor) <= machine.most)
+        pipeline = (1, *(stages for stages in _WHOLE_NODES if stages * max(tensor) <= machine.most))
     expert = search.expert
     if expert is MISSING:
         expert = [each for each in divisors(max(1, profile.expert_count)) if each <= machine.most]

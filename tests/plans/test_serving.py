@@ -261,6 +261,8 @@ class TestConstraints:
         given = {"model": "llama-3.1-405b", "search": search, "request_rate_per_second": 0.2}
         outcome = self.outcome([machine("h100-sxm", 64)], **given)
         assert {each.parallelism["pipeline"] for each in outcome.kept} >= {2, 4}
+        few = self.outcome([machine("h100-sxm", 8)], **given)
+        assert few.considered == few.pruned[PruningRule.STATE] == 4
         small = self.outcome([machine("h200-sxm", 64)], **given)
         assert {each.parallelism["pipeline"] for each in small.kept} == {1}
 
