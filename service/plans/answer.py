@@ -16,6 +16,7 @@ from service.planning.quantity import scaled
 from service.planning.units import HOUR_SECONDS
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.plans.explain import separation
+from service.plans.hints import launch_hints
 from service.plans.pricing import Candidate, Runs, Wanted, Worked, located, place_of
 from service.plans.ranking import Ranking
 from service.plans.requests import bill_request, cost_request, currency_of, requests_of
@@ -66,7 +67,7 @@ def answer_of(space: Space, outcome: Outcome, ranking: Ranking) -> PlanAnswer:
         "given": given,
         "candidates": _counts(outcome, ranking),
         "sensitivities": [],
-        "launch_hints": [],
+        "launch_hints": launch_hints(rows[0], space.model, space.catalog) if rows else [],
         "currency_code": currency_of(question),
         "evidence": evidence(question, notes, space.catalog.revision),
         "warnings": notes.warnings,
