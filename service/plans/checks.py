@@ -5,7 +5,7 @@ from pydantic import MISSING
 from service.planning.errors import PlanningError
 from service.planning.workload import TrainingWorkload
 from service.plans.assumptions import check_assumptions
-from service.plans.pricing import Pricer, Runs, Wanted, worked_of
+from service.plans.pricing import NEVER_ENDS, Pricer, Runs, Wanted, worked_of
 from service.plans.ranking import supplies_of
 from service.plans.requests import Configuration
 from service.plans.space import Kept, Space, Supply
@@ -15,8 +15,19 @@ from service.questions.workloads import InferenceWorkloadInput, TrainingWorkload
 
 _WORK_TOLERANCE = 1e-3
 """A run of whole steps is as long as one of tokens only to the next step."""
-_LEFT_TO_THE_SEARCH = ("/model", "/workload", "/cluster", "/parallelism", "/efficiency")
-"""Members of an estimate that a search varies, or refuses itself."""
+_LEFT_TO_THE_SEARCH = (
+    "/model",
+    "/cluster",
+    "/parallelism",
+    "/efficiency",
+    "/workload/precision",
+    "/workload/micro_batch_size",
+    "/workload/global_batch_size",
+    "/workload/gradient_accumulation_steps",
+    "/workload/weight_",
+    "/workload/kv_cache_precision",
+)
+"""Members of an estimate that a search varies, or of which it says itself what is wrong."""
 
 
 def check(space: Space) -> None:
@@ -102,5 +113,5 @@ def _check_supply(pricer: Pricer, supply: Supply) -> None:
         pricer.trial(worked, supply)
     except PlanningError as error:
         # What a search varies it tells of itself.
-        if not error.pointer.startswith(_LEFT_TO_THE_SEARCH):
+        if error.code != NEVER_ENDS and not error.pointer.startswith(_LEFT_TO_THE_SEARCH):
             raise

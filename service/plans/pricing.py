@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,9 @@ from service.questions.references import ClusterInput
 from service.questions.resolve.calibrated import calibrated
 from service.questions.what_if import ShiftQuestion, StartWindow
 from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
+
+NEVER_ENDS: Final = "NO_PROGRESS"
+"""Refused by estimates of a run that failures or interruptions stop faster than it goes on."""
 
 
 class Worked(NamedTuple):
@@ -225,9 +228,16 @@ class Pricer:
         self, supply: Supply, kept: Kept, starts_at: datetime | None = None, name: str | None = None
     ) -> Candidate:
         """A configuration from a start, with what rules it out."""
-        worked = self.runs.of(self.space, kept, supply.accelerator_id)
-        with located(supply):
-            return self._ruled(self._figures(worked, supply, kept, starts_at)._replace(name=name), worked)
+        try:
+            worked = self.runs.of(self.space, kept, supply.accelerator_id)
+            with located(supply):
+                return self._ruled(self._figures(worked, supply, kept, starts_at)._replace(name=name), worked)
+        except PlanningError as error:
+            if error.code != NEVER_ENDS:
+                raise
+        devices = self.space.cluster_of(kept).accelerator_count
+        late = PlanConstraint.DEADLINE
+        return Candidate(kept, supply, devices, float("inf"), starts_at, name, ruled_out_by=late)
 
     def trial(self, worked: Worked, supply: Supply) -> None:
         """Refuse terms, a purchase or a building of which the estimators can make nothing."""
