@@ -74,7 +74,7 @@ PLANNING_ORDER = (
     {"load_profile", "shift"},
     {"carbon", "water"},
     {"cost"},
-    {"layout", "advice", "schedule", "search"},
+    {"layout", "advice", "schedule", "search", "switching"},
     {"rollout"},
     {"formats"},
 )

@@ -37,7 +37,7 @@ from service.questions.workloads import AdaptationInput, TrainingWorkloadInput
 
 
 def precision_of(given: TrainingWorkloadInput, cluster: Cluster | None) -> TrainingPrecision:
-    """The precision that is asked for, else the first that the accelerator has a rate for."""
+    """The precision of a question, else the first of practice that the device has a rate for."""
     if given.precision is not MISSING:
         return given.precision
     choices = (TrainingPrecision.BF16, TrainingPrecision.FP16, TrainingPrecision.FP32)
