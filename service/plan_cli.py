@@ -303,9 +303,16 @@ def _asked(url: str, text: bytes, advance: Advance) -> dict[str, Any]:
     """The answer of a running service; an interrupt cancels the search there."""
     import httpx  # noqa: PLC0415
 
+    from service.worker.client import checked_address, is_loopback  # noqa: PLC0415
+
     key = os.environ.get(KEY_VARIABLE, "").strip()
     headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
-    with httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT_SECONDS) as client:
+    address = checked_address(url)
+    # A proxy of the environment is for what lies beyond this host.
+    beyond = not is_loopback(httpx.URL(address).host)
+    with httpx.Client(
+        base_url=address, headers=headers, timeout=_TIMEOUT_SECONDS, trust_env=beyond
+    ) as client:
         try:
             plan = _told(client.post("/v1/plans", content=text))
             location = f"/v1/plans/{plan['id']}"

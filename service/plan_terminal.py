@@ -159,6 +159,15 @@ def _hint(hint: Mapping[str, Any]) -> Iterator[str]:
         yield f"  no setting for {gap['pointer'].partition('/throughput')[2]}: {gap['detail']}"
 
 
+def _unknown(gaps: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """What is unknown of which rows: the same of several rows in one line."""
+    members: dict[str, dict[str, None]] = {}
+    for gap in gaps:
+        members.setdefault(gap["detail"], {})[gap["pointer"].rsplit("/", 1)[-1]] = None
+    for detail, names in members.items():
+        yield f"unknown {', '.join(names)}: {detail}"
+
+
 def render_plan(answer: Mapping[str, Any]) -> Group:
     """A plan: ranked rows, what was searched, what the choice hangs on, and how to launch the first."""
     parts: list[Any] = []
@@ -176,7 +185,7 @@ def render_plan(answer: Mapping[str, Any]) -> Group:
     if answer["launch_hints"]:
         lines = [line for hint in answer["launch_hints"] for line in _hint(hint)]
         parts += ["", Text("Launch the first\n" + "\n".join(lines))]
-    notes = [f"unknown {gap['pointer']}: {gap['detail']}" for gap in answer["gaps"]]
+    notes = [*_unknown(answer["gaps"])]
     notes += [f"note {warning['pointer']}: {warning['detail']}" for warning in answer["warnings"]]
     evidence = answer["evidence"]
     notes.append(f"catalog revision {evidence['catalog_revision']}, method {evidence['method_version']}")
