@@ -10,7 +10,7 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.planning.schedule import Mode
-from service.plans.ranking import Candidate, Runs, priced
+from service.plans.pricing import Candidate, Pricer, Runs
 from service.plans.search import merged, pieces, search
 from service.plans.space import Space
 from service.plans.supplies import space_of
@@ -18,7 +18,7 @@ from service.questions.catalog import Catalog
 from service.questions.fleet_plans import FleetQuestion, FleetWorkload
 from service.questions.hardware import resolve_cluster
 from service.questions.notes import Notes
-from service.questions.plan_answers import PlanConstraint
+from service.questions.plan_answers import PlanConstraint, PruningRule
 from service.questions.plans import OwnedNodes, PlanQuestion, PlanSearch, RentedDevices
 from service.questions.site import RunSite
 from service.questions.workloads import HorizonInput, InferenceWorkloadInput
@@ -74,6 +74,7 @@ class Options(NamedTuple):
 
     options: tuple[Option, ...]
     ruled_out: Mapping[PlanConstraint, int]
+    pruned: Mapping[PruningRule, int]
     has_unpriced: bool
 
 
@@ -180,15 +181,16 @@ class Asking:
             self._count(place, sum(piece.candidates for piece in parts))
             outcome = merged([search(space, piece) for piece in parts], asked.search.depth)
             supply, runs = space.supplies[0], Runs()
-            candidates = [priced(space, supply, kept, runs=runs) for kept in outcome.kept]
+            pricer = Pricer(space, runs)
+            candidates = [pricer.at(supply, kept) for kept in outcome.kept]
         except PlanningError as error:
-            at = _pointer(error.pointer, place, devices)
+            at = pointer_of(error.pointer, place, devices)
             raise PlanningError(error.code, at, error.detail) from error
         found = [one for one in candidates if one.seconds is not None and self._is_priced(one)]
         modes = (self._mode(one, space, place, pool) for one in found)
         options = tuple(Option(mode, one, space, runs) for mode, one in zip(modes, found, strict=True))
-        ruled_out = {**outcome.ruled_out}
-        return Options(options, ruled_out, has_unpriced=len(found) < len(candidates))
+        has_unpriced = len(found) < len(candidates)
+        return Options(options, outcome.ruled_out, outcome.pruned, has_unpriced)
 
     def _is_priced(self, candidate: Candidate) -> bool:
         """Whether the cost is known, or neither the goal nor a budget asks for it."""
@@ -281,8 +283,10 @@ def added_counts(pool: Pool) -> Iterator[int]:
 _OF_WORKLOAD = ("/model", "/workload")
 
 
-def _pointer(pointer: str, place: int, pool: Pool) -> str:
+def pointer_of(pointer: str, place: int, pool: Pool) -> str:
     """Where the fleet's question has what a plan's question refuses."""
+    if pointer.startswith("/workloads/"):
+        return pointer
     if pointer.startswith(_OF_WORKLOAD):
         return f"/workloads/{place}{pointer}"
     if pointer.startswith("/search/"):
