@@ -100,7 +100,8 @@ class _Answering:
     def _assignment(self, one: _Assigned, number: int, notes: Notes) -> FleetAssignment:
         placed, option = one
         own, pool = Notes(), self.pools[placed.mode.pool]
-        row = row_of(option.space, option.candidate, 1, option.runs, own, f"/assignments/{number}/row")
+        at = f"/assignments/{number}/row"
+        row = row_of(option.space, option.candidate, 1, option.runs, notes=own, pointer=at)
         for said in (*own.warnings, *own.sources):
             said["pointer"] = pointer_of(said["pointer"], placed.task, pool)
         notes.take(own)

@@ -21,7 +21,7 @@ from service.questions.notes import Notes
 from service.questions.plan_answers import PlanConstraint, PruningRule
 from service.questions.plans import OwnedNodes, PlanQuestion, PlanSearch, RentedDevices
 from service.questions.site import RunSite
-from service.questions.workloads import HorizonInput, InferenceWorkloadInput
+from service.questions.workloads import HorizonInput, InferenceWorkloadInput, TrainingWorkloadInput
 
 MOST_CANDIDATES = 500_000
 """Most configurations of one question: ten seconds on a core."""
@@ -84,11 +84,11 @@ def pools_of(question: FleetQuestion, catalog: Catalog) -> tuple[Pool, ...]:
     Raises:
         PlanningError: there are none, two have the same name, or one has a tariff.
     """
-    members = [("owned", place, each) for place, each in enumerate(question.owned)]
-    members += [("rented", place, each) for place, each in enumerate(question.rented)]
+    members: list[tuple[str, OwnedNodes | RentedDevices]] = []
+    members += ((f"/owned/{place}", each) for place, each in enumerate(question.owned))
+    members += ((f"/rented/{place}", each) for place, each in enumerate(question.rented))
     pools = list[Pool]()
-    for member, place, given in members:
-        pointer = f"/{member}/{place}"
+    for pointer, given in members:
         if given.name in {pool.name for pool in pools}:
             raise PlanningError("NAME_TWICE", f"{pointer}/name", "another pool has this name")
         if isinstance(given, OwnedNodes) and given.site is not MISSING:
@@ -105,7 +105,8 @@ def _check_price(site: RunSite, catalog: Catalog, pointer: str) -> None:
     has_tariff = known is not None and known.tariff_id is not None
     if given is not MISSING:
         is_flat = given.price_per_kwh is not MISSING
-        has_tariff = not is_flat and (has_tariff or (given.tariff_id, given.tariff) != (MISSING, MISSING))
+        names_one = given.tariff_id is not MISSING or given.tariff is not MISSING
+        has_tariff = not is_flat and (has_tariff or names_one)
     if has_tariff:
         detail = "under a tariff the bill of one workload depends on the others: give a price per kWh"
         raise PlanningError("NOT_MODELLED", f"{pointer}/electricity", detail)
@@ -221,7 +222,7 @@ class Asking:
             currency_code=currency_of(self.question),
         )
 
-    def _workload(self, place: int, given: FleetWorkload) -> object:
+    def _workload(self, place: int, given: FleetWorkload) -> TrainingWorkloadInput | InferenceWorkloadInput:
         workload = given.workload
         if not isinstance(workload, InferenceWorkloadInput):
             return workload
