@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service import evidence_cli, operator_cli
+from service import evidence_cli, operator_cli, plan_cli
 from service.worker.cli import app as worker
 from service.worker.errors import WorkerError
 
@@ -25,6 +25,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 app.add_typer(operator_cli.app)
 app.add_typer(evidence_cli.app, name="evidence")
 app.add_typer(worker, name="worker")
+app.command()(plan_cli.plan)
 
 START_SECONDS = 30.0
 ACCEPTS_PER_TURN = 16
@@ -210,7 +211,7 @@ def _estimate(text: bytes, operation: Operation | None) -> int:
             question = asked.model_validate_json(text)
         except ValidationError as error:
             raise body_errors(error, text) from error
-        answered: Mapping[str, Any] = answer(estimator, question, _catalog())
+        answered: Mapping[str, Any] = answer(estimator, question, plan_cli.local_catalog())
     except Problem as problem:
         typer.echo(f"ironlaw: {problem.detail}", err=True)
         for field in problem.errors:
@@ -238,23 +239,6 @@ def _operation_of(text: bytes) -> Operation:
         if isinstance(members, dict) and name in members:
             return operation
     return Operation.MEMORY
-
-
-def _catalog() -> Any:  # noqa: ANN401
-    """The catalog of the configured database, or the shipped one where there is none yet."""
-    from service.kit.database import Database  # noqa: PLC0415
-    from service.kit.subjects import DEFAULT_TENANT  # noqa: PLC0415
-    from service.snapshot.service import SnapshotStore, shipped_snapshot  # noqa: PLC0415
-    from service.storage import check  # noqa: PLC0415
-
-    settings = _settings()
-    if not settings.database_url and not (settings.data_dir / "ironlaw.db").exists():
-        return shipped_snapshot()
-    database = Database(settings.database)
-    check(database)
-    store = SnapshotStore(database)
-    store.refresh()
-    return store.current(DEFAULT_TENANT)
 
 
 @app.command()

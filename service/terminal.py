@@ -56,6 +56,11 @@ def _unit(name: str, value: float) -> tuple[str, _Unit]:
     return (head, _UNITS[suffix]) if suffix in _UNITS else (name, _Unit(""))
 
 
+def in_unit(name: str, value: float) -> str:
+    """A figure in a unit that suits its size; ``name`` is that of its member, with the unit as suffix."""
+    return _unit(name, value)[1].full(value)
+
+
 _WORDS = {"it": "IT", "flops": "FLOPs"}
 
 

@@ -36,6 +36,8 @@ ORDER = (
         "openapi",
         "operator",
         "operator_cli",
+        "plan_cli",
+        "plan_terminal",
         "settings",
         "storage",
         "tables",
@@ -72,7 +74,7 @@ PLANNING_ORDER = (
     {"load_profile", "shift"},
     {"carbon", "water"},
     {"cost"},
-    {"layout", "advice", "schedule", "search"},
+    {"layout", "advice", "schedule", "search", "switching"},
     {"rollout"},
     {"formats"},
 )

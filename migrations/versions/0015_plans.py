@@ -25,6 +25,7 @@ def upgrade() -> None:
         sa.Column("question", JSON, nullable=False),
         sa.Column("catalog_revision", sa.BigInteger, nullable=False),
         sa.Column("method_version", sa.String(20), nullable=False),
+        sa.Column("day", sa.String(10), nullable=False),
         sa.Column("beginning", sa.BigInteger, nullable=False),
         sa.Column("piece_count", sa.BigInteger, nullable=False),
         sa.Column("pieces_done", sa.BigInteger, nullable=False),

@@ -9,8 +9,8 @@ from service.kit.jobs.kinds import Done, Job, Kind
 from service.kit.jobs.schedules import Nothing, Schedule
 from service.plans import stored
 from service.plans.jobs import LEASE, RANK, SEARCH, PieceToSearch, PlanToRank
-from service.plans.service import pieces_of, rank, search_piece
-from service.plans.stored import Wanted, pin_of
+from service.plans.service import pieces_of, pin_of, rank, search_piece
+from service.plans.stored import Wanted
 from service.questions.catalog import Catalog
 from service.snapshot.service import store_of
 

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.charges import Price
+from service.estimates.charges import Charges, Price
 from service.kit.clock import now
+from service.planning.cost import rounded
 from service.planning.exchange import ExchangeRates
 from service.planning.prices import STALE_DAYS
 from service.questions.catalog import Catalog
@@ -41,6 +42,15 @@ class Currencies(NamedTuple):
         amount, low, high = (end * found.rate for end in price.ends)
         source = f"{price.source}, at {found.rate:.6g} {self.code}/{price.currency_code} of {found.oldest_on}"
         return Price(amount, self.code, source, price.basis, low, high)
+
+    def charges(self, charged: Charges, gap_at: str) -> Charges | None:
+        """The sum of ``charged`` in the currency asked for, without its lines."""
+        _, amount, low, high, currency, basis = charged
+        price = self.price(Price(amount, currency, "", basis, low, high), gap_at)
+        if price is None:
+            return None
+        amount, low, high = (rounded(end, price.currency_code) for end in price.ends)
+        return Charges([], amount, low, high, price.currency_code, basis)
 
 
 def currencies_of(question: CostQuestion, catalog: Catalog, notes: Notes) -> Currencies:

@@ -12,6 +12,7 @@ from service.estimates.run import Run
 from service.planning.calibration import PowerQuantity
 from service.planning.calibration.facility import Cooling
 from service.planning.carbon import IntensitySeries
+from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
 from service.planning.errors import PlanningError
 from service.planning.facility import EQUIPMENT, fabric_watts, node_rates
@@ -273,9 +274,11 @@ def _ordered(value: float, low: float, high: float, basis: Basis) -> Quantity:
     return Quantity(value, min(value, low), max(value, high), basis)
 
 
-def _machines(run: Run, site: Site, curves: ReferenceCurves, drawn: Quantity, limit: float) -> list[Machines]:
-    """At the middle, low and high end."""
-    cluster, given = run.cluster, site.given
+def machines_of(
+    cluster: Cluster, site: Site, curves: ReferenceCurves, drawn: Quantity, limit: float
+) -> list[Machines]:
+    """The machines of a cluster whose devices draw ``drawn``, at the middle, low and high end."""
+    given = site.given
     cooling = Cooling(given.cooling) if given else Cooling.AIR
     node, fabric = node_rates(cluster, cooling, curves.facility), fabric_watts(cluster, curves.facility)
     hosts = cluster.host_power_watts
@@ -340,7 +343,7 @@ def run_energy(run: Run, site: Site, curves: ReferenceCurves, draw: Draw | None)
             run.notes.gap(f"/energy/{name}", code, f"{detail} is not known")
         return Energy()
     drawn = draw.watts if draw else curves.accelerator_power.around(limit, Basis.DATASHEET)
-    machines, load = _machines(run, site, curves, drawn, limit), checked_load(run, site.load)
+    machines, load = machines_of(cluster, site, curves, drawn, limit), checked_load(run, site.load)
     local = site.starts_at
     local = site.starts_at
     begins = second_of_day(local.hour, local.minute, local.second) if local else 0.0
@@ -377,7 +380,7 @@ def _measured(
         run.notes.warn("MEASURED_UNCHECKED", "/measured/energy_kwh", detail)
     else:
         drawn = curves.accelerator_power.around(limit, Basis.DATASHEET)
-        _, least, most = _machines(run, site, curves, drawn, limit)
+        _, least, most = machines_of(run.cluster, site, curves, drawn, limit)
         check_measured(run, least, most, measured, site.pues)
     note_other_run(run, run.duration_seconds, measured)
     pues = site.pues or (1.0,)

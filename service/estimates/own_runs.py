@@ -3,7 +3,7 @@
 import json
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import is_dataclass, replace
 from typing import Any, Final
@@ -72,15 +72,21 @@ class OwnRuns:
 
     def correction(self, family: str, setting: Setting) -> Correction | None:
         """What the tenant's runs say of a kind of answer in a setting; None where none is of its group."""
-        group = setting.group
-        device = (group.device, group.parameter_count)
-        if (family, device) not in self._answers:
+        found = self._of(family, setting.group)
+        return None if found is None else found.correction(setting)
+
+    def layouts(self, family: str, group: Group) -> frozenset[Hashable]:
+        """Layouts of the runs of a group."""
+        found = self._of(family, group)
+        return frozenset() if found is None else found.layouts
+
+    def _of(self, family: str, group: Group) -> Neighbourhood | None:
+        if (family, (group.device, group.parameter_count)) not in self._answers:
             return None
         found = self._solved.get((family, group)) or self._neighbourhood(family, group)
-        if found is None:
-            return None
-        self._solved[family, group] = found
-        return found.correction(setting)
+        if found is not None:
+            self._solved[family, group] = found
+        return found
 
     def _neighbourhood(self, family: str, group: Group) -> Neighbourhood | None:
         known, burst = self._catalog.curves.deviations, group.kind.removeprefix("serving")

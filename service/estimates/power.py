@@ -7,6 +7,7 @@ from service.estimates.disaggregated import Apart
 from service.estimates.passes import Passing
 from service.estimates.run import Run, step_tokens
 from service.estimates.serving import Serving
+from service.planning.curves import ReferenceCurves
 from service.planning.operators import machine_of
 from service.planning.power import (
     DeviceWork,
@@ -119,9 +120,7 @@ def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catal
     curves, generation = catalog.curves, run.cluster.accelerator.generation
     rates = curves.calibration.power.rates(generation)
     is_measured = generation in curves.calibration.power.measured
-    spread, elsewhere = error, curves.device_power_elsewhere
-    if not is_measured and error.basis is None:
-        spread = Spread(min(error.low, elsewhere.low), max(error.high, elsewhere.high), elsewhere.source)
+    spread = draw_spread(curves, generation, error)
     basis = Basis.REFERENCE if is_measured else Basis.DATASHEET
     drawn = spread.around(
         mean_device_watts(works, limit, rates), curves.calibration.power.basis_of_draw or basis
@@ -144,6 +143,14 @@ def _drawn(works: tuple[DeviceWork, ...], run: Run, limit: float, catalog: Catal
         }
     )
     return Draw(watts, limited)
+
+
+def draw_spread(curves: ReferenceCurves, generation: str, error: Spread) -> Spread:
+    """What an estimated draw is off by on a generation; more where none of it was measured."""
+    elsewhere = curves.device_power_elsewhere
+    if generation in curves.calibration.power.measured or error.basis is not None:
+        return error
+    return Spread(min(error.low, elsewhere.low), max(error.high, elsewhere.high), elsewhere.source)
 
 
 def add_power(answer: ThroughputAnswer, run: Run, catalog: Catalog) -> None:

@@ -75,7 +75,8 @@ def rented(question: CostQuestion, run: Run, hours: Quantity | None, catalog: Ca
     """The same with what is behind it."""
     if question.rental is MISSING:
         return None
-    terms = _exchanged(_terms(question.rental, run, catalog), currencies_of(question, catalog, run.notes))
+    found = terms_of(question.rental, run.cluster.accelerator.id, catalog, run.notes)
+    terms = _exchanged(found, currencies_of(question, catalog, run.notes))
     if terms is None or hours is None or run.duration_seconds is None:
         return None
     spot = None
@@ -215,7 +216,8 @@ def _used(run: Run, hours: Quantity) -> Iterator[tuple[str, Quantity]]:
             yield name, scaled(part, devices)
 
 
-def _terms(rental: Rental, run: Run, catalog: Catalog) -> Terms:
+def terms_of(rental: Rental, accelerator_id: str, catalog: Catalog, notes: Notes) -> Terms:
+    """The terms on which devices of this kind are rented, in the currency of their prices."""
     given, offer_id = rental.price_per_device_hour, rental.offer_id
     if (given is MISSING) == (offer_id is MISSING):
         raise PlanningError("RENTAL_PRICE", "/rental", "give either price_per_device_hour or offer_id")
@@ -232,10 +234,10 @@ def _terms(rental: Rental, run: Run, catalog: Catalog) -> Terms:
     else:
         assert offer_id is not MISSING  # noqa: S101
         offer = lookup(catalog.offers, offer_id, "/rental/offer_id")
-        terms = _offered(offer, offer_id, rental, run, catalog)
+        terms = _offered(offer, rental, accelerator_id, catalog, notes)
         if kinds and terms.option not in _OPTIONS[kinds[0]]:
             raise PlanningError("OFFER_MISMATCH", f"/rental/{kinds[0]}", f"the offer is {terms.option}")
-    return _moved(_stated(terms, rental, run.notes), rental.price_factor)
+    return _moved(_stated(terms, rental, notes), rental.price_factor)
 
 
 def _moved(terms: Terms, factor: float | MISSING) -> Terms:
@@ -251,16 +253,17 @@ _COMMITTED = ("reserved", "committed")
 _OPTIONS = {"spot": ("spot",), "commitment": _COMMITTED, "capacity_block": ("capacity_block",)}
 
 
-def _offered(offer: KnownOffer, offer_id: str, rental: Rental, run: Run, catalog: Catalog) -> Terms:
+def _offered(offer: KnownOffer, rental: Rental, accelerator_id: str, catalog: Catalog, notes: Notes) -> Terms:
     """The terms of an offer."""
-    if offer.accelerator_id != run.cluster.accelerator.id:
+    if offer.accelerator_id != accelerator_id:
         raise PlanningError("OFFER_MISMATCH", "/rental/offer_id", f"the offer is for {offer.accelerator_id}")
     if rental.purchase_option not in (MISSING, offer.purchase_option):
         raise PlanningError(
             "OFFER_MISMATCH", "/rental/purchase_option", f"the offer is {offer.purchase_option}"
         )
-    run.notes.cite(offer.source, "/rental/offer_id")
-    warn_of_offer(run.notes, offer, "/rental/offer_id", offers=catalog.offers, on=now().date())
+    notes.cite(offer.source, "/rental/offer_id")
+    warn_of_offer(notes, offer, "/rental/offer_id", offers=catalog.offers, on=now().date())
+    offer_id = None if rental.offer_id is MISSING else rental.offer_id
     source = f"offer {offer_id} of {offer.as_of}"
     price = Price(offer.price_per_device_hour, offer.currency_code, source, Basis.REFERENCE)
     terms = Terms(

@@ -8,13 +8,15 @@ from service.estimates.reliability import interruptions
 from service.estimates.residuals import serving_spreads, step_spread
 from service.estimates.run import Run, step_tokens, tokens_of_sample, unmodelled, warn_too_large
 from service.estimates.settings import trained_setting
-from service.planning.curves import Efficiency
+from service.planning.cluster import Cluster
+from service.planning.curves import Efficiency, ReferenceCurves
 from service.planning.distance import System
 from service.planning.errors import PlanningError
 from service.planning.local_evidence import corrected
 from service.planning.memory.training import StageMemory, training_memory, unsharded_state
 from service.planning.operators import Bound
 from service.planning.positions import forward_flops_of_sample
+from service.planning.profile import Profile
 from service.planning.quantity import exact, scaled
 from service.planning.rollout import Generation, generated_step, generation, synchronization_seconds
 from service.planning.training import (
@@ -37,6 +39,7 @@ from service.questions.catalog import Catalog
 from service.questions.estimates import RunQuestion
 from service.questions.hardware import compute_peak, resolve_efficiency, usable_bytes
 from service.questions.host import note_host
+from service.questions.notes import Notes
 from service.questions.references import AssumedEfficiency, EfficiencyInput, ModelledEfficiency
 from service.questions.resolve.operation import data_pipeline
 from service.questions.rollouts import training_cluster
@@ -135,24 +138,44 @@ def _modelled(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Run:
 
 def _generated(run: Run, workload: TrainingWorkload, catalog: Catalog) -> Generation | None:
     """A rollout on the engines of the question's devices; None for objectives that generate nothing."""
-    rollout, resolved, curves = workload.rollout, run.resolved, catalog.curves
+    sequences = workload.sequences * workload.micro_batches * run.resolved.layout.data
+    return generated_on(
+        run.resolved.model.profile,
+        workload,
+        sequences,
+        cluster=run.cluster,
+        curves=catalog.curves,
+        notes=run.notes,
+    )
+
+
+def generated_on(
+    profile: Profile,
+    workload: TrainingWorkload,
+    step_sequences: int,
+    *,
+    cluster: Cluster,
+    curves: ReferenceCurves,
+    notes: Notes,
+) -> Generation | None:
+    """A rollout of what optimizer steps of ``step_sequences`` are taken on; None where none is made."""
+    rollout, accelerator = workload.rollout, cluster.accelerator
     if rollout is None:
         return None
-    profile, accelerator = resolved.model.profile, run.cluster.accelerator
+    sequences = step_sequences * rollout.steps
     system = System(None, None, accelerator.id, accelerator.generation)
-    sequences = workload.sequences * workload.micro_batches * resolved.layout.data * rollout.steps
     [spread] = serving_spreads(curves, ["serving_throughput"], system, profile.parameter_count)
     found = generation(
         profile,
         workload,
         sequences,
-        cluster=run.cluster,
+        cluster=cluster,
         calibration=curves.calibration,
         spread=spread,
     )
     if found is not None and not found.held:
         detail = "a replica of the engine does not hold the model and a sequence; the time is that of one"
-        run.notes.warn("DOES_NOT_FIT", "/workload/rollout", detail)
+        notes.warn("DOES_NOT_FIT", "/workload/rollout", detail)
     return found
 
 

@@ -126,6 +126,9 @@ class LocalEvidence(Protocol):
     def correction(self, family: str, setting: Setting) -> Correction | None:
         """What they say of a kind of answer in a setting; None where none is of its group."""
 
+    def layouts(self, family: str, group: Group) -> frozenset[Hashable]:
+        """Layouts of the runs of a group: in all others, settings that differ in it alone are the same."""
+
 
 def corrected(local: LocalEvidence | None, family: str, setting: Setting, spread: Spread) -> Spread:
     """The spread of a kind of answer under a tenant's own runs; as it is where there are none nearby."""
@@ -181,6 +184,7 @@ class Neighbourhood:
             merged.setdefault(run.setting, []).append(run.log_ratio)
         ratios = [math.fsum(each) / len(each) for each in merged.values()]
         self._settings = Settings(list(merged))
+        self.layouts = frozenset(setting.layout for setting in merged)
         self._variances = np.square(deviations[:-1])
         self._run = deviations.run**2
         self._prior = float(self._variances.sum()) + self._run

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from service.planning.calibration.power import PowerRates
-from service.planning.figures import larger, smaller
+from service.planning.figures import is_nothing, larger, smaller
 from service.planning.inference import IterationTime
 from service.planning.inference.passes import PartTime
 from service.planning.operators import Bound
@@ -110,13 +110,14 @@ def step_works(
     own = times * (slowest.forward + slowest.backward + slowest.recomputation)
     passes, streams, others = own, step.optimizer, step.host + times * slowest.launch
     for phase in step.further:
-        passes += phase.seconds * (phase.bound is Bound.COMPUTE)
-        streams += phase.seconds * (phase.bound is Bound.MEMORY)
-        others += phase.seconds * (phase.bound not in (Bound.COMPUTE, Bound.MEMORY))
+        # Not in place: arrays of the step stay as they are.
+        passes = passes + phase.seconds * (phase.bound is Bound.COMPUTE)
+        streams = streams + phase.seconds * (phase.bound is Bound.MEMORY)
+        others = others + phase.seconds * (phase.bound not in (Bound.COMPUTE, Bound.MEMORY))
     waits = slowest.tensor + slowest.context + slowest.expert + slowest.data + slowest.pipeline
     sending = times * waits + step.gradients
     waiting = step.bubble + step.stragglers
-    others += step.transfers + step.host_update
+    others = others + step.transfers + step.host_update
     return (
         DeviceWork(passes, passes, matrix_seconds, times * slowest.moved_bytes * passes / own),
         DeviceWork(streams, streams, 0.0, streams * bandwidth_bytes_per_second),
@@ -160,9 +161,13 @@ def pass_work(part: PartTime, *, sustained_flops_per_second: float, is_narrow: b
 
 def mean_device_watts(works: Iterable[DeviceWork], limit_watts: float, rates: PowerRates) -> float:
     """Mean draw over works that follow each other; those that take no time count for nothing."""
-    return mean_watts(
-        (work.seconds, device_watts(work, limit_watts, rates)) for work in works if work.seconds > 0.0
-    )
+    taking = [work for work in works if not is_nothing(work.seconds)]
+    return mean_watts((work.seconds, device_watts(_defined(work), limit_watts, rates)) for work in taking)
+
+
+def _defined(work: DeviceWork) -> DeviceWork:
+    """The work with a power where it takes no time; its weight is 0 there."""
+    return work._replace(seconds=larger(work.seconds, _LEAST_SECONDS))
 
 
 def energy_per_token_joules(watts: float, devices: float, tokens_per_second: float) -> float:

@@ -173,5 +173,5 @@ def generated_step(step: StepSeconds, rollout: Rollout, of: Generation, sent: fl
     shared = rollout.steps * rollout.epochs
     passing = of.seconds.value / shared
     sending = FurtherPhase("weight_synchronization", sent / shared, Bound.COMMUNICATION)
-    waited = max(0.0, passing - step.total - sending.seconds) if rollout.ahead else passing
+    waited = larger(0.0, passing - step.total - sending.seconds) if rollout.ahead else passing
     return step.beside(FurtherPhase("generation", waited, of.bound), sending)

@@ -33,8 +33,8 @@ from typing import Literal, NamedTuple
 
 Goal = Literal["cheapest", "earliest"]
 
-MOST_STEPS = 200_000
-"""Nodes of the exact search; beyond them the best schedule that is known is the answer."""
+MOST_STEPS = 400_000
+"""Looks of the exact search at a pool; beyond them the best schedule that is known is the answer."""
 _ROUNDS = 50
 """Most improvements of a list schedule."""
 
@@ -283,7 +283,6 @@ class _Search:
             raise _ExhaustedError
 
     def _descend(self, depth: int, chosen: dict[int, Mode]) -> None:
-        self._step()
         placed = list[Placed]()
         for pool in range(len(self.fleet.capacities)):
             held = self._pool(chosen, pool)
@@ -312,6 +311,7 @@ class _Search:
 
     def _pool(self, chosen: Mapping[int, Mode], pool: int) -> list[Placed] | None:
         """The schedule of the chosen modes of a pool with the least flow; None where it cannot hold them."""
+        self._step()
         members = sorted(
             (_Item(self.tasks[place].earliest, self.tasks[place].latest, mode.devices, mode.seconds), place)
             for place, mode in chosen.items()

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from service.kit.clock import now
+from service.planning import METHOD_VERSION
 from service.plans.answer import answer_of
 from service.plans.ranking import ranked
 from service.plans.search import merged, pieces, search
@@ -17,11 +19,25 @@ MOST_PIECES_AT_ONCE: Final = 4
 """What is searched while the caller waits: a second or two of work."""
 
 
+class Pin(NamedTuple):
+    """What all pieces of a search are searched under; those of another one do not add up with them."""
+
+    catalog_revision: int
+    method_version: str
+    day: str
+    """Prices and exchange rates are those of a day."""
+
+
+def pin_of(catalog: Catalog) -> Pin:
+    """The pin of what is searched under ``catalog`` now."""
+    return Pin(catalog.revision, METHOD_VERSION, now().date().isoformat())
+
+
 class Prepared(NamedTuple):
     """A question and the pieces of its search; with the answer, if the search is small."""
 
     question: PlanQuestion
-    catalog_revision: int
+    pin: Pin
     pieces: tuple[Piece, ...]
     answer: PlanAnswer | None = None
 
@@ -34,10 +50,10 @@ def estimate_plan(question: PlanQuestion, catalog: Catalog) -> PlanAnswer:
 
 def prepare(question: PlanQuestion, catalog: Catalog) -> Prepared:
     """The pieces of a question, and its answer if they are few."""
-    space = space_of(question, catalog)
+    pin, space = pin_of(catalog), space_of(question, catalog)
     parts = pieces(space)
     answer = _searched(space, parts) if _are_few(parts) else None
-    return Prepared(question, catalog.revision, parts, answer)
+    return Prepared(question, pin, parts, answer)
 
 
 def _are_few(parts: Sequence[Piece]) -> bool:
@@ -47,7 +63,7 @@ def _are_few(parts: Sequence[Piece]) -> bool:
 
 def pieces_of(question: PlanQuestion, catalog: Catalog) -> Prepared:
     """The pieces of a question, all still to be searched."""
-    return Prepared(question, catalog.revision, pieces(space_of(question, catalog)))
+    return Prepared(question, pin_of(catalog), pieces(space_of(question, catalog)))
 
 
 def search_piece(question: PlanQuestion, catalog: Catalog, piece: Piece) -> Outcome:

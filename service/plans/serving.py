@@ -1,9 +1,9 @@
 """Configurations of a service: of each the fewest replicas that carry its load within the service levels.
 
-A configuration is a kind of devices, the layout of a replica on them and how weights and cache are stored. Its
-figures are those of the functions that answer it alone. It carries the load with as many replicas as leave
-none of them saturated, as hold the requests that are there, and of whose requests the percentile that is
-asked for keeps to the levels.
+A configuration is a kind of devices, the layout of a replica on them and how weights and cache are stored.
+Its figures are those of the functions that answer it alone. It carries the load with as many replicas as
+leave none of them saturated, as hold the requests that are there, and of whose requests the percentile that
+is asked for keeps to the levels.
 """
 
 import math
@@ -356,8 +356,8 @@ class _Levels:
         a token without the part that grows with the batch (``_pace_samples``), and that is at least an
         iteration of the batch that takes least; interpolation on the curve moves it by less than a twentieth.
         So at most half of the requests are within the level. Requests of one token have no such time, bursts,
-        static batches and speculation have forms of their own, and what a tenant's own runs correct moves with
-        the load: of these nothing is proven.
+        static batches and speculation have forms of their own, and what a tenant's own runs correct moves
+        with the load: of these nothing is proven.
         """
         levels, load = self._levels, serving.load
         plain = load.burst_requests is None and serving.server.scheduler is Scheduler.CONTINUOUS

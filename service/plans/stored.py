@@ -15,14 +15,12 @@ from service.audit.service import Change
 from service.kit.clock import now
 from service.kit.database import Reader, Writer
 from service.kit.problems import FieldError
-from service.planning import METHOD_VERSION
 from service.plans import jobs, repository
 from service.plans.errors import PlanEnded, PlanNotFound, TooManyPlans
 from service.plans.jobs import PieceToSearch, PlanToRank
-from service.plans.service import Prepared
+from service.plans.service import Pin, Prepared
 from service.plans.space import Kept, Outcome, Piece
 from service.plans.tables import CANCELLED, DONE, FAILED, RUNNING, PlanRow
-from service.questions.catalog import Catalog
 from service.questions.plan_answers import PlanAnswer, PlanConstraint, PruningRule
 from service.questions.plans import PlanQuestion
 
@@ -35,18 +33,6 @@ MOST_BEGINNINGS: Final = 5
 _SUMMARY_CHARACTERS: Final = 500
 _FAILED_AT_ONCE: Final = 100
 _EXPIRED_AT_ONCE: Final = 1000
-
-
-class Pin(NamedTuple):
-    """What all pieces of a search have to be searched under."""
-
-    catalog_revision: int
-    method_version: str = METHOD_VERSION
-
-
-def pin_of(catalog: Catalog) -> Pin:
-    """The pin of a search under ``catalog``, by this version of the service."""
-    return Pin(catalog.revision)
 
 
 class Wanted(NamedTuple):
@@ -86,7 +72,7 @@ def create(session: Writer, tenant_id: str, prepared: Prepared) -> Change:
 
 
 def _count(row: PlanRow, prepared: Prepared) -> None:
-    row.catalog_revision, row.method_version = Pin(prepared.catalog_revision)
+    row.catalog_revision, row.method_version, row.day = prepared.pin
     row.piece_count, row.pieces_done = len(prepared.pieces), 0
     row.candidates, row.candidates_decided = sum(piece.candidates for piece in prepared.pieces), 0
 
@@ -119,7 +105,7 @@ def wanted(session: Reader, tenant_id: str, asked: PlanToRank) -> Wanted | None:
     if row is None or not _wants(row, asked):
         return None
     question = PlanQuestion.model_validate_json(json.dumps(row.question))
-    return Wanted(question, Pin(row.catalog_revision, row.method_version))
+    return Wanted(question, Pin(row.catalog_revision, row.method_version, row.day))
 
 
 def _wants(row: PlanRow, asked: PlanToRank) -> bool:

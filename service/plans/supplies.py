@@ -197,6 +197,8 @@ def _offered(question: PlanQuestion, catalog: Catalog, notes: Notes) -> Iterator
     if len(current) < len(offers):
         detail = f"{len(offers) - len(current)} offers can no longer be had and are left out"
         notes.warn("OFFER_EXPIRED", "/search/offers", detail)
+    if isinstance(question.workload, TrainingWorkloadInput):
+        current = _distinct(current)
     for name, offer in current.items():
         site, at = _site_of(question, offer.region)
         supply = Supply(
@@ -214,6 +216,20 @@ def _offered(question: PlanQuestion, catalog: Catalog, notes: Notes) -> Iterator
             purchase_option=offer.purchase_option,
         )
         yield _Machine(supply, _cluster_of(offer, catalog))
+
+
+def _distinct(offers: dict[str, KnownOffer]) -> dict[str, KnownOffer]:
+    """Of offers of one price and one set of terms the largest instance: training takes whole nodes."""
+    largest: dict[tuple[object, ...], str] = {}
+    for name, offer in offers.items():
+        terms = (offer.accelerator_id, offer.provider, offer.region, offer.zone, offer.purchase_option)
+        paid = (offer.price_per_device_hour, offer.currency_code, offer.term, offer.billing_increment_seconds)
+        key = (*terms, *paid, offer.minimum_billed_seconds)
+        other = largest.get(key)
+        if other is None or offers[other].accelerator_count < offer.accelerator_count:
+            largest[key] = name
+    kept = set(largest.values())
+    return {name: offer for name, offer in offers.items() if name in kept}
 
 
 def _filters(question: PlanQuestion, catalog: Catalog) -> Iterator[tuple[str, _Matches]]:

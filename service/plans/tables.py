@@ -29,10 +29,11 @@ class PlanRow(Base):
     goal: Mapped[str] = mapped_column(String(20))
     question: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)
     catalog_revision: Mapped[int] = mapped_column(BigInteger)
-    """What is searched under; pieces of another revision or method do not add up with those of this one."""
+    """What is searched under, with the two that follow."""
     method_version: Mapped[str] = mapped_column(String(20))
+    day: Mapped[str] = mapped_column(String(10))
     beginning: Mapped[int] = mapped_column(BigInteger)
-    """How often the search was begun: anew whenever the catalog has changed meanwhile."""
+    """How often the search was begun: anew whenever what it is searched under has changed."""
     piece_count: Mapped[int] = mapped_column(BigInteger)
     pieces_done: Mapped[int] = mapped_column(BigInteger)
     candidates: Mapped[int] = mapped_column(BigInteger)

@@ -28,12 +28,12 @@ from service.questions.plans import Goal, PlanQuestion
 class PlanConstraint(StrEnum):
     """What rules a candidate out, in the order in which it is looked at; each counts for the first that does.
 
-    No rate of the device for the ``precision``; degrees that the number of ``devices`` does not allow;
-    ``heads``, ``blocks`` and ``experts`` of the model, a ``sequence`` or a ``batch`` that do not divide among
-    the devices; tensor parallelism beyond the fast ``link``; ``memory`` of a device; what the ``engine``
-    takes; a ``service_level`` that is not kept; a run longer than its ``deadline``; the ``power`` of the
-    building; ``carbon``; ``budget``; a supply whose cost in the currency of the plan is not known
-    (``price``), or whose emissions are not (``emissions``).
+    No rate of the device for the ``precision``; degrees that the number of ``devices`` does not allow, or
+    more of these than the plan may take; ``heads``, ``blocks`` and ``experts`` of the model, a ``sequence``
+    or a ``batch`` that do not divide among the devices; tensor parallelism beyond the fast ``link``;
+    ``memory`` of a device; what the ``engine`` takes; a ``service_level`` that is not kept; a run longer than
+    its ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply whose cost in the
+    currency of the plan is not known (``price``), or whose emissions are not (``emissions``).
     """
 
     PRECISION = "precision"
@@ -172,8 +172,8 @@ class PlanRow(TypedDict):
     """Servers of the service."""
     starts_at: NotRequired[str]
     """When it begins, where the question has a window."""
-    total_bytes: QuantityAnswer
-    """Memory of the fullest device."""
+    total_bytes: NotRequired[QuantityAnswer]
+    """Memory of the fullest device; absent where a part of it is not known."""
     headroom_bytes: NotRequired[Integer]
     """What is left of the device, or of the engine's share of it."""
     step_seconds: NotRequired[QuantityAnswer]

@@ -6,65 +6,71 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from service.planning.switching import PRECISION, first_switch, rungs
+from service.planning.switching import PRECISION, Switch, narrowed, rungs
 
 ENDS = st.sampled_from([0.25, 4.0])
-LINES = st.lists(st.tuples(st.floats(0.0, 100.0), st.floats(0.1, 100.0)), min_size=2, max_size=6)
+AMOUNTS = st.floats(0.1, 100.0)
 
 
-def first_of(lines, factor):
-    return min(range(len(lines)), key=lambda place: (lines[place][0] + lines[place][1] * factor, place))
+class Asked:
+    """Counts how often it is asked."""
+
+    def __init__(self, lead):
+        self.lead, self.times = lead, 0
+
+    def __call__(self, factor):
+        self.times += 1
+        return self.lead(factor)
 
 
-@given(LINES, ENDS)
+@given(AMOUNTS, AMOUNTS, AMOUNTS, st.floats(0.01, 0.99), ENDS)
 @settings(max_examples=200)
-def test_among_lines_it_is_their_nearest_crossing_with_the_first(lines, end):
-    """a + b f of the first is passed by another where f = (a' - a) / (b - b')."""
-    chosen = first_of(lines, 1.0)
-    fixed, moved = lines[chosen]
-    crossings = [
-        (other - fixed) / (moved - slope)
-        for place, (other, slope) in enumerate(lines)
-        if place != chosen and abs(moved - slope) > 1e-3 and (end > 1.0) == (slope < moved)
-    ]
-    on_the_way = [each for each in crossings if each > 0 and math.log(each) / math.log(end) > 0]
-    nearest = min(on_the_way, key=lambda each: abs(math.log(each)), default=None)
-    assume(all(abs(other[1] - moved) > 1e-3 for other in lines if other != lines[chosen]))
-    found = first_switch(lambda factor: first_of(lines, factor) != chosen, end)
-    if nearest is None or abs(math.log(nearest)) > abs(math.log(end)) * (1 + 1e-6):
-        assert found is None
-        return
-    if abs(abs(math.log(nearest)) - abs(math.log(end))) < 1e-6 * abs(math.log(end)):
-        return
-    assert found is not None
-    assert found.changed == pytest.approx(nearest, rel=1e-6)
+def test_two_costs_that_are_linear_cross_where_they_do(fixed, slope, other, share, end):
+    """a + b f passes a' + b' f at f = (a' - a) / (b - b')."""
+    crossing = end**share
+    rival = slope + (other if end < 1.0 else -min(other, 0.9 * slope))
+    beside = fixed + (slope - rival) * crossing
+    assume(beside > 0.0)
+    asked = Asked(lambda f: math.log((fixed + slope * f) / (beside + rival * f)))
+    found = narrowed(asked, Switch(1.0, end))
+    assert found.changed == pytest.approx(crossing, rel=1e-6)
+    assert asked.times <= 16
 
 
-@given(st.floats(0.26, 3.9), st.integers(1, 8))
-def test_both_sides_of_a_switch_are_as_it_says(where, number):
+@given(st.floats(0.26, 3.9))
+def test_a_limit_that_is_passed_takes_no_more_than_halving(where):
     assume(abs(math.log(where)) > 1e-6)
     end = 4.0 if where > 1.0 else 0.25
-
-    def is_changed(factor):
-        return factor >= where if where > 1.0 else factor <= where
-
-    found = first_switch(is_changed, end, number)
-    assert found is not None
-    assert is_changed(found.changed)
-    assert not is_changed(found.holds)
-    assert found.changed == pytest.approx(found.holds, rel=2 * PRECISION)
+    asked = Asked(lambda f: 1.0 if (f >= where if end > 1.0 else f <= where) else -1.0)
+    found = narrowed(asked, Switch(1.0, end))
+    assert asked.lead(found.changed) > 0.0 >= asked.lead(found.holds)
+    assert abs(math.log(found.changed / found.holds)) <= PRECISION * (1 + 1e-6)
+    assert min(1.0, end) <= min(found) <= where * (1 + 1e-9)
+    assert asked.times <= math.log2(math.log(4.0) / PRECISION) + 6
 
 
-def test_a_change_that_does_not_last_is_found_between_tries():
-    """A whole number of paid blocks: the choice changes from 1.6 to 1.9 alone."""
-    assert first_switch(lambda factor: 1.6 < factor < 1.9, 4.0) is None
-    found = first_switch(lambda factor: 1.6 < factor < 1.9, 4.0, 8)
-    assert found is not None
-    assert found.changed == pytest.approx(1.6, rel=1e-8)
+@given(st.lists(st.floats(-1.0, 1.0), min_size=3, max_size=9), ENDS)
+def test_whatever_leads_there_is_a_change_between_both_ends(steps, end):
+    """A lead that jumps about is still one that changes between neighbours."""
+
+    def lead(factor):
+        place = abs(math.log(factor)) / math.log(4.0)
+        return -0.5 if place < 0.01 else 0.5 if place > 0.99 else steps[int(place * len(steps))]
+
+    found = narrowed(lead, Switch(1.0, end))
+    assert lead(found.changed) > 0.0 >= lead(found.holds)
+    assert abs(math.log(found.changed / found.holds)) <= PRECISION * (1 + 1e-6)
 
 
-def test_nothing_changes():
-    assert first_switch(lambda _: False, 4.0, 3) is None
+def test_a_switch_that_is_narrow_is_as_it_is():
+    switch = Switch(1.0, 1.0 + 1e-10)
+    assert narrowed(lambda _: math.nan, switch) == switch
+
+
+def test_the_way_is_divided_in_equal_ratios():
+    assert rungs(4.0, 2) == (2.0, 4.0)
+    assert rungs(0.25, 2) == (0.5, 0.25)
+    assert rungs(4.0, 1) == (4.0,)
 
 
 @pytest.mark.parametrize("end", [0.0, -1.0, 1.0, math.nan])

@@ -170,15 +170,17 @@ class TestCatalog:
         assert search(database) == 0
         assert pieces(database) == 0
 
-    def test_another_method_is_another_search(self, client, database):
-        """Processes of two versions share a database while one replaces the other."""
+    @pytest.mark.parametrize("other", [{"method_version": "2020.1"}, {"day": "2020-01-01"}])
+    def test_another_method_or_day_is_another_search(self, client, database, other):
+        """Processes of two versions share a database while one replaces the other; prices end with a day."""
         place = begun(client)
         with database.writing() as session:
-            session.execute(update(PlanRow).values(method_version="2020.1"))
+            session.execute(update(PlanRow).values(**other))
         assert search(database) == 1 + toy.PIECES + 1
         assert client.get(place).json()["answer"] == expected(client)
-        found = rows(database, select(PlanRow.method_version, PlanRow.beginning))
-        assert [tuple(row) for row in found] == [(stored.Pin(0).method_version, 2)]
+        columns = (PlanRow.catalog_revision, PlanRow.method_version, PlanRow.day)
+        (pinned,) = rows(database, select(*columns))
+        assert tuple(pinned) == service.pin_of(client.app.state.snapshots.current("default"))
 
 
 class TestRefusing:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.planning.figures import larger
+from service.planning.figures import is_only, larger
 from service.planning.frameworks import TRAITS
 from service.planning.memory.activations import (
     TokenBytes,
@@ -339,8 +339,10 @@ def memory_of_layouts(
     divide as :func:`service.planning.parallelism.check` asks.
     """
     last = layouts.pipeline - 1
+    # Of one stage all three are the same.
+    single = is_only(layouts.pipeline, 1.0)
     fullest = 0.0
-    for stage in (0 * layouts.pipeline, layouts.pipeline // 2, last):
+    for stage in (0,) if single else (0 * layouts.pipeline, layouts.pipeline // 2, last):
         fullest = larger(fullest, stage_memory(profile, workload, layouts, stage, overhead).total_bytes)
     return np.asarray(fullest, dtype=np.float64)
 

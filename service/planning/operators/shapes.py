@@ -11,7 +11,7 @@ standard one multiplies the whole score matrix.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from service.planning.figures import larger, natural_log, smaller, square_root
+from service.planning.figures import is_nothing, larger, natural_log, smaller, square_root
 from service.planning.layers import Split
 from service.planning.operators.kinds import Operator, OperatorKind
 from service.planning.parallelism import Parallelism
@@ -202,7 +202,7 @@ class _Beside:
             self.cast += (inputs + weights / of.weight_uses) * of.cast * times
             self.casts += 2.0 * times
         stored = of.master if template.trained else of.packed
-        if stored and weights:
+        if stored and not is_nothing(weights):
             self.unpacked += weights * (stored + of.element) * times
             self.unpacks += times
 

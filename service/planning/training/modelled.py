@@ -6,6 +6,7 @@ from typing import NamedTuple
 from service.planning.calibration import Calibration
 from service.planning.cluster import Accelerator, Cluster
 from service.planning.collectives import Collective, fabric_of
+from service.planning.figures import larger
 from service.planning.operators import Bound, Machine, Phase, StepFlops, machine_of
 from service.planning.parallelism import Group, Parallelism, placement
 from service.planning.precision import NumberFormat
@@ -63,7 +64,8 @@ def modelled_step(
 ) -> StepSeconds | None:
     """Seconds of one step by phase; None where the bandwidth of the device is not known.
 
-    Degrees of ``layout``, micro-batches and lengths may be arrays, one entry for each layout.
+    Degrees of ``layout``, micro-batches and lengths may be arrays, one entry for each layout; so may its
+    devices, on clusters that differ in nothing else and of which each has a whole domain of ``cluster``.
     """
     machine = machine_under(cluster.accelerator, workload, calibration)
     if machine is None:
@@ -71,7 +73,7 @@ def modelled_step(
     collectives = {} if known is None else known.collectives
     fabric = fabric_of(cluster, calibration.links.value)
     links = Links(placement(layout, cluster.domain), fabric, collectives)
-    domains = max(1.0, cluster.accelerator_count / cluster.domain)
+    domains = larger(1.0, layout.devices / cluster.domain)
     rates, host = calibration.steps.rates(workload.framework), cluster.host
     achieved = calibration.links.value.links[host.link.kind].rate
     platform = Platform(

@@ -36,7 +36,8 @@ from service.questions.rollouts import rollout_of
 from service.questions.workloads import AdaptationInput, TrainingWorkloadInput
 
 
-def _precision(given: TrainingWorkloadInput, cluster: Cluster | None) -> TrainingPrecision:
+def precision_of(given: TrainingWorkloadInput, cluster: Cluster | None) -> TrainingPrecision:
+    """The precision of a question, else the first of practice that the device has a rate for."""
     if given.precision is not MISSING:
         return given.precision
     choices = (TrainingPrecision.BF16, TrainingPrecision.FP16, TrainingPrecision.FP32)
@@ -172,7 +173,7 @@ def _framework(given: TrainingWorkloadInput, notes: Notes) -> Framework:
 
 
 def _recipe(given: TrainingWorkloadInput, cluster: Cluster | None, framework: Framework) -> TrainingRecipe:
-    recipe = recipe_under(TRAINING_RECIPES[_precision(given, cluster)], framework)
+    recipe = recipe_under(TRAINING_RECIPES[precision_of(given, cluster)], framework)
     if given.gradient_precision is not MISSING:
         gradients = NumberFormat(given.gradient_precision)
         recipe = replace(recipe, gradients=gradients, accumulated_gradients=None, main_gradients=None)

@@ -1,0 +1,185 @@
+"""A plan as tables, for people at a terminal."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from service.planning.formats.launch import TABLE, toml
+from service.terminal import figure, in_unit
+
+_DEGREES: Final = (("tensor", "TP"), ("pipeline", "PP"), ("data", "DP"), ("context", "CP"), ("expert", "EP"))
+_COMMANDS: Final = {
+    "torchrun": "torchrun",
+    "megatron_lm": "Megatron-LM",
+    "deepspeed": "DeepSpeed, ds_config.json",
+    "torchtitan": "torchtitan, TOML",
+    "vllm": "vllm serve",
+    "sglang": "python -m sglang.launch_server",
+}
+"""What a hint is given to."""
+_TIMES: Final = ("duration_seconds", "step_seconds")
+_SERVED: Final = ("request_seconds", "time_to_first_token_seconds", "time_per_output_token_seconds")
+
+
+def layout_text(row: Mapping[str, Any]) -> str:
+    """The layout of a row in the abbreviations of the field."""
+    layout = row["parallelism"]
+    parts = [f"{short}{layout[name]}" for name, short in _DEGREES if layout[name] > 1]
+    parts += ["SP"] if layout["sequence_parallel"] else []
+    parts += [layout["sharding"]] if layout["sharding"] != "none" else []
+    if layout["pipeline"] > 1:
+        chunks = f" x{layout['virtual_stages']}" if layout["virtual_stages"] > 1 else ""
+        parts.append(f"{layout['pipeline_schedule']}{chunks}")
+    return " ".join(parts) or "one device"
+
+
+def _batch_text(row: Mapping[str, Any]) -> str:
+    """Precision, batch and recomputation of a training row; formats and replicas of a served one."""
+    if "micro_batch_size" in row:
+        again = row.get("recomputation", "none")
+        batch = f"{row['micro_batch_size']} x {row.get('gradient_accumulation_steps', 1)}"
+        return f"{row.get('precision', '')} {batch}{'' if again == 'none' else f' recompute {again}'}".strip()
+    formats = (
+        row.get("weight_format", ""),
+        f"KV {row['kv_cache_precision']}" if "kv_cache_precision" in row else "",
+    )
+    return " ".join(part for part in (*formats, f"{row.get('replicas', 1)} replicas") if part)
+
+
+def _money(row: Mapping[str, Any]) -> str:
+    cost = row.get("cost")
+    return f"{Decimal(cost['amount']):,} {cost['currency_code']}" if cost else ""
+
+
+def _quantity(row: Mapping[str, Any], name: str) -> str:
+    return in_unit(name, row[name]["value"]) if name in row else ""
+
+
+def _rows(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    served = any("request_seconds" in row for row in rows)
+    times = ("request", "first token", "next token") if served else ("run", "step")
+    for name in ("#", "supply", "devices", "layout", "settings", *times, "cost", "emissions", "headroom"):
+        table.add_column(
+            name, justify="left" if name in ("supply", "devices", "layout", "settings") else "right"
+        )
+    for row in rows:
+        place = str(row["rank"]) if row["rank"] else row.get("ruled_out_by", "")
+        name = f"{row['name']}: " if "name" in row else ""
+        figures = [_quantity(row, each) for each in (_SERVED if served else _TIMES)]
+        headroom = in_unit("headroom_bytes", row["headroom_bytes"]) if "headroom_bytes" in row else ""
+        table.add_row(
+            place,
+            f"{name}{row['supply']['name']}",
+            f"{row['accelerator_count']:,} x {row['accelerator_id']}",
+            layout_text(row),
+            _batch_text(row),
+            *figures,
+            _money(row),
+            _quantity(row, "location_based_kg_co2e"),
+            headroom,
+        )
+    return table
+
+
+def _counts(counts: Mapping[str, Any]) -> Iterator[str]:
+    yield (
+        f"{counts['considered']:,} configurations: {counts['scored']:,} scored, {counts['feasible']:,} "
+        f"feasible; {counts['priced']:,} priced on a supply, {counts['priced_feasible']:,} of them "
+        "within all constraints"
+    )
+    for verb, name, members in (
+        ("ruled out", "constraint", "ruled_out"),
+        ("decided by a bound", "rule", "pruned"),
+        ("ruled out once priced", "constraint", "priced_ruled_out"),
+    ):
+        parts = ", ".join(f"{each[name]} {each['candidates']:,}" for each in counts[members])
+        if parts:
+            yield f"{verb}: {parts}"
+
+
+def _told(value: object, unit: str) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return in_unit(unit, value) if unit == "seconds" else f"{figure(value)} {unit}".rstrip()
+    return "" if value is None else str(value)
+
+
+def _separation(separation: Mapping[str, Any]) -> Table:
+    doubt = ": by less than the estimates are unsure of" if separation["within_interval"] else ""
+    title = f"What separates the first from the second{doubt}"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name in ("", "first", "second"):
+        table.add_column(name, justify="right" if name else "left")
+    for each in (*separation["figures"], *separation["parts"], *separation["settings"]):
+        unit = each.get("unit", "")
+        ends = (_told(each.get("first"), unit), _told(each.get("second"), unit))
+        table.add_row(each["name"].replace("_", " "), *ends)
+    return table
+
+
+def _sensitivities(sensitivities: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(title="What the choice hangs on", title_justify="left", box=None, pad_edge=False)
+    for name in ("assumption", "times", "then the first is"):
+        table.add_column(name, justify="right" if name == "times" else "left")
+    for each in sensitivities:
+        name = each["assumption"].replace("_", " ") + (f" of {each['of']}" if "of" in each else "")
+        if "factor" not in each:
+            span = f"{figure(each['searched_low'])} to {figure(each['searched_high'])}"
+            table.add_row(name, span, "the same")
+            continue
+        row = each.get("becomes")
+        then = "nothing: no configuration is left"
+        if row:
+            place = f"{row['supply']['name']}, {row['accelerator_count']:,} x {row['accelerator_id']}"
+            then = f"{place}, {layout_text(row)}"
+        table.add_row(name, f"{each['factor']:.4g}", then)
+    return table
+
+
+def _hint(hint: Mapping[str, Any]) -> Iterator[str]:
+    """A hint as its program takes it, and what has to be said elsewhere."""
+    yield f"{_COMMANDS[hint['tool']]}:"
+    if "arguments" in hint:
+        yield f"  {shlex.join(hint['arguments'])}"
+    else:
+        document = hint["configuration"]
+        is_toml = TABLE[hint["tool"]].file_format == "toml"
+        text = toml(document) if is_toml else json.dumps(document, indent=2)
+        yield from (f"  {line}" for line in text.splitlines())
+    for gap in hint["missing"]:
+        yield f"  no setting for {gap['pointer'].partition('/throughput')[2]}: {gap['detail']}"
+
+
+def render_plan(answer: Mapping[str, Any]) -> Group:
+    """A plan: ranked rows, what was searched, what the choice hangs on, and how to launch the first."""
+    parts: list[Any] = []
+    if answer["rows"]:
+        parts.append(_rows("Best configurations", answer["rows"]))
+    else:
+        parts.append(Text("No configuration keeps to the constraints."))
+    if answer["given"]:
+        parts += ["", _rows("Configurations in use", answer["given"])]
+    parts += ["", Text("\n".join(_counts(answer["candidates"])))]
+    if "separation" in answer:
+        parts += ["", _separation(answer["separation"])]
+    if answer["sensitivities"]:
+        parts += ["", _sensitivities(answer["sensitivities"])]
+    if answer["launch_hints"]:
+        lines = [line for hint in answer["launch_hints"] for line in _hint(hint)]
+        parts += ["", Text("Launch the first\n" + "\n".join(lines))]
+    notes = [f"unknown {gap['pointer']}: {gap['detail']}" for gap in answer["gaps"]]
+    notes += [f"note {warning['pointer']}: {warning['detail']}" for warning in answer["warnings"]]
+    evidence = answer["evidence"]
+    notes.append(f"catalog revision {evidence['catalog_revision']}, method {evidence['method_version']}")
+    return Group(*parts, "", Text("\n".join(notes), style="dim"))
+
+
+def show_plan(answer: Mapping[str, Any]) -> None:
+    """Print a plan."""
+    Console(highlight=False).print(render_plan(answer))

@@ -1,0 +1,102 @@
+"""What a layout takes at least, without working it out: a bound that rules it out is a proof.
+
+Each function states why no layout takes less than it says.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.planning.figures import larger
+from service.planning.memory.stages import stage_start
+from service.planning.memory.training import device_state
+from service.planning.operators import (
+    Machine,
+    Operator,
+    OperatorKind,
+    choice_of,
+    operators,
+    shard_of,
+)
+from service.planning.parallelism import Parallelism, PipelineSchedule
+from service.planning.precision import NumberFormat
+from service.planning.profile import Profile
+from service.planning.training.compute import step_widths
+from service.planning.workload import WHOLE_BLOCKS, TrainingWorkload
+
+Floats = NDArray[np.float64]
+
+_MATRICES = frozenset({OperatorKind.GEMM, OperatorKind.GROUPED_GEMM, OperatorKind.CONVOLUTION})
+
+
+def least_state_bytes(profile: Profile, workload: TrainingWorkload, layout: Parallelism) -> float:
+    """Bytes of the training state of the first or last stage, whichever holds more.
+
+    A step's memory is its state and, on top, what else is held: the total of a stage is the largest of four
+    moments, of which the end of the backward pass counts all of its state and adds nothing below zero
+    (``memory.training``), and the fullest stage is not below any one.
+    """
+    first = device_state(profile, workload, layout, 0).total
+    return larger(first, device_state(profile, workload, layout, layout.pipeline - 1).total)
+
+
+def _sustained(found: Iterable[Operator], machine: Machine) -> float:
+    """Seconds of the matrices at the rate that the device sustains."""
+    seconds = 0.0
+    for operator in found:
+        if operator.kind in _MATRICES:
+            peak = machine.peak_flops_per_second[operator.number_format]
+            seconds += operator.flops / (peak * machine.rates.matrix_peak[operator.number_format])
+    return seconds
+
+
+def least_block_seconds(
+    profile: Profile, workload: TrainingWorkload, machine: Machine, compute_format: NumberFormat
+) -> float:
+    """Seconds of one sequence in the cheapest block on one device, in all passes; 0 where it is not known.
+
+    Only multiplications count, each at the rate that large ones sustain: ``operators.timing`` takes the
+    longer of that and of what tiles, waves and memory make of it, and adds what is no multiplication.
+    """
+    if profile.sample is not None or not profile.blocks:
+        return 0.0
+    alone = Parallelism()
+    widths = step_widths(workload._replace(micro_batches=1), alone, compute_format)
+    shard = shard_of(1.0, workload.sequence_length, alone)
+    again = 1.0 + (workload.recomputation in WHOLE_BLOCKS)
+    least = np.inf
+    for templates in profile.operators.of(choice_of(profile, workload)):
+        forward = _sustained(operators(templates, shard, widths), machine)
+        backward = _sustained(operators(templates, shard, widths, backward=True), machine)
+        least = min(least, again * forward + backward)
+    return float(least)
+
+
+_THIRD = 1.0 / 3.0
+
+
+def least_step_seconds(
+    profile: Profile, workload: TrainingWorkload, layout: Parallelism, block_seconds: float
+) -> float:
+    """Seconds of a step whose every block takes ``block_seconds`` for a sequence on one device, no more.
+
+    Of a block each of t tensor- and c context-parallel devices has 1/(t c) of the work at least: what is not
+    divided, or is padded, only adds. A step is m micro-batches of its slowest stage and the wait of the
+    others: m s + z max(0, w - s) / v, with w the sum of all stages, z a third under zero-bubble H1, v chunks
+    (``training.step``). It grows with w, and with s because m >= 1 >= z / v. The first stage has the most
+    blocks, so s is not below theirs, and w not below those of first, last and all stages between.
+    """
+    each = block_seconds * workload.sequences / (layout.tensor * layout.context)
+    last, middle = layout.pipeline - 1, layout.pipeline // 2
+
+    def blocks(stage: int) -> float:
+        return 1.0 * (stage_start(profile, layout, stage + 1) - stage_start(profile, layout, stage))
+
+    slowest = blocks(0) * each
+    between = larger(0.0, layout.pipeline - 2.0) * blocks(middle)
+    whole = slowest + ((layout.pipeline > 1) * blocks(last) + between) * each
+    waiting = larger(0.0, whole - slowest) / layout.virtual_stages
+    if layout.pipeline_schedule is PipelineSchedule.ZERO_BUBBLE:
+        waiting *= _THIRD
+    return workload.micro_batches * slowest + waiting

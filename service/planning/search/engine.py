@@ -1,0 +1,307 @@
+"""Searches the layouts of some clusters: rules first, then bounds, then memory, then time.
+
+What is found does not hang on the bounds: each only leaves out what is ruled out, or what ``depth`` others of
+the same cluster are proven to be better than. A test switches each of them off.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.planning.search.layouts import (
+    Choice,
+    Devices,
+    Layouts,
+    Options,
+    grid,
+    interleaved,
+    under,
+    with_batch,
+)
+from service.planning.search.shapes import Shape, allowed
+from service.planning.search.skyline import skyline
+
+Floats = NDArray[np.float64]
+
+CHUNK: Final = 4096
+"""Layouts of an array: what a formula makes of them stays in the cache of a core."""
+
+
+class Bound(StrEnum):
+    """A proof that a layout need not be worked out."""
+
+    STATE = "state"
+    """What it keeps without any activation exceeds the device."""
+    DEADLINE = "deadline"
+    """Its multiplications alone take longer than the run may."""
+    ROOFLINE = "roofline"
+    """Its multiplications alone take longer than as many known layouts of its cluster take in all."""
+    WORK = "work"
+    """With smaller micro-batches, of which it has more than stages either way, it does not fit."""
+
+
+BOUNDS: Final = frozenset(Bound)
+
+
+class Timed(NamedTuple):
+    """Seconds of the run and mean watts of a device, one entry a layout; no watts where they do not count."""
+
+    seconds: Floats
+    watts: Floats | None
+
+
+class Subject(Protocol):
+    """What is searched for: how much memory and time layouts take."""
+
+    def held_bytes(self, layouts: Layouts, choice: Choice) -> Floats:
+        """Of the fullest device."""
+
+    def least_bytes(self, layouts: Layouts, choice: Choice) -> Floats:
+        """No more than these."""
+
+    def timed(self, layouts: Layouts, choice: Choice) -> Timed:
+        """The run."""
+
+    def least_seconds(self, layouts: Layouts, choice: Choice) -> Floats:
+        """No longer than the run."""
+
+    @property
+    def grows_with_batch(self) -> bool:
+        """Whether larger micro-batches never take less memory, beyond one a stage."""
+
+
+class Limits(NamedTuple):
+    """What a run has to keep to, and how many are told apart; None does not bind.
+
+    ``seconds`` are those of the run beyond which it is ruled out.
+    """
+
+    usable_bytes: float | None
+    seconds: float | None
+    depth: int
+    weighs_power: bool
+
+
+class Found(NamedTuple):
+    """A layout among the best of its cluster."""
+
+    choice: Choice
+    layout: Layouts
+    """Of one entry."""
+    seconds: float
+    watts: float | None
+
+
+class Decided(NamedTuple):
+    """What became of all layouts; counts by name of rule."""
+
+    considered: int
+    scored: int
+    feasible: int
+    ruled_out: Mapping[str, int]
+    pruned: Mapping[Bound, int]
+    found: tuple[Found, ...]
+
+
+class _Task(NamedTuple):
+    choice: Choice
+    layouts: Layouts
+    least: Floats
+
+    def taken(self, which: NDArray[np.generic] | slice) -> "_Task":
+        return _Task(self.choice, self.layouts.taken(which), self.least[which])  # type: ignore[arg-type]
+
+
+class _Search:
+    """The search of one part of a space."""
+
+    def __init__(
+        self, subject: Subject, shape: Shape, options: Options, limits: Limits, bounds: frozenset[Bound]
+    ) -> None:
+        self.subject, self.shape, self.options, self.limits = subject, shape, options, limits
+        self.bounds = bounds
+        self.ruled_out: Counter[str] = Counter()
+        self.pruned: Counter[Bound] = Counter()
+        self.considered = self.scored = self.feasible = 0
+        self.found: list[Found] = []
+        self._best: dict[int, Floats] = {}
+
+    def run(self, layouts: Layouts) -> None:
+        """Decide all of them in each choice."""
+        tasks = [task for choice in self.options.choices() for task in self._tasks(layouts, choice)]
+        # What may be fastest goes first: the more is left to the bound.
+        for task in sorted(tasks, key=lambda task: float(task.least.min())):
+            self._decide(task)
+
+    def _tasks(self, layouts: Layouts, choice: Choice) -> Iterator[_Task]:
+        chosen = interleaved(layouts.taken(under(layouts, choice, self.options)), choice, self.options)
+        self.considered += chosen.number
+        left, broken = allowed(chosen, choice, self.shape)
+        self.ruled_out += broken
+        chosen = chosen.taken(left)
+        if chosen and Bound.STATE in self.bounds and self.limits.usable_bytes is not None:
+            fits = self.subject.least_bytes(chosen, choice) <= self.limits.usable_bytes
+            self.pruned[Bound.STATE] += chosen.number - int(np.count_nonzero(fits))
+            chosen = chosen.taken(fits)
+        if not chosen:
+            return
+        least = self.subject.least_seconds(chosen, choice)
+        if Bound.DEADLINE in self.bounds and self.limits.seconds is not None:
+            early = least <= self.limits.seconds
+            self.pruned[Bound.DEADLINE] += chosen.number - int(np.count_nonzero(early))
+            chosen, least = chosen.taken(early), least[early]
+        if chosen:
+            yield _Task(choice, chosen, least)
+
+    def _decide(self, task: _Task) -> None:
+        task = task.taken(np.argsort(task.least, kind="stable"))
+        for first in range(0, task.layouts.number, CHUNK):
+            part = self._promising(task.taken(slice(first, first + CHUNK)))
+            if part.layouts:
+                part = self._fitting(part)
+            if part.layouts:
+                self._score(part)
+
+    def _promising(self, task: _Task) -> _Task:
+        """Without those that enough others of their cluster are proven to be faster than.
+
+        They are slower than ``least``; the others are known. It holds only where time alone counts: a slower
+        layout may draw less.
+        """
+        if Bound.ROOFLINE not in self.bounds or self.limits.weighs_power or not self._best:
+            return task
+        late = np.full(int(task.layouts.place.max()) + 1, np.inf)
+        for place, best in self._best.items():
+            if best.size >= self.limits.depth and place < late.size:
+                late[place] = best[-1]
+        promising = task.least <= late[task.layouts.place]
+        self.pruned[Bound.ROOFLINE] += task.layouts.number - int(np.count_nonzero(promising))
+        return task.taken(promising)
+
+    def _fitting(self, task: _Task) -> _Task:
+        usable = self.limits.usable_bytes
+        if usable is None:
+            return task
+        if Bound.WORK in self.bounds and self.subject.grows_with_batch:
+            return self._fitting_by_batch(task, usable)
+        fits = self.subject.held_bytes(task.layouts, task.choice) <= usable
+        self.ruled_out["memory"] += task.layouts.number - int(np.count_nonzero(fits))
+        return task.taken(fits)
+
+    def _fitting_by_batch(self, task: _Task, usable: float) -> _Task:
+        """The smallest micro-batch of each layout first: where it does not fit, larger ones do not.
+
+        As long as there are more micro-batches than stages: then those in flight are the same, and a larger
+        one of the same sequences holds no less.
+        """
+        layouts, count = task.layouts, task.layouts.number
+        many = layouts.micro_batches > layouts.pipeline
+        degrees = np.stack(
+            [
+                layouts.place,
+                layouts.tensor,
+                layouts.pipeline,
+                layouts.context,
+                layouts.expert,
+                layouts.virtual_stages,
+            ]
+        )
+        _, same = np.unique(degrees, axis=1, return_inverse=True)
+        same = same.ravel()
+        order = np.lexsort((layouts.micro_batch_size, ~many, same))
+        heads = np.ones(count, dtype=np.bool_)
+        heads[1:] = same[order][1:] != same[order][:-1]
+        first = order[heads]
+        proven = first[many[first]]
+        fits = np.zeros(count, dtype=np.bool_)
+        known = np.zeros(count, dtype=np.bool_)
+        fits[first] = self.subject.held_bytes(layouts.taken(first), task.choice) <= usable
+        known[first] = True
+        full = np.zeros(int(same.max()) + 1, dtype=np.bool_)
+        full[same[proven]] = ~fits[proven]
+        cut = ~known & many & full[same]
+        rest = np.flatnonzero(~known & ~cut)
+        if rest.size:
+            fits[rest] = self.subject.held_bytes(layouts.taken(rest), task.choice) <= usable
+        self.pruned[Bound.WORK] += int(np.count_nonzero(cut))
+        self.ruled_out["memory"] += count - int(np.count_nonzero(fits)) - int(np.count_nonzero(cut))
+        return task.taken(fits)
+
+    def _score(self, task: _Task) -> None:
+        layouts, limits = task.layouts, self.limits
+        seconds, watts = self.subject.timed(layouts, task.choice)
+        self.scored += layouts.number
+        if limits.seconds is not None:
+            early = seconds <= limits.seconds
+            self.ruled_out["deadline"] += layouts.number - int(np.count_nonzero(early))
+            layouts, seconds = layouts.taken(early), seconds[early]
+            watts = None if watts is None else watts[early]
+        self.feasible += layouts.number
+        for place in np.unique(layouts.place).tolist():
+            here = np.flatnonzero(layouts.place == place)
+            self._keep(place, _Scored(task.choice, layouts.taken(here), seconds[here], _at(watts, here)))
+
+    def _keep(self, place: int, scored: "_Scored") -> None:
+        """Those that are among the best of this array and, where time alone counts, of all before."""
+        depth, layouts = self.limits.depth, scored.layouts
+        ties = (
+            layouts.context,
+            layouts.data,
+            layouts.expert,
+            layouts.pipeline,
+            layouts.tensor,
+            layouts.virtual_stages,
+            layouts.micro_batches,
+            layouts.micro_batch_size,
+        )
+        which = skyline(scored.seconds, scored.watts, depth, ties)
+        if not self.limits.weighs_power:
+            known = self._best.get(place, np.empty(0))
+            if known.size >= depth:
+                which = which[scored.seconds[which] <= known[-1]]
+            self._best[place] = np.sort(np.concatenate([known, scored.seconds[which]]))[:depth]
+        for entry in which.tolist():
+            drawn = None if scored.watts is None else float(scored.watts[entry])
+            alone = layouts.taken(slice(entry, entry + 1))
+            self.found.append(Found(scored.choice, alone, float(scored.seconds[entry]), drawn))
+
+
+class _Scored(NamedTuple):
+    choice: Choice
+    layouts: Layouts
+    seconds: Floats
+    watts: Floats | None
+
+
+def _at(column: Floats | None, which: NDArray[np.intp]) -> Floats | None:
+    return None if column is None else column[which]
+
+
+def searched(
+    subject: Subject,
+    shape: Shape,
+    many: tuple[Devices, ...],
+    options: Options,
+    limits: Limits,
+    *,
+    rows: tuple[int, int] = (0, 1),
+    bounds: frozenset[Bound] = BOUNDS,
+) -> Decided:
+    """What becomes of every layout of some clusters: the best of each by seconds and watts, and counts.
+
+    ``rows`` are first and step among the combinations of degrees and micro-batches: a part of them.
+    """
+    search = _Search(subject, shape, options, limits, bounds)
+    search.run(with_batch(grid(many, options).taken(slice(rows[0], None, rows[1])), shape.global_batch_size))
+    return Decided(
+        search.considered,
+        search.scored,
+        search.feasible,
+        +search.ruled_out,
+        +search.pruned,
+        tuple(search.found),
+    )

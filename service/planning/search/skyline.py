@@ -1,0 +1,39 @@
+"""Which of many configurations can be among the best few of any goal that grows with their measures."""
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+
+def skyline(
+    seconds: Floats, watts: Floats | None, depth: int, ties: Sequence[NDArray[np.generic]] = ()
+) -> Places:
+    """Places of those that fewer than ``depth`` others are at least as good as in both measures.
+
+    In the order of seconds, then watts; equals come in the order of ``ties``, the first of which counts most,
+    and the earlier ones count as better. Without ``watts`` they are the ``depth`` fastest.
+
+    Whoever has ``depth`` betters has as many among those that are found: of the betters of one, the n-th in
+    this order has at most n - 1 betters. So parts of a set may be thinned before they are joined.
+    """
+    if watts is None:
+        found: Places = np.lexsort((*reversed(ties), seconds))[:depth]
+        return found
+    order = np.lexsort((*reversed(ties), watts, seconds))
+    # The least draws so far, negated: the root is the depth-th of them.
+    least: list[float] = []
+    kept = []
+    for place, drawn in zip(order.tolist(), watts[order].tolist(), strict=True):
+        if len(least) < depth:
+            heapq.heappush(least, -drawn)
+        elif drawn < -least[0]:
+            heapq.heapreplace(least, -drawn)
+        else:
+            continue
+        kept.append(place)
+    return np.array(kept, dtype=np.intp)

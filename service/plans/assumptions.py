@@ -1,0 +1,117 @@
+"""Assumptions that a question moves: what its supplies and buildings become, and what its times take."""
+
+from collections.abc import Iterator
+from math import prod
+from typing import Literal
+
+from pydantic import MISSING
+
+from service.planning.errors import PlanningError
+from service.plans.space import Space, Supply
+from service.questions.catalog import Catalog
+from service.questions.plans import PlanQuestion
+from service.questions.references import EfficiencyInput, ModelledEfficiency
+from service.questions.rental import Rental
+from service.questions.site import Electricity, RunSite
+from service.questions.workloads import TrainingWorkloadInput
+
+Assumption = Literal["price", "time", "electricity_price", "carbon_intensity", "interruption_rate"]
+
+
+def factor_of(question: PlanQuestion, kind: Assumption, *names: str | None) -> float:
+    """What figures of a kind are multiplied by, of what goes by one of ``names``."""
+    return prod(
+        each.factor
+        for each in question.assumptions
+        if each.kind == kind and (each.of is MISSING or each.of in names)
+    )
+
+
+def time_factor(question: PlanQuestion, accelerator_id: str) -> float:
+    """What the time of the work on an accelerator is multiplied by."""
+    return factor_of(question, "time", accelerator_id)
+
+
+def names_of_site(supply: Supply) -> tuple[str | None, ...]:
+    """What an assumption may call the building of a supply: its supply, region or site of the catalog."""
+    site_id = MISSING if supply.site is None else supply.site.site_id
+    return supply.name, supply.region, None if site_id is MISSING else site_id
+
+
+def efficiency_of(question: PlanQuestion, accelerator_id: str) -> EfficiencyInput:
+    """How the time of the work on an accelerator is estimated."""
+    factor = time_factor(question, accelerator_id)
+    return ModelledEfficiency(source="modelled", **({} if factor == 1.0 else {"time_factor": factor}))
+
+
+def moved(supply: Supply, question: PlanQuestion, catalog: Catalog) -> Supply:
+    """The supply with its prices, interruptions and building as the question moves them."""
+    price = factor_of(question, "price", supply.name)
+    if supply.rental is not None:
+        rate = factor_of(question, "interruption_rate", supply.name)
+        supply = supply._replace(rental=_moved_rental(supply.rental, price, rate))
+    if supply.purchase is not None and price != 1.0:
+        own = supply.purchase.price_factor
+        factor = price if own is MISSING else own * price
+        supply = supply._replace(purchase=supply.purchase.model_copy(update={"price_factor": factor}))
+    if supply.site is None:
+        return supply
+    names = names_of_site(supply)
+    electricity = 1.0
+    if _has_price(supply.site, catalog):
+        electricity = factor_of(question, "electricity_price", *names)
+    carbon = factor_of(question, "carbon_intensity", *names)
+    return supply._replace(site=_moved_site(supply.site, electricity, carbon))
+
+
+def _moved_rental(rental: Rental, price: float, interruptions: float) -> Rental:
+    changes: dict[str, object] = {}
+    if price != 1.0:
+        own = rental.price_factor
+        changes["price_factor"] = price if own is MISSING else own * price
+    if interruptions != 1.0 and rental.spot is not MISSING:
+        rate = rental.spot.interruptions_per_hour * interruptions
+        changes["spot"] = rental.spot.model_copy(update={"interruptions_per_hour": rate})
+    return rental.model_copy(update=changes) if changes else rental
+
+
+def _has_price(site: RunSite, catalog: Catalog) -> bool:
+    if site.electricity is not MISSING:
+        return True
+    known = None if site.site_id is MISSING else catalog.sites.get(site.site_id)
+    return known is not None and known.tariff_id is not None
+
+
+def _moved_site(site: RunSite, electricity: float, carbon: float) -> RunSite:
+    changes: dict[str, object] = {}
+    if electricity != 1.0:
+        given = Electricity() if site.electricity is MISSING else site.electricity
+        own = given.price_factor
+        factor = electricity if own is MISSING else own * electricity
+        changes["electricity"] = given.model_copy(update={"price_factor": factor})
+    if carbon != 1.0:
+        own = site.carbon_intensity_factor
+        changes["carbon_intensity_factor"] = carbon if own is MISSING else own * carbon
+    return site.model_copy(update=changes) if changes else site
+
+
+def check_assumptions(space: Space) -> None:
+    """Refuse what moves nothing: a name of none of the supplies, and the time of a service."""
+    for place, each in enumerate(space.question.assumptions):
+        pointer = f"/assumptions/{place}"
+        if each.kind == "time" and not isinstance(space.question.workload, TrainingWorkloadInput):
+            detail = "the replicas of a service would change with it: only the time of training is moved"
+            raise PlanningError("NOT_MODELLED", f"{pointer}/kind", detail)
+        if each.of is not MISSING and each.of not in set(_names(space, each.kind)):
+            detail = "no supply, accelerator or building of the plan goes by this name"
+            raise PlanningError("UNKNOWN_REFERENCE", f"{pointer}/of", detail)
+
+
+def _names(space: Space, kind: Assumption) -> Iterator[str | None]:
+    for supply in space.supplies:
+        if kind == "time":
+            yield supply.accelerator_id
+        elif kind in ("price", "interruption_rate"):
+            yield supply.name
+        else:
+            yield from names_of_site(supply)

@@ -1,0 +1,226 @@
+"""What a configuration on a supply costs, takes and emits at least: in which order they are worked out.
+
+No figure of a candidate lies below its bound:
+
+    time      T >= s                 s: seconds of the work alone; interruptions only add to them
+    rent      C >= p D T / 3600      p: price of a device-hour, D: devices of whole instances; increments,
+                                     terms, blocks and minimum spend only add to the hours that are paid
+    power     P >= M(w) u            M: machines whose devices draw w on average while they work, u: least PUE
+                                     of a year; the meter's highest interval is one of work
+    energy    E >= M(w) u s          ramps, checkpoints and lost work only add
+    own       C >= E e               e: flat price of a kWh; of a tariff nothing is known before its bill
+    emissions M >= E i               i: least intensity of the grid, where none is below 0
+
+Storage, egress and the share of a purchase only add. Money is rounded line by line, by a few minor units at
+most.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import MISSING
+
+from service.estimates.charges import Price, given_price
+from service.estimates.currencies import Currencies
+from service.estimates.energy import Site, resolve_site
+from service.estimates.rent import terms_of
+from service.kit.clock import now
+from service.planning.cost import devices_paid, rounded
+from service.planning.power import WATTS_PER_KILOWATT
+from service.planning.units import HOUR_SECONDS
+from service.plans.assumptions import moved, time_factor
+from service.plans.pricing import Pricer, located
+from service.plans.requests import currency_of
+from service.plans.space import Kept, Space, Supply
+from service.questions.estimates import UtilityBillQuestion
+from service.questions.notes import Notes
+from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
+
+Floats = NDArray[np.float64]
+_JUST_BELOW: Final = 1.0 - 1e-9
+"""Arrays and numbers may differ in their last digits."""
+_ROUNDINGS: Final = 20
+"""More lines than a charge has; each is rounded by half a minor unit at most."""
+
+
+class Bounds(NamedTuple):
+    """Least figures of the configurations on one supply, and whether it has a cost and emissions at all."""
+
+    kept: NDArray[np.int64]
+    devices: Floats
+    time: Floats
+    cost: Floats
+    kg_co2e: Floats
+    kw: Floats
+    price_known: bool
+    emissions_known: bool
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a search keeps, as arrays."""
+
+    cluster: NDArray[np.int64]
+    seconds: Floats
+    lasting: Floats
+    watts: Floats
+    devices: Floats
+
+    @classmethod
+    def of(cls, space: Space, kept: Sequence[Kept]) -> "Columns":
+        """The columns of some configurations."""
+        is_service = isinstance(space.question.workload, InferenceWorkloadInput)
+        counts = [cluster.accelerator_count for cluster in space.clusters]
+        return cls(
+            np.array([each.cluster for each in kept], dtype=np.int64),
+            np.array([each.seconds for each in kept]),
+            np.array([(each.lasting_seconds or 0.0) if is_service else each.seconds for each in kept]),
+            np.array([each.watts or 0.0 for each in kept]),
+            np.array([float(each.accelerator_count or counts[each.cluster]) for each in kept]),
+        )
+
+
+def bounds_of(pricer: Pricer, supply: Supply, columns: Columns) -> Bounds:
+    """The least figures of all configurations that a supply has the devices for."""
+    space, question = pricer.space, pricer.space.question
+    here = np.isin(columns.cluster, supply.clusters) & (columns.devices <= supply.most_devices)
+    kept = np.flatnonzero(here)
+    devices, watts = columns.devices[kept], columns.watts[kept]
+    factor = time_factor(question, supply.accelerator_id) * _JUST_BELOW
+    workload = question.workload
+    if (
+        isinstance(workload, TrainingWorkloadInput)
+        and workload.data_pipeline is not MISSING
+        and factor != _JUST_BELOW
+    ):
+        # What devices wait for data does not grow with the time of their work, so their mean draw moves.
+        watts = np.zeros_like(watts)
+    time, lasting = columns.seconds[kept] * factor, columns.lasting[kept] * factor
+    supply = moved(supply, question, space.catalog)
+    with located(supply):
+        site = _site(supply, space)
+        rate = _rent(supply, space)
+    machines = np.stack([columns.cluster[kept], devices.astype(np.int64)])
+    kw = _kw(pricer, supply, site, machines, watts) * _JUST_BELOW
+    kwh = kw * lasting / HOUR_SECONDS
+    intensity = _least_intensity(site)
+    cost = np.zeros_like(time)
+    price_known = pricer.wanted.has_end
+    if rate is not None:
+        paid = np.array([rate.devices(int(count)) for count in devices])
+        cost = paid * lasting * (rate.amount / HOUR_SECONDS) - rate.slack
+    elif supply.kind == "owned" and site is not None:
+        cost = _electricity(supply, space, kwh)
+    else:
+        price_known = False
+    return Bounds(
+        kept,
+        devices,
+        time,
+        cost,
+        kwh * intensity if intensity is not None else np.full_like(kwh, -np.inf),
+        kw,
+        price_known,
+        site is not None
+        and site.pues is not None
+        and (site.grid.mean is not None or site.grid.in_time is not None),
+    )
+
+
+def _kw(
+    pricer: Pricer, supply: Supply, site: Site | None, clusters: NDArray[np.int64], watts: Floats
+) -> Floats:
+    """Power at the meter while devices work, in the month of the least PUE; 0 where it is not known.
+
+    ``clusters`` are cluster and number of devices of each configuration, ``watts`` those of one device.
+    """
+    found = np.zeros_like(watts)
+    if site is None or site.pues is None or not pricer.needs_energy(supply):
+        return found
+    for place, count in np.unique(clusters, axis=1).T.tolist():
+        here = (clusters[0] == place) & (clusters[1] == count)
+        cluster = pricer.space.clusters[place].model_copy(update={"accelerator_count": count})
+        machines = pricer.runs.machines(pricer.space, cluster, site)
+        if machines is not None:
+            found[here] = [sum(machines.watts(each)) for each in watts[here].tolist()]
+    return found * (min(site.pues) / WATTS_PER_KILOWATT)
+
+
+class _Rate(NamedTuple):
+    """Rent of a device-hour in the currency of the plan, and the whole instances that hold devices."""
+
+    amount: float
+    slack: float
+    devices_per_instance: int
+    least_instances: int
+
+    def devices(self, count: int) -> float:
+        """Devices that are paid."""
+        return float(devices_paid(count, self.devices_per_instance, self.least_instances))
+
+
+def _currencies(space: Space) -> Currencies:
+    on = _start(space) or now()
+    return Currencies(currency_of(space.question), space.catalog.exchange_rates, on.date(), Notes())
+
+
+def _rent(supply: Supply, space: Space) -> _Rate | None:
+    if supply.rental is None:
+        return None
+    terms = terms_of(supply.rental, supply.accelerator_id, space.catalog, Notes())
+    price = _currencies(space).price(terms.price, "/rent/total")
+    if price is None:
+        return None
+    slack = _ROUNDINGS * _minor_unit(price.currency_code)
+    return _Rate(float(price.amount) * _JUST_BELOW, slack, terms.devices_per_instance, terms.least_instances)
+
+
+def _minor_unit(currency_code: str) -> float:
+    return float(Decimal(1).scaleb(int(rounded(Decimal(1), currency_code).as_tuple().exponent)))
+
+
+def _site(supply: Supply, space: Space) -> Site | None:
+    if supply.site is None:
+        return None
+    said: dict[str, Any] = {"workload": space.question.workload, "site": supply.site}
+    start = _start(space)
+    if start is not None:
+        said["starts_at"] = start
+    question = UtilityBillQuestion.model_construct(**said)
+    return resolve_site(question, space.catalog, Notes())
+
+
+def _start(space: Space) -> datetime | None:
+    if space.question.window is not MISSING:
+        return space.question.window.earliest_start_at
+    return None if space.question.starts_at is MISSING else space.question.starts_at
+
+
+def _least_intensity(site: Site | None) -> float | None:
+    """The least of the grid at any time; None where that may be below 0."""
+    if site is None:
+        return 0.0
+    known = [] if site.grid.mean is None else [site.grid.mean.value]
+    if site.grid.in_time is not None:
+        known.append(float(np.nanmin(site.grid.in_time.values)))
+    least = min(known, default=0.0)
+    return least * _JUST_BELOW if least >= 0.0 else None
+
+
+def _electricity(supply: Supply, space: Space, kwh: Floats) -> Floats:
+    """At a flat price; a tariff may pay for what is taken, so that nothing bounds its bill from below."""
+    assert supply.site is not None  # noqa: S101
+    asked = supply.site.electricity
+    if asked is MISSING or asked.price_per_kwh is MISSING:
+        return np.full_like(kwh, -np.inf)
+    price: Price | None = given_price(asked.price_per_kwh).times(asked.price_factor)
+    assert price is not None  # noqa: S101
+    price = _currencies(space).price(price, "/electricity/total")
+    if price is None:
+        return np.zeros_like(kwh)
+    return kwh * float(price.amount) * _JUST_BELOW - _ROUNDINGS * _minor_unit(price.currency_code)

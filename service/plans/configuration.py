@@ -1,0 +1,71 @@
+"""A configuration of a program, as it is in use, as one that a plan is asked to rank with the rest."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from service.planning.errors import PlanningError
+from service.planning.formats.launch import TABLE, Settings, Value, keys_of, settings_read, tool_named
+from service.planning.parallelism import Sharding
+
+_WORK: Final = frozenset({"total_steps", "total_samples", "total_tokens"})
+"""The amount of work is the question's: the same for all that are ranked."""
+
+
+class ConfigurationRead(NamedTuple):
+    """A member of `given` of a question, and what the file does not say, for a reader."""
+
+    given: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def read_configuration(
+    name: str, tool: str, text: str, workload: Mapping[str, Any], cluster: Mapping[str, Any]
+) -> ConfigurationRead:
+    """``text`` of a program on ``cluster``, over the workload of the question.
+
+    Raises PlanningError where it is no configuration of that program, or none of such a workload.
+    """
+    known = tool_named(tool)
+    if known is None or TABLE[known].starts_only or TABLE[known].kind != workload.get("kind"):
+        raise PlanningError("OTHER_WORKLOAD", "/workload/kind", f"{tool} does not run such a workload")
+    count = cluster.get("accelerator_count", 1)
+    read = settings_read(known, keys_of(known, text), {"/cluster/accelerator_count": count})
+    notes = tuple(f"{error.pointer}: {error.detail}" for error in read.unread)
+    run = dict(workload)
+    if any(f"/workload/{name}" in read.settings for name in ("micro_batch_size", "global_batch_size")):
+        run.pop("gradient_accumulation_steps", None)
+    laid_out = _nested(read.settings, "/parallelism/")
+    if laid_out.get("sharding") != Sharding.HYBRID:
+        laid_out.pop("sharding_group_size", None)
+    said = {key: value for key, value in _nested(read.settings, "/workload/").items() if key not in _WORK}
+    if "global_batch_size" in said:
+        said.pop("gradient_accumulation_steps", None)
+    return ConfigurationRead(
+        {"name": name, "cluster": dict(cluster), "parallelism": laid_out, "workload": _merged(run, said)},
+        notes,
+    )
+
+
+def _nested(settings: Settings, room: str) -> dict[str, Any]:
+    document: dict[str, Any] = {}
+    for pointer, value in settings.items():
+        if pointer.startswith(room):
+            _put(document, pointer.removeprefix(room).split("/"), value)
+    return document
+
+
+def _put(document: dict[str, Any], path: list[str], value: Value) -> None:
+    for name in path[:-1]:
+        document = document.setdefault(name, {})
+    document[path[-1]] = value
+
+
+def _merged(workload: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """A workload with what a configuration says in place of what it said; recomputation as a whole."""
+    for name, value in said.items():
+        before = workload.get(name)
+        if isinstance(value, dict) and isinstance(before, dict) and name != "recomputation":
+            workload[name] = {**before, **value}
+        else:
+            workload[name] = value
+    return workload

@@ -1,0 +1,293 @@
+"""How the workloads of a fleet can run: their windows, the pools, and the configurations on each."""
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+from pydantic import MISSING
+
+from service.planning.errors import PlanningError
+from service.planning.schedule import Mode
+from service.plans.ranking import Candidate, Runs, priced
+from service.plans.search import merged, pieces, search
+from service.plans.space import Space
+from service.plans.supplies import space_of
+from service.questions.catalog import Catalog
+from service.questions.fleet_plans import FleetQuestion, FleetWorkload
+from service.questions.hardware import resolve_cluster
+from service.questions.notes import Notes
+from service.questions.plan_answers import PlanConstraint
+from service.questions.plans import OwnedNodes, PlanQuestion, PlanSearch, RentedDevices
+from service.questions.site import RunSite
+from service.questions.workloads import HorizonInput, InferenceWorkloadInput
+
+MOST_CANDIDATES = 500_000
+"""Most configurations of one question: ten seconds on a core."""
+ADDED_DOUBLINGS = 4
+"""Doublings of a pool in which more devices are looked for."""
+
+
+class Pool(NamedTuple):
+    """Devices of one owner; ``pointer`` is where the question speaks of them."""
+
+    name: str
+    given: OwnedNodes | RentedDevices
+    node: int
+    pointer: str
+
+    @property
+    def capacity(self) -> int:
+        """Devices there are."""
+        return self.given.cluster.accelerator_count
+
+    def larger(self, times: int) -> "Pool":
+        """The same with so many times as many devices."""
+        cluster = self.given.cluster.model_copy(update={"accelerator_count": self.capacity * times})
+        return self._replace(given=self.given.model_copy(update={"cluster": cluster}))
+
+
+class Window(NamedTuple):
+    """In which a workload runs, in whole seconds from the start of the fleet."""
+
+    earliest: int
+    latest: int
+
+    @property
+    def seconds(self) -> int:
+        """Its length."""
+        return self.latest - self.earliest
+
+
+class Option(NamedTuple):
+    """A configuration on a pool: what a schedule sees of it, and what it is."""
+
+    mode: Mode
+    candidate: Candidate
+    space: Space
+    runs: Runs
+
+
+class Options(NamedTuple):
+    """The configurations of a workload on a pool, and what rules out the others."""
+
+    options: tuple[Option, ...]
+    ruled_out: Mapping[PlanConstraint, int]
+    has_unpriced: bool
+
+
+def pools_of(question: FleetQuestion, catalog: Catalog) -> tuple[Pool, ...]:
+    """Owned nodes, then rented devices.
+
+    Raises:
+        PlanningError: there are none, two have the same name, or one has a tariff.
+    """
+    members = [("owned", place, each) for place, each in enumerate(question.owned)]
+    members += [("rented", place, each) for place, each in enumerate(question.rented)]
+    pools = list[Pool]()
+    for member, place, given in members:
+        pointer = f"/{member}/{place}"
+        if given.name in {pool.name for pool in pools}:
+            raise PlanningError("NAME_TWICE", f"{pointer}/name", "another pool has this name")
+        if isinstance(given, OwnedNodes) and given.site is not MISSING:
+            _check_price(given.site, catalog, f"{pointer}/site")
+        pools.append(Pool(given.name, given, _node(given, question, catalog, pointer), pointer))
+    if not pools:
+        raise PlanningError("NO_SUPPLY", "/owned", "there are no devices: give owned or rented ones")
+    return tuple(pools)
+
+
+def _check_price(site: RunSite, catalog: Catalog, pointer: str) -> None:
+    known = None if site.site_id is MISSING else catalog.sites.get(site.site_id)
+    given = site.electricity
+    has_tariff = known is not None and known.tariff_id is not None
+    if given is not MISSING:
+        is_flat = given.price_per_kwh is not MISSING
+        has_tariff = not is_flat and (has_tariff or (given.tariff_id, given.tariff) != (MISSING, MISSING))
+    if has_tariff:
+        detail = "under a tariff the bill of one workload depends on the others: give a price per kWh"
+        raise PlanningError("NOT_MODELLED", f"{pointer}/electricity", detail)
+
+
+def _node(given: OwnedNodes | RentedDevices, question: FleetQuestion, catalog: Catalog, pointer: str) -> int:
+    """Devices that are taken at a time."""
+    if question.share_nodes:
+        return 1
+    try:
+        return resolve_cluster(given.cluster, catalog, Notes()).accelerators_per_node
+    except PlanningError as error:
+        at = error.pointer.replace("/cluster", f"{pointer}/cluster", 1)
+        raise PlanningError(error.code, at, error.detail) from error
+
+
+def windows_of(question: FleetQuestion) -> tuple[Window, ...]:
+    """The window of each workload.
+
+    Raises:
+        PlanningError: one ends before it begins, or begins before the fleet does.
+    """
+    if question.ends_at <= question.starts_at:
+        raise PlanningError("WINDOW_EMPTY", "/ends_at", "the fleet ends before it starts")
+    windows = list[Window]()
+    for place, workload in enumerate(question.workloads):
+        at = f"/workloads/{place}"
+        begin = question.starts_at if workload.earliest_start_at is MISSING else workload.earliest_start_at
+        end = question.ends_at if workload.finish_by is MISSING else workload.finish_by
+        if begin < question.starts_at:
+            raise PlanningError("BEFORE_START", f"{at}/earliest_start_at", "the fleet starts later")
+        earliest = math.ceil((begin - question.starts_at).total_seconds())
+        latest = math.floor((end - question.starts_at).total_seconds())
+        if latest <= earliest:
+            member = "earliest_start_at" if workload.finish_by is MISSING else "finish_by"
+            raise PlanningError("WINDOW_EMPTY", f"{at}/{member}", "it ends before it can start")
+        windows.append(Window(earliest, latest))
+    return tuple(windows)
+
+
+def moment(question: FleetQuestion, seconds: int) -> datetime:
+    """A time of the schedule."""
+    return question.starts_at + timedelta(seconds=seconds)
+
+
+class Asking:
+    """The question of a fleet, workload by workload and pool by pool, within a number of configurations."""
+
+    def __init__(self, question: FleetQuestion, catalog: Catalog, pools: tuple[Pool, ...]) -> None:
+        self.question, self.catalog, self.pools = question, catalog, pools
+        self.windows = windows_of(question)
+        self.left = MOST_CANDIDATES
+
+    def allowed(self, place: int) -> list[int]:
+        """Pools, by place, that a workload may run on."""
+        workload = self.question.workloads[place]
+        if workload.pools is MISSING:
+            return list(range(len(self.pools)))
+        names = {pool.name: number for number, pool in enumerate(self.pools)}
+        for number, name in enumerate(workload.pools):
+            if name not in names:
+                at = f"/workloads/{place}/pools/{number}"
+                raise PlanningError("UNKNOWN_REFERENCE", at, "no owned or rented devices have this name")
+        return sorted({names[name] for name in workload.pools})
+
+    def options(self, place: int, pool: int, counts: list[int] | None = None, times: int = 1) -> Options:
+        """Configurations of a workload on a pool, or on one of so many ``times`` the devices."""
+        devices = self.pools[pool].larger(times)
+        try:
+            asked = self._asked(place, devices, counts)
+            space = space_of(asked, self.catalog)
+            parts = pieces(space)
+            self._count(place, sum(piece.candidates for piece in parts))
+            outcome = merged([search(space, piece) for piece in parts], asked.search.depth)
+            supply, runs = space.supplies[0], Runs()
+            candidates = [priced(space, supply, kept, runs=runs) for kept in outcome.kept]
+        except PlanningError as error:
+            at = _pointer(error.pointer, place, devices)
+            raise PlanningError(error.code, at, error.detail) from error
+        found = [one for one in candidates if one.seconds is not None and self._is_priced(one)]
+        modes = (self._mode(one, space, place, pool) for one in found)
+        options = tuple(Option(mode, one, space, runs) for mode, one in zip(modes, found, strict=True))
+        ruled_out = {**outcome.ruled_out}
+        return Options(options, ruled_out, has_unpriced=len(found) < len(candidates))
+
+    def _is_priced(self, candidate: Candidate) -> bool:
+        """Whether the cost is known, or neither the goal nor a budget asks for it."""
+        needs_cost = self.question.goal == "cheapest" or self.question.budget is not MISSING
+        return candidate.cost is not None or not needs_cost
+
+    def _asked(self, place: int, devices: Pool, counts: list[int] | None) -> PlanQuestion:
+        given = self.question.workloads[place]
+        chosen = given.accelerator_counts if counts is None else counts
+        owned, rented = [], []
+        if isinstance(devices.given, OwnedNodes):
+            owned.append(devices.given)
+        else:
+            rented.append(devices.given)
+        return PlanQuestion(
+            model=given.model,
+            workload=self._workload(place, given),
+            goal="cheapest",
+            search=PlanSearch(
+                accelerator_counts=chosen,
+                training=given.training,
+                serving=given.serving,
+                offers=False,
+                depth=1,
+            ),
+            owned=owned,
+            rented=rented,
+            currency_code=currency_of(self.question),
+        )
+
+    def _workload(self, place: int, given: FleetWorkload) -> object:
+        workload = given.workload
+        if not isinstance(workload, InferenceWorkloadInput):
+            return workload
+        if workload.horizon is not MISSING:
+            detail = "a service of a fleet runs from earliest_start_at to finish_by"
+            raise PlanningError("NOT_APPLICABLE", "/workload/horizon", detail)
+        horizon = HorizonInput(duration_seconds=float(self.windows[place].seconds))
+        return workload.model_copy(update={"horizon": horizon})
+
+    def _mode(self, candidate: Candidate, space: Space, place: int, pool: int) -> Mode:
+        count = space.cluster_of(candidate.kept).accelerator_count
+        assert candidate.seconds is not None  # noqa: S101
+        is_service = isinstance(self.question.workloads[place].workload, InferenceWorkloadInput)
+        seconds = self.windows[place].seconds if is_service else max(1, math.ceil(candidate.seconds))
+        # An unknown cost is only ever weighed between schedules that are equal but for it.
+        cost = Decimal(0) if candidate.cost is None else candidate.cost
+        return Mode(pool, taken(count, self.pools[pool]), seconds, cost)
+
+    def _count(self, place: int, candidates: int) -> None:
+        self.left -= candidates
+        if self.left < 0:
+            detail = f"the fleet has more than {MOST_CANDIDATES} configurations: vary less, or name its pools"
+            raise PlanningError("SEARCH_TOO_LARGE", f"/workloads/{place}", detail)
+
+
+def taken(count: int, pool: Pool) -> int:
+    """Devices that no other can use beside ``count``: those of whole nodes; the last one may be a part."""
+    whole = math.ceil(count / pool.node) * pool.node
+    return min(whole, max(pool.capacity, count))
+
+
+def currency_of(question: FleetQuestion) -> str:
+    """The currency of all costs."""
+    if question.currency_code is not MISSING:
+        return question.currency_code
+    return "USD" if question.budget is MISSING else question.budget.currency_code
+
+
+def budget_of(question: FleetQuestion, catalog: Catalog) -> Decimal | None:
+    """The most that all may cost, in the currency of the costs."""
+    if question.budget is MISSING:
+        return None
+    given, code = question.budget, currency_of(question)
+    if given.currency_code == code:
+        return Decimal(given.amount)
+    rates, on = catalog.exchange_rates, question.starts_at.date()
+    found = rates.convert(Decimal(given.amount), given.currency_code, code, on)
+    if found is None:
+        detail = "no exchange rate to the currency of the costs is known"
+        raise PlanningError("CURRENCY_MISMATCH", "/budget/currency_code", detail)
+    return found.amount
+
+
+def added_counts(pool: Pool) -> Iterator[int]:
+    """Numbers of devices beyond those of a pool, in doublings of it."""
+    return (pool.capacity * 2**doubling for doubling in range(1, ADDED_DOUBLINGS + 1))
+
+
+_OF_WORKLOAD = ("/model", "/workload")
+
+
+def _pointer(pointer: str, place: int, pool: Pool) -> str:
+    """Where the fleet's question has what a plan's question refuses."""
+    if pointer.startswith(_OF_WORKLOAD):
+        return f"/workloads/{place}{pointer}"
+    if pointer.startswith("/search/"):
+        return f"/workloads/{place}{pointer.removeprefix('/search')}"
+    for member in ("/owned/0", "/rented/0"):
+        if pointer.startswith(member):
+            return pool.pointer + pointer.removeprefix(member)
+    return f"/workloads/{place}"

@@ -1,0 +1,180 @@
+"""Why a workload of a fleet does not run, and what would let it, with the others where they are."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from service.planning.cost import rounded
+from service.planning.schedule import Placed, earliest_start, least_capacity
+from service.plans.fleet_options import Asking, Option, Options, Pool, added_counts, currency_of, moment
+from service.questions.base import MoneyAmount
+from service.questions.fleet_plans import FleetReason, FleetRemedy, PoolReason, UnplacedWorkload
+from service.questions.plan_answers import PlanConstraint
+from service.questions.workloads import TrainingWorkloadInput
+
+_ORDER: Sequence[FleetReason] = ("configuration", "price", "deadline", "devices", "budget")
+"""The later, the closer to running."""
+
+
+class Beside(NamedTuple):
+    """The schedule that others keep, with the configurations of every workload by pool."""
+
+    asking: Asking
+    found: Sequence[Mapping[int, Options]]
+    placed: Sequence[Placed]
+    budget: Decimal | None
+
+    @property
+    def spent(self) -> Decimal:
+        """By the others."""
+        return sum((one.mode.cost for one in self.placed), Decimal(0))
+
+    def on(self, pool: int) -> list[Placed]:
+        """Others on a pool."""
+        return [one for one in self.placed if one.mode.pool == pool]
+
+    def is_affordable(self, option: Option) -> bool:
+        """Whether what others leave of the budget pays for it."""
+        return self.budget is None or self.spent + option.mode.cost <= self.budget
+
+    def start(self, option: Option, place: int, *, is_timely: bool = True) -> int | None:
+        """The earliest start beside the others, and within the window where it has to be done in time."""
+        window, pool = self.asking.windows[place], option.mode.pool
+        latest = window.latest if is_timely else None
+        capacity = self.asking.pools[pool].capacity
+        return earliest_start(self.on(pool), capacity, option.mode, window.earliest, latest)
+
+    def at(self, seconds: int) -> str:
+        """A time of the answer."""
+        return f"{moment(self.asking.question, seconds).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+    def money(self, amount: Decimal) -> MoneyAmount:
+        """An amount of the answer."""
+        code = currency_of(self.asking.question)
+        return {"amount": f"{rounded(amount, code):f}", "currency_code": code}
+
+
+def unplaced(place: int, beside: Beside) -> UnplacedWorkload:
+    """Why a workload does not run, pool by pool, and what would let it."""
+    pools = [_reason(place, pool, found, beside) for pool, found in beside.found[place].items()]
+    return {
+        "workload": beside.asking.question.workloads[place].name,
+        "reason": max((each["reason"] for each in pools), key=_ORDER.index),
+        "pools": pools,
+        "remedies": list(_remedies(place, beside)),
+    }
+
+
+def _reason(place: int, pool: int, found: Options, beside: Beside) -> PoolReason:
+    reason: PoolReason = {"pool": beside.asking.pools[pool].name, "reason": _why(place, found, beside)}
+    if reason["reason"] == "configuration":
+        reason["ruled_out"] = [
+            {"constraint": constraint, "candidates": found.ruled_out[constraint]}
+            for constraint in PlanConstraint
+            if found.ruled_out.get(constraint)
+        ]
+    seconds = [option.candidate.seconds for option in found.options if option.candidate.seconds is not None]
+    if seconds:
+        reason["least_duration_seconds"] = min(seconds)
+    timely = _timely(place, found.options, beside)
+    if timely:
+        reason["least_cost"] = beside.money(min(option.mode.cost for option in timely))
+    ends = [end for _, end, _ in _late(place, found.options, beside)]
+    if ends:
+        reason["could_end_at"] = beside.at(min(ends))
+    return reason
+
+
+def _why(place: int, found: Options, beside: Beside) -> FleetReason:
+    if not found.options:
+        return "price" if found.has_unpriced else "configuration"
+    timely = _timely(place, found.options, beside)
+    if not timely:
+        return "deadline"
+    payable = [one for one in timely if beside.budget is None or one.mode.cost <= beside.budget]
+    if payable and all(beside.start(option, place) is None for option in payable):
+        return "devices"
+    return "budget"
+
+
+def _timely(place: int, options: Sequence[Option], beside: Beside) -> list[Option]:
+    """Those that are done in the window, if they are alone."""
+    return [one for one in options if one.mode.seconds <= beside.asking.windows[place].seconds]
+
+
+def _late(place: int, options: Sequence[Option], beside: Beside) -> Iterator[tuple[int, int, Option]]:
+    """Start and end of a training run beside the others, whenever that is, within the budget."""
+    if not isinstance(beside.asking.question.workloads[place].workload, TrainingWorkloadInput):
+        return
+    for option in options:
+        start = beside.start(option, place, is_timely=False)
+        if start is not None and beside.is_affordable(option):
+            yield start, start + option.mode.seconds, option
+
+
+def _remedies(place: int, beside: Beside) -> Iterator[FleetRemedy]:
+    for pool, found in beside.found[place].items():
+        yield from _more_devices(place, pool, found, beside)
+    options = [option for found in beside.found[place].values() for option in found.options]
+    late = min(_late(place, options, beside), key=lambda one: (one[1], one[2].mode), default=None)
+    if late is not None:
+        start, end, option = late
+        yield {**_remedy("deadline", option, start, beside), "finish_by": beside.at(end)}
+    yield from _more_budget(place, options, beside)
+
+
+_Change = Literal["devices", "deadline", "budget"]
+
+
+def _remedy(change: _Change, option: Option, start: int, beside: Beside) -> FleetRemedy:
+    return {
+        "change": change,
+        "pool": beside.asking.pools[option.mode.pool].name,
+        "accelerator_count": option.space.cluster_of(option.candidate.kept).accelerator_count,
+        "starts_at": beside.at(start),
+        "ends_at": beside.at(start + option.mode.seconds),
+    }
+
+
+def _more_devices(place: int, pool: int, found: Options, beside: Beside) -> Iterator[FleetRemedy]:
+    """Fewest devices more, in whole nodes, with which it runs on a pool in its window and the budget."""
+    window, own = beside.asking.windows[place], beside.asking.pools[pool]
+    options = [*found.options, *_on_more(place, pool, own, beside)]
+    needed = [
+        (_whole(least - own.capacity, own), option.mode, number)
+        for number, option in enumerate(options)
+        if beside.is_affordable(option)
+        and (least := least_capacity(beside.on(pool), option.mode, *window)) is not None
+    ]
+    if not needed:
+        return
+    added, mode, number = min(needed)
+    if added > 0:
+        start = earliest_start(beside.on(pool), own.capacity + added, mode, *window)
+        assert start is not None  # noqa: S101
+        yield {**_remedy("devices", options[number], start, beside), "added_devices": added}
+
+
+def _on_more(place: int, pool: int, own: Pool, beside: Beside) -> Sequence[Option]:
+    """Configurations on more devices than the pool has."""
+    counts = list(added_counts(own))
+    return beside.asking.options(place, pool, counts, times=counts[-1] // own.capacity).options
+
+
+def _whole(devices: int, pool: Pool) -> int:
+    return math.ceil(devices / pool.node) * pool.node
+
+
+def _more_budget(place: int, options: Sequence[Option], beside: Beside) -> Iterator[FleetRemedy]:
+    """The least budget with which it runs in its window on the devices that there are."""
+    starts = ((beside.start(option, place), option) for option in _timely(place, options, beside))
+    roomy = [(option.mode.cost, start, option) for start, option in starts if start is not None]
+    if beside.budget is None or not roomy:
+        return
+    cost, start, option = min(roomy, key=lambda one: (one[0], one[1], one[2].mode))
+    yield {
+        **_remedy("budget", option, start, beside),
+        "budget": beside.money(beside.spent + cost),
+    }

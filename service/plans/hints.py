@@ -1,0 +1,143 @@
+"""The first row of a plan as settings of the programs that run it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from service.planning.errors import PlanningError
+from service.planning.formats.launch import TABLE, Settings, Value, arguments, sections, written
+from service.questions.base import Gap
+from service.questions.catalog import Catalog
+from service.questions.estimates import ThroughputQuestion
+from service.questions.hardware import resolve_cluster
+from service.questions.notes import Notes
+from service.questions.plan_answers import LaunchHint, PlanRow
+from service.questions.resolve.model import ResolvedModel
+
+SETTINGS: Final = frozenset(
+    {
+        "sequence_length",
+        "micro_batch_size",
+        "global_batch_size",
+        "gradient_accumulation_steps",
+        "precision",
+        "gradient_precision",
+        "optimizer_state_precision",
+        "optimizer",
+        "optimizer_in_backward",
+        "attention",
+        "fusion",
+        "loss",
+        "recomputation",
+        "objective",
+        "weight_average",
+        "offload",
+        "total_tokens",
+        "total_steps",
+        "total_samples",
+        "framework",
+        "weight_precision",
+        "weight_format",
+        "kv_cache_precision",
+        "state_precision",
+        "prefix_cache_hit_rate",
+        "engine",
+        "scheduler",
+        "memory_fraction",
+        "adapters",
+    }
+)
+"""Members of a workload that a program is told."""
+
+WHOLE: Final = frozenset(
+    {
+        "adaptation",
+        "rollout",
+        "gradient_compression",
+        "speculative",
+        "passes",
+        "diffusion",
+        "batching",
+        "disaggregated",
+    }
+)
+"""Members that change what runs and that no program here takes in settings of its own: named as a whole."""
+
+DESCRIBED: Final = frozenset(
+    {
+        "kind",
+        "sample",
+        "teacher_parameter_count",
+        "reward_parameter_count",
+        "critic_parameter_count",
+        "optimizer_rank",
+        "data_pipeline",
+        "checkpointing",
+        "reliability",
+        "learning_rate",
+        "input_tokens",
+        "output_tokens",
+        "concurrency",
+        "request_rate_per_second",
+        "arrivals",
+        "service_levels",
+        "horizon",
+    }
+)
+"""Members that describe data, load and surroundings, or follow from what is named as a whole."""
+
+_SAID_OF_PROGRAMS: Final = frozenset({"version", "warmed_up"})
+_NO_ADAPTATION: Final = "full"
+
+
+def launch_hints(row: PlanRow, model: ResolvedModel, catalog: Catalog) -> list[LaunchHint]:
+    """Settings of each program that runs what the first row holds, and what it cannot be told."""
+    question = row["requests"]["throughput"]
+    settings, kind = launch_settings(question, model, catalog), question.workload.kind
+    hints = []
+    for name, tool in TABLE.items():
+        if tool.kind != kind:
+            continue
+        said = written(name, settings)
+        hint: LaunchHint = {"tool": name, "missing": [_gap(error) for error in said.missing]}
+        if tool.file_format:
+            hint["configuration"] = sections(said.keys)
+        else:
+            hint["arguments"] = arguments(said.keys)
+        hints.append(hint)
+    return hints
+
+
+def _gap(error: PlanningError) -> Gap:
+    pointer = f"/rows/0/requests/throughput{error.pointer}"
+    return {"pointer": pointer, "code": error.code, "detail": error.detail}
+
+
+def launch_settings(question: ThroughputQuestion, model: ResolvedModel, catalog: Catalog) -> Settings:
+    """What a program is told of an estimate's question, by JSON Pointer, beside what its rules look at."""
+    cluster = resolve_cluster(question.cluster, catalog, Notes())
+    asked = question.model_dump(mode="json")
+    return {
+        "/cluster/accelerator_count": cluster.accelerator_count,
+        "/cluster/accelerators_per_node": cluster.accelerators_per_node,
+        "/model/experts": model.profile.expert_count > 0,
+        **dict(_flat("/parallelism", asked.get("parallelism", {}))),
+        **dict(_of_workload(asked["workload"])),
+    }
+
+
+def _of_workload(workload: Mapping[str, object]) -> Iterator[tuple[str, Value]]:
+    for name, value in workload.items():
+        pointer = f"/workload/{name}"
+        if name in SETTINGS:
+            yield from _flat(pointer, value)
+        elif name in WHOLE and value != {"kind": _NO_ADAPTATION}:
+            yield pointer, True
+
+
+def _flat(pointer: str, value: object) -> Iterator[tuple[str, Value]]:
+    if isinstance(value, Mapping):
+        for name, member in value.items():
+            if name not in _SAID_OF_PROGRAMS:
+                yield from _flat(f"{pointer}/{name}", member)
+    elif isinstance(value, bool | int | float | str):
+        yield pointer, value

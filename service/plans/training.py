@@ -1,0 +1,366 @@
+"""Searches how a model is trained: layouts, micro-batches, precision and recomputation on every cluster.
+
+Clusters that differ in their number of devices alone are searched together, in arrays. A piece is a part of
+their combinations in one precision.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from pydantic import MISSING
+
+from service.estimates.layouts import Trained, TrainedLayouts
+from service.estimates.own_runs import with_own_runs
+from service.planning.errors import PlanningError
+from service.planning.parallelism import PipelineSchedule, Sharding, divisors
+from service.planning.precision import TrainingPrecision
+from service.planning.search import (
+    BOUNDS,
+    Bound,
+    Devices,
+    Found,
+    Limits,
+    Options,
+    Recomputing,
+    Shape,
+    number_of,
+    searched,
+)
+from service.planning.workload import GENERATING, Recomputation
+from service.plans.space import REACH, Kept, Outcome, Piece, Space
+from service.questions.hardware import resolve_cluster
+from service.questions.notes import Notes
+from service.questions.plan_answers import PlanConstraint, PruningRule
+from service.questions.plans import PlanQuestion, TrainingSearch
+from service.questions.references import ClusterInput
+from service.questions.resolve.training import precision_of, total_tokens_of
+from service.questions.rollouts import left_to_train
+from service.questions.workloads import RecomputationInput, TrainingWorkloadInput
+
+PIECE: Final = 100_000
+"""Candidates that are decided in about a second."""
+LONG_SEQUENCE: Final = 32_768
+"""From here on sequences are divided over devices, if the question does not say."""
+_LEAST_PART: Final = 4096
+"""Tokens of a sequence that stay on a device then."""
+_SIZES: Final = (1, 2, 4, 8)
+_VIRTUAL_STAGES: Final = (2, 4)
+
+
+class _Alike(NamedTuple):
+    """Clusters that differ in their number of devices alone, all of them a domain at least."""
+
+    places: tuple[int, ...]
+    many: tuple[Devices, ...]
+    per_node: int
+    domain: int
+    precisions: tuple[TrainingPrecision, ...]
+
+
+def workload_of(given: TrainingWorkloadInput, kept: Kept) -> TrainingWorkloadInput:
+    """The workload of a question as a configuration runs it."""
+    chosen = kept.workload
+    return given.model_copy(
+        update={
+            "micro_batch_size": chosen["micro_batch_size"],
+            "gradient_accumulation_steps": chosen["gradient_accumulation_steps"],
+            "precision": TrainingPrecision(chosen["precision"]),
+            "recomputation": RecomputationInput.model_validate(chosen["recomputation"], strict=False),
+        }
+    )
+
+
+def pieces(space: Space) -> tuple[Piece, ...]:
+    """The parts that the search is done in.
+
+    Raises :class:`PlanningError` for a question without batch or total, or with too many candidates.
+    """
+    question = space.question
+    _check(question)
+    found: list[Piece] = []
+    for alike in _all_alike(space):
+        options = _options(question, alike.per_node)
+        for precision in alike.precisions:
+            _run(space, alike, precision)
+            found.extend(_cut(alike, precision, options))
+    if sum(piece.candidates for piece in found) > question.most_candidates:
+        raise PlanningError("TOO_MANY_CANDIDATES", *_largest(question))
+    return tuple(found)
+
+
+def search(space: Space, piece: Piece, *, bounds: frozenset[Bound] = BOUNDS) -> Outcome:
+    """What becomes of the candidates of a piece; tests leave bounds out."""
+    question, part = space.question, piece.part
+    places = tuple(part["clusters"])
+    alike = next(each for each in _all_alike(space, places) if each.places == places)
+    precision = TrainingPrecision(part["precision"])
+    subject = _run(space, alike, precision)
+    if not subject.is_timed:
+        unknown = {PlanConstraint.PRECISION: piece.candidates}
+        return Outcome(piece.candidates, 0, 0, unknown, {}, ())
+    given = _given(question)
+    batch = given.global_batch_size
+    assert isinstance(batch, int)  # noqa: S101 - checked before
+    found = searched(
+        subject,
+        Shape(
+            space.model.profile,
+            given.sequence_length,
+            batch,
+            alike.domain,
+            single_micro_batch=given.optimizer_in_backward,
+        ),
+        alike.many,
+        _options(question, alike.per_node),
+        Limits(
+            subject.usable_bytes,
+            _latest(question, subject.cluster.accelerator.id),
+            question.search.depth,
+            weighs_power(space),
+        ),
+        rows=(part["rows"][0], part["rows"][1]),
+        bounds=bounds,
+    )
+    return Outcome(
+        found.considered,
+        found.scored,
+        found.feasible,
+        {PlanConstraint(name): count for name, count in found.ruled_out.items()},
+        {PruningRule(bound.value): count for bound, count in found.pruned.items()},
+        tuple(_kept(each, precision) for each in found.found),
+    )
+
+
+def weighs_power(space: Space) -> bool:
+    """Whether anything that is weighed hangs on what devices draw: else time alone orders a cluster."""
+    question = space.question
+    limits = question.constraints
+    return (
+        question.goal in ("cleanest", "pareto")
+        or limits.facility_kw is not MISSING
+        or limits.location_based_kg_co2e is not MISSING
+        or any(supply.kind == "owned" and supply.site is not None for supply in space.supplies)
+    )
+
+
+# --- the question -----------------------------------------------------------------------------------------
+
+
+def _given(question: PlanQuestion) -> TrainingWorkloadInput:
+    assert isinstance(question.workload, TrainingWorkloadInput)  # noqa: S101
+    return question.workload
+
+
+def _check(question: PlanQuestion) -> None:
+    given, varied = _given(question), question.search.training
+    if given.global_batch_size is MISSING:
+        detail = "layouts are compared by the steps of one batch: give the sequences of an optimizer step"
+        raise PlanningError("BATCH_REQUIRED", "/workload/global_batch_size", detail)
+    if total_tokens_of(given, given.global_batch_size) is None:
+        detail = (
+            "how long a run takes follows from its total: give total_tokens, total_steps or total_samples"
+        )
+        raise PlanningError("TOTAL_REQUIRED", "/workload/total_tokens", detail)
+    for place, recomputation in enumerate(_listed(varied.recomputations, ())):
+        if (recomputation.k is not MISSING) != (recomputation.strategy is Recomputation.EVERY_K):
+            detail = "k belongs to the strategy every_k, and that strategy needs it"
+            pointer = f"/search/training/recomputations/{place}/k"
+            raise PlanningError("RECOMPUTATION_INTERVAL", pointer, detail)
+    for place, parts in enumerate(_listed(varied.virtual_stages, ())):
+        if parts == 1:
+            detail = "the interleaved schedule has several parts on each device"
+            raise PlanningError("VIRTUAL_STAGES", f"/search/training/virtual_stages/{place}", detail)
+
+
+def _listed(given: Sequence[Any] | Any, default: Sequence[Any]) -> tuple[Any, ...]:  # noqa: ANN401
+    """A list of the question, each once, else the default."""
+    return tuple(dict.fromkeys(default if given is MISSING else given))
+
+
+def _options(question: PlanQuestion, per_node: int) -> Options:
+    varied, given = question.search.training, _given(question)
+    shardings: list[tuple[Sharding, int | None]] = []
+    for sharding in _listed(varied.shardings, (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_3)):
+        if sharding is Sharding.HYBRID:
+            shardings.extend((sharding, size) for size in _listed(varied.sharding_group_sizes, (per_node,)))
+        else:
+            shardings.append((sharding, None))
+    schedules = (PipelineSchedule.ONE_F_ONE_B, PipelineSchedule.INTERLEAVED)
+    again = [RecomputationInput(strategy=each) for each in _STRATEGIES]
+    recomputations = again if varied.recomputations is MISSING else varied.recomputations
+    return Options(
+        shardings=tuple(shardings),
+        schedules=_listed(varied.pipeline_schedules, schedules),
+        virtual_stages=_listed(varied.virtual_stages, _VIRTUAL_STAGES),
+        sequence_parallel=_listed(varied.sequence_parallel, (True,)),
+        micro_batch_sizes=_listed(varied.micro_batch_sizes, (*_SIZES, given.micro_batch_size)),
+        recomputings=tuple(
+            dict.fromkeys(
+                Recomputing(each.strategy, 1 if each.k is MISSING else each.k) for each in recomputations
+            )
+        ),
+    )
+
+
+_STRATEGIES: Final = (Recomputation.NONE, Recomputation.SELECTIVE, Recomputation.FULL)
+
+_LISTS: Final = (
+    "tensor",
+    "pipeline",
+    "context",
+    "expert",
+    "shardings",
+    "sharding_group_sizes",
+    "pipeline_schedules",
+    "virtual_stages",
+    "micro_batch_sizes",
+    "recomputations",
+    "precisions",
+)
+
+
+def _largest(question: PlanQuestion) -> tuple[str, str]:
+    """The longest list of the question, and why it is too long."""
+    varied: TrainingSearch = question.search.training
+    lists = {f"/search/training/{name}": len(_listed(getattr(varied, name), ())) for name in _LISTS}
+    lists["/search/accelerator_counts"] = len(_listed(question.search.accelerator_counts, ()))
+    lists["/search/accelerators"] = len(_listed(question.search.accelerators, ()))
+    pointer = max(lists, key=lambda name: lists[name])
+    if lists[pointer] <= 1:
+        pointer = "/most_candidates"
+    return pointer, f"more than {question.most_candidates} candidates: shorten this list, or allow more"
+
+
+def _latest(question: PlanQuestion, accelerator_id: str) -> float | None:
+    """Seconds beyond which a run is ruled out here: a margin is left to assumptions that are moved.
+
+    Those that the question moves itself are taken out again: a search knows no moved time.
+    """
+    limits = question.constraints
+    ends = [] if limits.duration_seconds is MISSING else [limits.duration_seconds]
+    first: datetime | None = None
+    if question.window is not MISSING:
+        first = question.window.earliest_start_at
+    elif question.starts_at is not MISSING:
+        first = question.starts_at
+    if limits.finish_by is not MISSING and first is not None:
+        ends.append(max(0.0, (limits.finish_by - first).total_seconds()))
+    if not ends:
+        return None
+    factor = 1.0
+    for moved in question.assumptions:
+        if moved.kind == "time" and moved.of in (MISSING, accelerator_id):
+            factor *= moved.factor
+    return REACH * min(ends) / factor
+
+
+# --- the space --------------------------------------------------------------------------------------------
+
+
+def _all_alike(space: Space, places: Sequence[int] | None = None) -> Iterator[_Alike]:
+    """Clusters that are searched together; of ``places`` alone, if they are given."""
+    groups: dict[object, list[int]] = {}
+    joined: dict[int, tuple[int, int]] = {}
+    for place in range(len(space.clusters)) if places is None else places:
+        given = space.clusters[place]
+        cluster = resolve_cluster(given, space.catalog, Notes())
+        joined[place] = cluster.accelerators_per_node, cluster.domain
+        machine = given.model_copy(update={"accelerator_count": 1}).model_dump_json()
+        generates = _given(space.question).objective in GENERATING
+        count = given.accelerator_count if generates else None
+        groups.setdefault((machine, joined[place], count), []).append(place)
+    for found in groups.values():
+        per_node, domain = joined[found[0]]
+        many = tuple(_devices(space, place, per_node) for place in found)
+        yield _Alike(tuple(found), many, per_node, domain, _precisions(space, space.clusters[found[0]]))
+
+
+def _precisions(space: Space, cluster: ClusterInput) -> tuple[TrainingPrecision, ...]:
+    given = _given(space.question)
+    own = precision_of(given, resolve_cluster(cluster, space.catalog, Notes()))
+    return _listed(space.question.search.training.precisions, (own,))
+
+
+def _devices(space: Space, place: int, per_node: int) -> Devices:
+    """The degrees that are tried on a cluster."""
+    given, varied, profile = _given(space.question), space.question.search.training, space.model.profile
+    cluster = resolve_cluster(space.clusters[place], space.catalog, Notes())
+    try:
+        count = left_to_train(given.rollout, given.objective, cluster).accelerator_count
+    except PlanningError:
+        # Too few for what generates and what trains: no layout makes them up.
+        count = 0
+    contexts = [1]
+    if given.sequence_length >= LONG_SEQUENCE:
+        most = min(count, given.sequence_length // _LEAST_PART)
+        contexts = [2**power for power in range(max(1, most.bit_length()))]
+    return Devices(
+        place,
+        count,
+        tensor=_listed(varied.tensor, divisors(per_node)),
+        pipeline=_listed(
+            varied.pipeline, [each for each in divisors(count) if each <= max(1, profile.block_count)] or [1]
+        ),
+        context=_listed(varied.context, contexts),
+        expert=_listed(
+            varied.expert, [each for each in divisors(profile.expert_count) if each <= count] or [1]
+        ),
+    )
+
+
+def _cut(alike: _Alike, precision: TrainingPrecision, options: Options) -> Iterator[Piece]:
+    """Pieces of some clusters each, or of a part of the combinations of one."""
+    places: list[int] = []
+    within = 0
+
+    def part(first: int = 0, step: int = 1) -> Mapping[str, Any]:
+        return {"clusters": list(places), "precision": precision.value, "rows": [first, step]}
+
+    for place, devices in zip(alike.places, alike.many, strict=True):
+        candidates = number_of(devices, options)
+        if places and within + candidates > PIECE:
+            yield Piece(within, part())
+            places, within = [], 0
+        places.append(place)
+        within += candidates
+        if within > PIECE:
+            parts = -(-within // PIECE)
+            for first in range(parts):
+                yield Piece(within // parts + (first < within % parts), part(first, parts))
+            places, within = [], 0
+    if places:
+        yield Piece(within, part())
+
+
+def _run(space: Space, alike: _Alike, precision: TrainingPrecision) -> TrainedLayouts:
+    """The run on the largest of some clusters: what holds of it holds of all of them."""
+    given = _given(space.question).model_copy(
+        update={"precision": precision, "gradient_accumulation_steps": MISSING}
+    )
+    cluster = space.clusters[alike.places[-1]]
+    trained = Trained(space.model, given, cluster, with_own_runs(space.catalog))
+    return TrainedLayouts(trained, weighs_power=weighs_power(space))
+
+
+def _kept(found: Found, precision: TrainingPrecision) -> Kept:
+    layout, choice = found.layout, found.choice
+    parallelism: dict[str, Any] = {
+        name: int(getattr(layout, name)[0])
+        for name in ("tensor", "pipeline", "data", "context", "expert", "virtual_stages")
+    }
+    parallelism["sequence_parallel"] = choice.sequence_parallel
+    parallelism["sharding"] = choice.sharding.value
+    parallelism["pipeline_schedule"] = choice.schedule.value
+    if choice.group_size is not None:
+        parallelism["sharding_group_size"] = choice.group_size
+    recomputation: dict[str, Any] = {"strategy": choice.recomputing.strategy.value}
+    if choice.recomputing.strategy is Recomputation.EVERY_K:
+        recomputation["k"] = choice.recomputing.interval
+    workload = {
+        "micro_batch_size": int(layout.micro_batch_size[0]),
+        "gradient_accumulation_steps": int(layout.micro_batches[0]),
+        "precision": precision.value,
+        "recomputation": recomputation,
+    }
+    return Kept(int(layout.place[0]), parallelism, workload, found.seconds, found.watts)
