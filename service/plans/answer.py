@@ -17,9 +17,10 @@ from service.planning.units import HOUR_SECONDS
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.plans.explain import separation
 from service.plans.hints import launch_hints
-from service.plans.pricing import Candidate, Runs, Wanted, Worked, located, place_of
+from service.plans.pricing import Candidate, Wanted, located, place_of
 from service.plans.ranking import Ranking
 from service.plans.requests import bill_request, cost_request, currency_of, requests_of
+from service.plans.runs import Runs, Worked
 from service.plans.space import Outcome, Space, Supply
 from service.questions.answer import evidence, quantity
 from service.questions.answers import Answer

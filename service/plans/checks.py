@@ -5,9 +5,10 @@ from pydantic import MISSING
 from service.planning.errors import PlanningError
 from service.planning.workload import TrainingWorkload
 from service.plans.assumptions import check_assumptions
-from service.plans.pricing import NEVER_ENDS, Pricer, Runs, Wanted, worked_of
+from service.plans.pricing import Pricer, Wanted
 from service.plans.ranking import supplies_of
 from service.plans.requests import Configuration
+from service.plans.runs import NEVER_ENDS, Runs, worked_of
 from service.plans.space import Kept, Space, Supply
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
 from service.questions.resolve.training import total_tokens_of

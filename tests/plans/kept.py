@@ -4,7 +4,7 @@ import json
 import random
 from typing import Any
 
-from service.plans.pricing import Runs
+from service.plans.runs import Runs
 from service.plans.space import NOTHING, Kept, Outcome, Space
 from service.plans.supplies import space_of
 from service.questions.plans import PlanQuestion

@@ -9,8 +9,9 @@ import pytest
 from service.examples import EXAMPLES
 from service.plans.answer import answer_of, row_of
 from service.plans.bounds import Columns, bounds_of
-from service.plans.pricing import Pricer, Runs
+from service.plans.pricing import Pricer
 from service.plans.ranking import first, key_of, ranked
+from service.plans.runs import Runs
 from service.questions.plan_answers import PlanConstraint
 from tests.asking import ask, codes, gaps, shipped, usd
 from tests.plans.kept import QUESTION, outcome, question, space
@@ -330,7 +331,11 @@ class TestPareto:
         assert [key_of("pareto", row.candidate) for row in rows] == sorted(best)
 
     def test_of_many_both_ends_are_shown(self):
-        of = space(goal="pareto", site=SITE, search={**QUESTION["search"], "rows": 200})
+        of = space(
+            goal="pareto",
+            site=SITE,
+            search={**QUESTION["search"], "rows": 200, "accelerator_counts": [8, 64]},
+        )
         found = outcome(of, each=6, seed=6)
         few = with_(of, search=of.question.search.model_copy(update={"rows": 2}))
         every_row, rows = ranked(of, found).rows, ranked(few, found).rows
