@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
@@ -233,14 +233,21 @@ class Pricer:
         return found.time <= (limits.finish_by - found.starts_at) / timedelta(seconds=1)
 
     @cached_property
+    def day(self) -> date:
+        """Whose exchange rates count: that of the first start, else today."""
+        question = self.space.question
+        if question.window is not MISSING:
+            return question.window.earliest_start_at.date()
+        return (now() if question.starts_at is MISSING else question.starts_at).date()
+
+    @cached_property
     def budget(self) -> Decimal | None:
         """The most that may be paid, in the currency of the plan."""
-        question, limit = self.space.question, self.space.question.constraints.budget
+        limit = self.space.question.constraints.budget
         if limit is MISSING:
             return None
-        on = now() if question.starts_at is MISSING else question.starts_at
-        currency, rates = currency_of(question), self.space.catalog.exchange_rates
-        found = rates.convert(Decimal(limit.amount), limit.currency_code, currency, on.date())
+        currency, rates = currency_of(self.space.question), self.space.catalog.exchange_rates
+        found = rates.convert(Decimal(limit.amount), limit.currency_code, currency, self.day)
         if found is None:
             detail = f"no exchange rate from {limit.currency_code} to {currency} is known"
             raise PlanningError("CURRENCY_MISMATCH", "/constraints/budget/currency_code", detail)
