@@ -207,7 +207,7 @@ def _offered(question: PlanQuestion, catalog: Catalog, notes: Notes) -> Iterator
         notes.warn("OFFER_EXPIRED", "/search/offers", detail)
     current = _with_known_spot(question, current, notes)
     if isinstance(question.workload, TrainingWorkloadInput):
-        current = _distinct(current)
+        current = _distinct(current, catalog)
     for name, offer in current.items():
         site, at = _site_of(question, offer.region)
         supply = Supply(
@@ -252,13 +252,13 @@ def _rental(name: str, offer: KnownOffer, question: PlanQuestion) -> Rental:
     return Rental(offer_id=name, spot=question.search.spot)
 
 
-def _distinct(offers: dict[str, KnownOffer]) -> dict[str, KnownOffer]:
-    """Of offers of one price and one set of terms the largest instance: training takes whole nodes."""
+def _distinct(offers: dict[str, KnownOffer], catalog: Catalog) -> dict[str, KnownOffer]:
+    """Of offers of equal nodes at one price on one set of terms the largest instance: training takes nodes."""
     largest: dict[tuple[object, ...], str] = {}
     for name, offer in offers.items():
         terms = (offer.accelerator_id, offer.provider, offer.region, offer.zone, offer.purchase_option)
         paid = (offer.price_per_device_hour, offer.currency_code, offer.term, offer.billing_increment_seconds)
-        key = (*terms, *paid, offer.minimum_billed_seconds)
+        key = (*terms, *paid, offer.minimum_billed_seconds, _cluster_of(offer, catalog).model_dump_json())
         other = largest.get(key)
         if other is None or offers[other].accelerator_count < offer.accelerator_count:
             largest[key] = name
