@@ -191,12 +191,13 @@ class _Study:
             way = narrowed(partial(self._lead, moved, rival), way)
             nearer = self._first(moved, way.holds)
             if way.holds == start or not self._is_new(nearer):
-                return _Change(way, rival)
+                break
             way = Switch(start, way.holds)
             if rival is None or nearer is None or _choice(nearer) == _choice(rival):
                 way = narrowed(partial(self._lead_of_all, moved), way)
-                return _Change(way, self._first(moved, way.changed))
+                break
             rival = nearer
+        return _Change(way, self._first(moved, way.changed))
 
     def _lead(self, moved: Moved, rival: Candidate | None, factor: float) -> float:
         """By how much a rival is before the first row with the assumption at ``factor``, in logarithms."""
@@ -230,10 +231,9 @@ class _Study:
         if change is None:
             return found
         found["factor"] = change.switch.changed
-        space, _ = with_moved(self._space, self._outcome, moved, change.switch.changed)
-        candidate = _best(Pricer(space, self._runs), change.becomes)
-        if candidate is not None:
-            found["becomes"] = self._shown(space, candidate, 1, self._runs)
+        if change.becomes is not None:
+            space, _ = with_moved(self._space, self._outcome, moved, change.switch.changed)
+            found["becomes"] = self._shown(space, change.becomes, 1, self._runs)
         return found
 
 
