@@ -6,7 +6,9 @@ from typing import Any, Final
 from service.examples.catalog import WRITTEN_AT
 from service.kit.subjects import DEFAULT_TENANT
 from service.plans import stored
+from service.plans.fleet import estimate_fleet
 from service.plans.service import prepare
+from service.questions.fleet_plans import FleetQuestion
 from service.questions.plans import PlanQuestion
 from service.snapshot.service import shipped_snapshot
 
@@ -32,14 +34,62 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
         "search": {"offers": False, "accelerator_counts": [32, 64], "rows": 2},
     },
 }
+_FLEET: Final[dict[str, Any]] = {
+    "workloads": [
+        {
+            "name": "summaries",
+            "model": {"source": "catalog", "id": "llama-3.1-8b"},
+            "workload": {
+                "kind": "training",
+                "sequence_length": 4096,
+                "global_batch_size": 128,
+                "total_tokens": 10_000_000_000,
+            },
+            "finish_by": "2026-12-05T00:00:00Z",
+            "training": {"tensor": [1], "pipeline": [1], "shardings": ["zero_3"], "micro_batch_sizes": [1]},
+        },
+        {
+            "name": "chat",
+            "model": {"source": "catalog", "id": "llama-3.1-8b"},
+            "workload": {
+                "kind": "inference",
+                "input_tokens": 1000,
+                "output_tokens": 300,
+                "request_rate_per_second": 2.0,
+                "service_levels": {"time_to_first_token_seconds": 1.0},
+            },
+            "priority": 2,
+            "serving": {"tensor": [1]},
+        },
+    ],
+    "owned": [
+        {
+            "name": "hall",
+            "cluster": {
+                "accelerator": {"source": "catalog", "id": "h100-sxm"},
+                "accelerator_count": 8,
+            },
+            "site": {
+                "pue": 1.2,
+                "electricity": {"price_per_kwh": {"amount": "0.12", "currency_code": "USD"}},
+            },
+        },
+    ],
+    "starts_at": "2026-12-01T00:00:00Z",
+    "ends_at": "2027-01-01T00:00:00Z",
+    "budget": {"amount": "1000", "currency_code": "USD"},
+}
+EXAMPLES["plan_fleet"] = _FLEET
 IDS: Final = {"plans": _ID}
 
 
 def answers() -> dict[str, Any]:
-    """A plan that is answered at once, and one whose search takes a while."""
+    """A plan that is answered at once, one whose search takes a while, and a fleet."""
     asked = EXAMPLES["create_plan"]
     question = PlanQuestion.model_validate_json(json.dumps(asked))
-    prepared = prepare(question, shipped_snapshot(1))
+    catalog = shipped_snapshot(1)
+    prepared = prepare(question, catalog)
+    fleet = FleetQuestion.model_validate_json(json.dumps(_FLEET))
     made = {"id": _ID, "created_at": WRITTEN_AT}
     done = stored.whole(stored.draft(DEFAULT_TENANT, prepared)) | made | {"finished_at": WRITTEN_AT}
     progress = {"pieces": 34, "pieces_done": 12, "candidates": 850_476, "candidates_decided": 291_816}
@@ -53,4 +103,5 @@ def answers() -> dict[str, Any]:
         "create_plan 202": begun,
         "get_plan": done,
         "cancel_plan": cancelled,
+        "plan_fleet": estimate_fleet(fleet, catalog),
     }
