@@ -14,6 +14,7 @@ from service.planning.formats.launch import TABLE, toml
 from service.terminal import figure, in_unit
 
 _DEGREES: Final = (("tensor", "TP"), ("pipeline", "PP"), ("data", "DP"), ("context", "CP"), ("expert", "EP"))
+_USUAL_SCHEDULE: Final = "one_f_one_b"
 _COMMANDS: Final = {
     "torchrun": "torchrun",
     "megatron_lm": "Megatron-LM",
@@ -33,7 +34,7 @@ def layout_text(row: Mapping[str, Any]) -> str:
     parts = [f"{short}{layout[name]}" for name, short in _DEGREES if layout[name] > 1]
     parts += ["SP"] if layout["sequence_parallel"] else []
     parts += [layout["sharding"]] if layout["sharding"] != "none" else []
-    if layout["pipeline"] > 1:
+    if layout["pipeline_schedule"] != _USUAL_SCHEDULE:
         chunks = f" x{layout['virtual_stages']}" if layout["virtual_stages"] > 1 else ""
         parts.append(f"{layout['pipeline_schedule']}{chunks}")
     return " ".join(parts) or "one device"
