@@ -63,6 +63,7 @@ from service.nodes.face import NodesFace
 from service.openapi import openapi_document
 from service.plans.endpoints import router as plans
 from service.plans.face import PlansFace
+from service.plans.fleet_endpoints import router as fleets
 from service.protocol.suites import shipped_suites
 from service.settings import Settings
 from service.snapshot.service import store_of
@@ -96,6 +97,7 @@ ROUTERS = (
     calibrations.router,
     evidence,
     plans,
+    fleets,
 )
 log = logging.getLogger(__name__)
 

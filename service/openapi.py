@@ -48,6 +48,7 @@ from service.questions import (
     cost_answers,
     disaggregated,
     energy_answers,
+    fleet_plans,
     passes,
     plan_answers,
     run_answers,
@@ -261,7 +262,7 @@ def _member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 def _describe(schemas: dict[str, Any]) -> None:
     parts = (base, run_answers, serving_answers, passes, disaggregated, energy_answers)
     shapes = (answer_shapes, cost_answers, bill_answers, tariff_bills, frontier_shapes, what_if_shapes)
-    documented = _member_docs(*parts, *shapes, plan_answers, models, tariffs, evidence)
+    documented = _member_docs(*parts, *shapes, plan_answers, fleet_plans, models, tariffs, evidence)
     for name in documented.keys() & schemas.keys():
         for member, text in documented[name].items():
             schemas[name]["properties"][member]["description"] = text
@@ -269,7 +270,7 @@ def _describe(schemas: dict[str, Any]) -> None:
 
 def _asks(path: str) -> bool:
     """Whether an operation answers from a snapshot, and stores nothing."""
-    return path.startswith("/v1/estimates") or path == "/v1/tariffs:bill"
+    return path.startswith("/v1/estimates") or path in ("/v1/tariffs:bill", "/v1/plans:fleet")
 
 
 def _complete_parameters(path: str, operation: dict[str, Any]) -> None:

@@ -80,9 +80,20 @@ def answer_of(space: Space, outcome: Outcome, ranking: Ranking) -> PlanAnswer:
     return answer
 
 
-def row_of(space: Space, candidate: Candidate, rank: int, runs: Runs | None = None) -> PlanRow:
-    """A candidate with its estimates; rank 0 for one that is ruled out."""
-    return _row(_Row(space, candidate, runs or Runs(), Notes(), ""), rank)
+def row_of(
+    space: Space,
+    candidate: Candidate,
+    rank: int,
+    runs: Runs | None = None,
+    *,
+    notes: Notes | None = None,
+    pointer: str = "",
+) -> PlanRow:
+    """A candidate with its estimates, and in ``notes`` what these say; rank 0 for one that is ruled out.
+
+    ``pointer`` is the row's place in the answer.
+    """
+    return _row(_Row(space, candidate, runs or Runs(), notes or Notes(), pointer), rank)
 
 
 class _Row(NamedTuple):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from service.planning.cost import rounded
 from service.planning.errors import PlanningError
 from service.planning.schedule import Fleet, Placed, Schedule, Task, schedule
+from service.plans.answer import row_of
 from service.plans.fleet_options import (
     Asking,
     Option,
@@ -16,10 +17,10 @@ from service.plans.fleet_options import (
     budget_of,
     currency_of,
     moment,
+    pointer_of,
     pools_of,
 )
 from service.plans.fleet_remedies import Beside, unplaced
-from service.plans.ranking import row_of
 from service.questions.answer import evidence
 from service.questions.base import MoneyAmount, QuantityAnswer
 from service.questions.catalog import Catalog
@@ -69,7 +70,7 @@ class _Answering:
         missing = sorted(set(range(len(self.found))) - {one.task for one in made.placed})
         notes = Notes()
         answer: FleetAnswer = {
-            "assignments": [self._assignment(one) for one in assigned],
+            "assignments": [self._assignment(one, number, notes) for number, one in enumerate(assigned)],
             "unplaced": [unplaced(place, beside) for place in missing],
             "is_optimal": made.is_optimal,
             "bound": self._bound(made),
@@ -96,12 +97,17 @@ class _Answering:
         options = self.found[placed.task][placed.mode.pool].options
         return next(option for option in options if option.mode == placed.mode)
 
-    def _assignment(self, one: _Assigned) -> FleetAssignment:
+    def _assignment(self, one: _Assigned, number: int, notes: Notes) -> FleetAssignment:
         placed, option = one
-        row = row_of(option.space, option.candidate, 1, option.runs)
+        own, pool = Notes(), self.pools[placed.mode.pool]
+        at = f"/assignments/{number}/row"
+        row = row_of(option.space, option.candidate, 1, option.runs, notes=own, pointer=at)
+        for said in (*own.warnings, *own.sources):
+            said["pointer"] = pointer_of(said["pointer"], placed.task, pool)
+        notes.take(own)
         return {
             "workload": self.question.workloads[placed.task].name,
-            "pool": self.pools[placed.mode.pool].name,
+            "pool": pool.name,
             "devices_taken": placed.mode.devices,
             "starts_at": self._at(placed.start),
             "ends_at": self._at(placed.end),
@@ -130,9 +136,8 @@ class _Answering:
     def _occupation(self, number: int, placed: Sequence[Placed]) -> PoolOccupation:
         own = [one for one in placed if one.mode.pool == number]
         capacity = self.pools[number].capacity
-        until = max(
-            int((self.question.ends_at - self.question.starts_at).total_seconds()), *(one.end for one in own)
-        )
+        lasting = int((self.question.ends_at - self.question.starts_at).total_seconds())
+        until = max([lasting, *(one.end for one in own)])
         used = sum(one.mode.devices * one.mode.seconds for one in own)
         return {
             "pool": self.pools[number].name,

@@ -10,7 +10,7 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.planning.schedule import Mode
-from service.plans.ranking import Candidate, Runs, priced
+from service.plans.pricing import Candidate, Pricer, Runs
 from service.plans.search import merged, pieces, search
 from service.plans.space import Space
 from service.plans.supplies import space_of
@@ -18,10 +18,10 @@ from service.questions.catalog import Catalog
 from service.questions.fleet_plans import FleetQuestion, FleetWorkload
 from service.questions.hardware import resolve_cluster
 from service.questions.notes import Notes
-from service.questions.plan_answers import PlanConstraint
+from service.questions.plan_answers import PlanConstraint, PruningRule
 from service.questions.plans import OwnedNodes, PlanQuestion, PlanSearch, RentedDevices
 from service.questions.site import RunSite
-from service.questions.workloads import HorizonInput, InferenceWorkloadInput
+from service.questions.workloads import HorizonInput, InferenceWorkloadInput, TrainingWorkloadInput
 
 MOST_CANDIDATES = 500_000
 """Most configurations of one question: ten seconds on a core."""
@@ -74,6 +74,7 @@ class Options(NamedTuple):
 
     options: tuple[Option, ...]
     ruled_out: Mapping[PlanConstraint, int]
+    pruned: Mapping[PruningRule, int]
     has_unpriced: bool
 
 
@@ -83,11 +84,11 @@ def pools_of(question: FleetQuestion, catalog: Catalog) -> tuple[Pool, ...]:
     Raises:
         PlanningError: there are none, two have the same name, or one has a tariff.
     """
-    members = [("owned", place, each) for place, each in enumerate(question.owned)]
-    members += [("rented", place, each) for place, each in enumerate(question.rented)]
+    members: list[tuple[str, OwnedNodes | RentedDevices]] = []
+    members += ((f"/owned/{place}", each) for place, each in enumerate(question.owned))
+    members += ((f"/rented/{place}", each) for place, each in enumerate(question.rented))
     pools = list[Pool]()
-    for member, place, given in members:
-        pointer = f"/{member}/{place}"
+    for pointer, given in members:
         if given.name in {pool.name for pool in pools}:
             raise PlanningError("NAME_TWICE", f"{pointer}/name", "another pool has this name")
         if isinstance(given, OwnedNodes) and given.site is not MISSING:
@@ -104,7 +105,8 @@ def _check_price(site: RunSite, catalog: Catalog, pointer: str) -> None:
     has_tariff = known is not None and known.tariff_id is not None
     if given is not MISSING:
         is_flat = given.price_per_kwh is not MISSING
-        has_tariff = not is_flat and (has_tariff or (given.tariff_id, given.tariff) != (MISSING, MISSING))
+        names_one = given.tariff_id is not MISSING or given.tariff is not MISSING
+        has_tariff = not is_flat and (has_tariff or names_one)
     if has_tariff:
         detail = "under a tariff the bill of one workload depends on the others: give a price per kWh"
         raise PlanningError("NOT_MODELLED", f"{pointer}/electricity", detail)
@@ -180,15 +182,16 @@ class Asking:
             self._count(place, sum(piece.candidates for piece in parts))
             outcome = merged([search(space, piece) for piece in parts], asked.search.depth)
             supply, runs = space.supplies[0], Runs()
-            candidates = [priced(space, supply, kept, runs=runs) for kept in outcome.kept]
+            pricer = Pricer(space, runs)
+            candidates = [pricer.at(supply, kept) for kept in outcome.kept]
         except PlanningError as error:
-            at = _pointer(error.pointer, place, devices)
+            at = pointer_of(error.pointer, place, devices)
             raise PlanningError(error.code, at, error.detail) from error
         found = [one for one in candidates if one.seconds is not None and self._is_priced(one)]
         modes = (self._mode(one, space, place, pool) for one in found)
         options = tuple(Option(mode, one, space, runs) for mode, one in zip(modes, found, strict=True))
-        ruled_out = {**outcome.ruled_out}
-        return Options(options, ruled_out, has_unpriced=len(found) < len(candidates))
+        has_unpriced = len(found) < len(candidates)
+        return Options(options, outcome.ruled_out, outcome.pruned, has_unpriced)
 
     def _is_priced(self, candidate: Candidate) -> bool:
         """Whether the cost is known, or neither the goal nor a budget asks for it."""
@@ -219,7 +222,7 @@ class Asking:
             currency_code=currency_of(self.question),
         )
 
-    def _workload(self, place: int, given: FleetWorkload) -> object:
+    def _workload(self, place: int, given: FleetWorkload) -> TrainingWorkloadInput | InferenceWorkloadInput:
         workload = given.workload
         if not isinstance(workload, InferenceWorkloadInput):
             return workload
@@ -281,8 +284,10 @@ def added_counts(pool: Pool) -> Iterator[int]:
 _OF_WORKLOAD = ("/model", "/workload")
 
 
-def _pointer(pointer: str, place: int, pool: Pool) -> str:
+def pointer_of(pointer: str, place: int, pool: Pool) -> str:
     """Where the fleet's question has what a plan's question refuses."""
+    if pointer.startswith("/workloads/"):
+        return pointer
     if pointer.startswith(_OF_WORKLOAD):
         return f"/workloads/{place}{pointer}"
     if pointer.startswith("/search/"):

@@ -11,7 +11,7 @@ from service.planning.schedule import Placed, earliest_start, least_capacity
 from service.plans.fleet_options import Asking, Option, Options, Pool, added_counts, currency_of, moment
 from service.questions.base import MoneyAmount
 from service.questions.fleet_plans import FleetReason, FleetRemedy, PoolReason, UnplacedWorkload
-from service.questions.plan_answers import PlanConstraint
+from service.questions.plan_answers import PlanConstraint, PruningRule
 from service.questions.workloads import TrainingWorkloadInput
 
 _ORDER: Sequence[FleetReason] = ("configuration", "price", "deadline", "devices", "budget")
@@ -74,6 +74,9 @@ def _reason(place: int, pool: int, found: Options, beside: Beside) -> PoolReason
             {"constraint": constraint, "candidates": found.ruled_out[constraint]}
             for constraint in PlanConstraint
             if found.ruled_out.get(constraint)
+        ]
+        reason["pruned"] = [
+            {"rule": rule, "candidates": found.pruned[rule]} for rule in PruningRule if found.pruned.get(rule)
         ]
     seconds = [option.candidate.seconds for option in found.options if option.candidate.seconds is not None]
     if seconds:

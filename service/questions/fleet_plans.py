@@ -18,7 +18,7 @@ from service.questions.base import (
     MoneyInput,
     Text,
 )
-from service.questions.plan_answers import PlanRow, RuledOutCandidates
+from service.questions.plan_answers import PlanRow, PrunedCandidates, RuledOutCandidates
 from service.questions.plans import OwnedNodes, RentedDevices, ServingSearch, TrainingSearch
 from service.questions.references import ModelReference
 from service.questions.workloads import WorkloadInput
@@ -110,6 +110,8 @@ class PoolReason(TypedDict):
     alone; devices that others have; the budget, or what others leave of it."""
     ruled_out: NotRequired[list[RuledOutCandidates]]
     """Where no configuration is left: what ruled them out."""
+    pruned: NotRequired[list[PrunedCandidates]]
+    """And what a bound proves to be ruled out: more state than a device holds."""
     least_duration_seconds: NotRequired[float]
     """Of the configurations that are left."""
     least_cost: NotRequired[MoneyAmount]
