@@ -159,13 +159,13 @@ def _cluster(on: str | None, known: list[Mapping[str, Any]]) -> Mapping[str, Any
 
 def _searched(text: bytes, processes: int | None, advance: Advance) -> dict[str, Any]:
     """The answer of a search in this process and others of this host."""
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
+    from pydantic import ValidationError  # noqa: PLC0415
+    from pydantic_core import from_json, to_json  # noqa: PLC0415
 
     from service.estimates.service import answer  # noqa: PLC0415
     from service.kit.problems import Problem  # noqa: PLC0415
     from service.kit.web import body_errors  # noqa: PLC0415
     from service.plans.service import pieces_of, rank  # noqa: PLC0415
-    from service.questions.plan_answers import PlanAnswer  # noqa: PLC0415
     from service.questions.plans import PlanQuestion  # noqa: PLC0415
 
     try:
@@ -179,7 +179,7 @@ def _searched(text: bytes, processes: int | None, advance: Advance) -> dict[str,
         found = answer(lambda asked, known: rank(asked, known, outcomes), question, catalog)
     except Problem as problem:
         raise _refused(problem) from problem
-    told: dict[str, Any] = TypeAdapter(PlanAnswer).dump_python(found, mode="json")
+    told: dict[str, Any] = from_json(to_json(found))
     return told
 
 
@@ -303,9 +303,16 @@ def _asked(url: str, text: bytes, advance: Advance) -> dict[str, Any]:
     """The answer of a running service; an interrupt cancels the search there."""
     import httpx  # noqa: PLC0415
 
+    from service.worker.client import checked_address, is_loopback  # noqa: PLC0415
+
     key = os.environ.get(KEY_VARIABLE, "").strip()
     headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
-    with httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT_SECONDS) as client:
+    address = checked_address(url)
+    # A proxy of the environment is for what lies beyond this host.
+    beyond = not is_loopback(httpx.URL(address).host)
+    with httpx.Client(
+        base_url=address, headers=headers, timeout=_TIMEOUT_SECONDS, trust_env=beyond
+    ) as client:
         try:
             plan = _told(client.post("/v1/plans", content=text))
             location = f"/v1/plans/{plan['id']}"

@@ -104,23 +104,26 @@ def _counts(counts: Mapping[str, Any]) -> Iterator[str]:
             yield f"{verb}: {parts}"
 
 
-def _told(value: object, unit: str) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return in_unit(unit, value) if unit == "seconds" else f"{figure(value)} {unit}".rstrip()
-    return "" if value is None else str(value)
+def _told(name: str, value: object, unit: str) -> str:
+    """A figure or a setting of a row; the unit is left out where the name says it."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "" if value is None else str(value)
+    text = in_unit(f"_{unit}", value)
+    is_bare = text == figure(value) and unit not in ("", "share") and unit not in name
+    return f"{text} {unit}" if is_bare else text
 
 
-def _separation(separation: Mapping[str, Any]) -> Table:
-    doubt = ": by less than the estimates are unsure of" if separation["within_interval"] else ""
-    title = f"What separates the first from the second{doubt}"
+def _separation(separation: Mapping[str, Any]) -> Group:
+    title = "What separates the first from the second"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for name in ("", "first", "second"):
-        table.add_column(name, justify="right" if name else "left")
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for each in (*separation["figures"], *separation["parts"], *separation["settings"]):
-        unit = each.get("unit", "")
-        ends = (_told(each.get("first"), unit), _told(each.get("second"), unit))
-        table.add_row(each["name"].replace("_", " "), *ends)
-    return table
+        name, unit = each["name"], each.get("unit", "")
+        ends = (_told(name, each.get(end), unit) for end in ("first", "second"))
+        table.add_row(name.replace("_", " "), *ends)
+    doubt = ("The first is better by less than the estimates are unsure of.",) * separation["within_interval"]
+    return Group(table, *doubt)
 
 
 def _sensitivities(sensitivities: Sequence[Mapping[str, Any]]) -> Table:
@@ -156,6 +159,15 @@ def _hint(hint: Mapping[str, Any]) -> Iterator[str]:
         yield f"  no setting for {gap['pointer'].partition('/throughput')[2]}: {gap['detail']}"
 
 
+def _unknown(gaps: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """What is unknown of which rows: the same of several rows in one line."""
+    members: dict[str, dict[str, None]] = {}
+    for gap in gaps:
+        members.setdefault(gap["detail"], {})[gap["pointer"].rsplit("/", 1)[-1]] = None
+    for detail, names in members.items():
+        yield f"unknown {', '.join(names)}: {detail}"
+
+
 def render_plan(answer: Mapping[str, Any]) -> Group:
     """A plan: ranked rows, what was searched, what the choice hangs on, and how to launch the first."""
     parts: list[Any] = []
@@ -173,7 +185,7 @@ def render_plan(answer: Mapping[str, Any]) -> Group:
     if answer["launch_hints"]:
         lines = [line for hint in answer["launch_hints"] for line in _hint(hint)]
         parts += ["", Text("Launch the first\n" + "\n".join(lines))]
-    notes = [f"unknown {gap['pointer']}: {gap['detail']}" for gap in answer["gaps"]]
+    notes = [*_unknown(answer["gaps"])]
     notes += [f"note {warning['pointer']}: {warning['detail']}" for warning in answer["warnings"]]
     evidence = answer["evidence"]
     notes.append(f"catalog revision {evidence['catalog_revision']}, method {evidence['method_version']}")

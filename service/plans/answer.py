@@ -89,9 +89,9 @@ def row_of(
     notes: Notes | None = None,
     pointer: str = "",
 ) -> PlanRow:
-    """A candidate with its estimates; rank 0 for one that is ruled out.
+    """A candidate with its estimates, and in ``notes`` what these say; rank 0 for one that is ruled out.
 
-    What the estimates say goes to ``notes``, of gaps under the ``pointer`` of the row.
+    ``pointer`` is the row's place in the answer.
     """
     return _row(_Row(space, candidate, runs or Runs(), notes or Notes(), pointer), rank)
 

@@ -7,8 +7,8 @@ from service.planning.errors import PlanningError
 from service.planning.formats.launch import TABLE, Settings, Value, keys_of, settings_read, tool_named
 from service.planning.parallelism import Sharding
 
-_WORK: Final = frozenset({"total_steps", "total_samples", "total_tokens"})
-"""The amount of work is the question's: the same for all that are ranked."""
+_WORK: Final = frozenset({"total_steps", "total_samples", "total_tokens", "sequence_length"})
+"""The work is the question's: the same for all that are ranked."""
 
 
 class ConfigurationRead(NamedTuple):
@@ -30,8 +30,11 @@ def read_configuration(
         raise PlanningError("OTHER_WORKLOAD", "/workload/kind", f"{tool} does not run such a workload")
     count = cluster.get("accelerator_count", 1)
     read = settings_read(known, keys_of(known, text), {"/cluster/accelerator_count": count})
-    notes = tuple(f"{error.pointer}: {error.detail}" for error in read.unread)
-    run = dict(workload)
+    notes = [f"{error.pointer}: {error.detail}" for error in read.unread]
+    run = _in_samples(workload)
+    length = read.settings.get("/workload/sequence_length")
+    if length is not None and length != run.get("sequence_length", length):
+        notes.append("/workload/sequence_length: it is ranked at that of the question, which is another one")
     if any(f"/workload/{name}" in read.settings for name in ("micro_batch_size", "global_batch_size")):
         run.pop("gradient_accumulation_steps", None)
     laid_out = _nested(read.settings, "/parallelism/")
@@ -42,8 +45,16 @@ def read_configuration(
         said.pop("gradient_accumulation_steps", None)
     return ConfigurationRead(
         {"name": name, "cluster": dict(cluster), "parallelism": laid_out, "workload": _merged(run, said)},
-        notes,
+        tuple(notes),
     )
+
+
+def _in_samples(workload: Mapping[str, Any]) -> dict[str, Any]:
+    """Steps as the sequences that they are in the batch of the question: another batch takes others."""
+    run = dict(workload)
+    if "total_steps" in run and "global_batch_size" in run:
+        run["total_samples"] = run.pop("total_steps") * run["global_batch_size"]
+    return run
 
 
 def _nested(settings: Settings, room: str) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def _word(value: str | float) -> str | float:
     """A choice as text or number; yes and no as text."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if isinstance(value, int | float) else str(value)
+    return float(value) if isinstance(value, int | float) else str(value)
 
 
 def _difference(
@@ -167,7 +167,7 @@ def _quantity(row: PlanRow, name: str) -> Quantity | None:
         value, low, high = (float(found[end]) for end in ("amount", "low", "high"))
         return Quantity(value, low, high, found["basis"])
     if isinstance(found, int):
-        return exact(found)
+        return exact(float(found))
     return Quantity(found["value"], found["low"], found["high"], Basis(found["basis"]))
 
 

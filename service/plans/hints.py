@@ -3,15 +3,20 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
 from service.planning.formats.launch import TABLE, Settings, Value, arguments, sections, written
+from service.planning.workload import InferenceWorkload
 from service.questions.base import Gap
 from service.questions.catalog import Catalog
 from service.questions.estimates import ThroughputQuestion
 from service.questions.hardware import resolve_cluster
 from service.questions.notes import Notes
 from service.questions.plan_answers import LaunchHint, PlanRow
+from service.questions.resolve import resolve
 from service.questions.resolve.model import ResolvedModel
+from service.questions.resolve.training import precision_of
+from service.questions.workloads import TrainingWorkloadInput
 
 SETTINGS: Final = frozenset(
     {
@@ -120,8 +125,28 @@ def launch_settings(question: ThroughputQuestion, model: ResolvedModel, catalog:
         "/cluster/accelerator_count": cluster.accelerator_count,
         "/cluster/accelerators_per_node": cluster.accelerators_per_node,
         "/model/experts": model.profile.expert_count > 0,
+        **_worked_out(question, cluster, model, catalog),
         **dict(_flat("/parallelism", asked.get("parallelism", {}))),
         **dict(_of_workload(asked["workload"])),
+    }
+
+
+def _worked_out(
+    question: ThroughputQuestion, cluster: Cluster, model: ResolvedModel, catalog: Catalog
+) -> Settings:
+    """What the question leaves open and the figures hold for."""
+    given = question.workload
+    if isinstance(given, TrainingWorkloadInput):
+        return {"/workload/precision": precision_of(given, cluster).value}
+    served = resolve(question, cluster, catalog, Notes(), model).workload
+    if not isinstance(served, InferenceWorkload) or served.rules.name is None:
+        return {}
+    most: Settings = {"/workload/engine/max_num_seqs": served.most_requests} if served.most_requests else {}
+    return {
+        "/workload/memory_fraction": served.memory_fraction,
+        "/workload/engine/max_batched_tokens": served.batched_tokens,
+        "/workload/engine/block_tokens": served.block_tokens,
+        **most,
     }
 
 

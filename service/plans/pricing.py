@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,9 @@ from service.questions.resolve.calibrated import calibrated
 from service.questions.what_if import ShiftQuestion, StartWindow
 from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
+NEVER_ENDS: Final = "NO_PROGRESS"
+"""Refused by estimates of a run that failures or interruptions stop faster than it goes on."""
+
 
 class Worked(NamedTuple):
     """A configuration with its rates."""
@@ -93,7 +96,9 @@ class Runs:
         )
         found = self._worked.get(key)
         if found is None:
-            found = self._worked[key] = _worked(configuration_of(space, kept, accelerator_id), space.catalog)
+            found = self._worked[key] = worked_of(
+                configuration_of(space, kept, accelerator_id), space.catalog
+            )
         return found
 
     def machines(self, space: Space, asked: ClusterInput, site: Site) -> Machines | None:
@@ -111,7 +116,8 @@ class Runs:
         return self._machines[key]
 
 
-def _worked(configuration: Configuration, catalog: Catalog) -> Worked:
+def worked_of(configuration: Configuration, catalog: Catalog) -> Worked:
+    """The rates of a configuration."""
     question = configuration.throughput
     catalog = calibrated(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)
@@ -222,9 +228,26 @@ class Pricer:
         self, supply: Supply, kept: Kept, starts_at: datetime | None = None, name: str | None = None
     ) -> Candidate:
         """A configuration from a start, with what rules it out."""
-        worked = self.runs.of(self.space, kept, supply.accelerator_id)
+        try:
+            worked = self.runs.of(self.space, kept, supply.accelerator_id)
+            with located(supply):
+                return self._ruled(self._figures(worked, supply, kept, starts_at)._replace(name=name), worked)
+        except PlanningError as error:
+            if error.code != NEVER_ENDS:
+                raise
+        devices = self.space.cluster_of(kept).accelerator_count
+        late = PlanConstraint.DEADLINE
+        return Candidate(kept, supply, devices, float("inf"), starts_at, name, ruled_out_by=late)
+
+    def trial(self, worked: Worked, supply: Supply) -> None:
+        """Refuse terms, a purchase or a building of which the estimators can make nothing."""
+        question, kept = self.space.question, Kept(supply.clusters[0], {}, {}, 0.0)
+        window = question.window
+        start = question.starts_at if window is MISSING else window.earliest_start_at
         with located(supply):
-            return self._ruled(self._figures(worked, supply, kept, starts_at)._replace(name=name), worked)
+            first = self._figures(worked, supply, kept, None if start is MISSING else start)
+            if window is not MISSING:
+                self._moved(first, window, worked)
 
     def _figures(self, worked: Worked, supply: Supply, kept: Kept, starts_at: datetime | None) -> Candidate:
         run = worked.again()
@@ -350,7 +373,9 @@ class Pricer:
     def _starts(self, first: Candidate, window: StartWindow) -> list[datetime]:
         """The starts that are best by cost and emissions, of those that keep to the constraints if any do."""
         at = window.earliest_start_at
-        found = self._moved(first, window)
+        worked = self.runs.of(self.space, first.kept, first.supply.accelerator_id)
+        with located(first.supply):
+            found = self._moved(first, window, worked)
         if found is None:
             return [at]
         moves, costs, emissions = found
@@ -371,20 +396,18 @@ class Pricer:
         lowest = np.minimum.accumulate(np.concatenate(([np.inf], ends[0][order][:-1])))
         return [moves.starts.at(int(place)) for place in order[ends[0][order] < lowest]]
 
-    def _moved(self, first: Candidate, window: StartWindow) -> Shifted | None:
+    def _moved(self, first: Candidate, window: StartWindow, worked: Worked) -> Shifted | None:
         """The run from every start of the window; None where its start changes nothing."""
         supply = first.supply
         if not self.needs_energy(supply):
             return None
-        worked = self.runs.of(self.space, first.kept, supply.accelerator_id)
-        with located(supply):
-            metered = self.metered(worked, supply, first.starts_at)
-            if metered is None or metered.energy.facility_kwh is None:
-                return None
-            request = metered.request
-            said = {name: getattr(request, name) for name in request.model_fields_set}
-            question = ShiftQuestion.model_construct(**said, window=window)
-            return shifted(question, metered.energy, metered.site, worked.catalog, metered.notes)
+        metered = self.metered(worked, supply, first.starts_at)
+        if metered is None or metered.energy.facility_kwh is None:
+            return None
+        request = metered.request
+        said = {name: getattr(request, name) for name in request.model_fields_set}
+        question = ShiftQuestion.model_construct(**said, window=window)
+        return shifted(question, metered.energy, metered.site, worked.catalog, metered.notes)
 
     def _electricity(self, first: Candidate, costs: Costs | None) -> NDArray[np.float64] | None:
         """What the electricity of own nodes costs from every start, in the currency of the plan."""

@@ -21,11 +21,12 @@ from service.plans.bounds import Bounds, Columns, bounds_of
 from service.plans.pricing import Candidate, Pricer, Runs
 from service.plans.space import Kept, Outcome, Space, Supply
 from service.questions.plan_answers import PlanConstraint
+from service.questions.plans import Goal
 from service.questions.workloads import TrainingWorkloadInput
 
 Key = tuple[float, float, float]
 _Place = tuple[int, int, int]
-_FIGURES: dict[str, tuple[str, str, str]] = {
+_FIGURES: dict[Goal, tuple[str, str, str]] = {
     "cheapest": ("cost", "time", "devices"),
     "fastest": ("time", "cost", "devices"),
     "cleanest": ("kg_co2e", "cost", "time"),
@@ -56,10 +57,10 @@ class Ranking(NamedTuple):
 def ranked(space: Space, outcome: Outcome, runs: Runs | None = None) -> Ranking:
     """The best candidates by the goal of the question."""
     order = _Order(space, outcome, runs or Runs())
-    rows = _pareto(order) if space.question.goal == "pareto" else _best(order)
+    rows = tuple(_pareto(order) if space.question.goal == "pareto" else _best(order))
     given = tuple(Ranked(order.rank_of(each), each) for each in order.given)
     return Ranking(
-        tuple(rows),
+        rows,
         given,
         order.feasible + order.ruled_out.total(),
         order.feasible,
@@ -71,6 +72,13 @@ def ranked(space: Space, outcome: Outcome, runs: Runs | None = None) -> Ranking:
 def first(space: Space, outcome: Outcome, runs: Runs | None = None) -> Candidate | None:
     """The best candidate; of a Pareto set the cheapest. None where nothing is left."""
     return next(iter(_Order(space, outcome, runs or Runs())), None)
+
+
+def key_of(goal: Goal, candidate: Candidate) -> Key:
+    """What a goal compares, the first figure before the second; what is not known is behind all that is."""
+    figures = (getattr(candidate, name) for name in _FIGURES[goal])
+    one, two, three = (np.inf if figure is None else float(figure) for figure in figures)
+    return one, two, three
 
 
 class _Order:
@@ -100,10 +108,8 @@ class _Order:
             place += 1
 
     def key(self, candidate: Candidate) -> Key:
-        """What the goal compares; what is not known is behind all that is."""
-        figures = (getattr(candidate, name) for name in _FIGURES[self.space.question.goal])
-        one, two, three = (np.inf if figure is None else float(figure) for figure in figures)
-        return one, two, three
+        """What the goal compares."""
+        return key_of(self.space.question.goal, candidate)
 
     def skip(self, key: Key) -> None:
         """Leave out what by its bounds is at least as large in all figures of a key."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import MISSING
 
 from service.plans.assumptions import efficiency_of, moved
+from service.plans.search import workload_of as searched_workload
 from service.plans.space import Kept, Space, Supply
 from service.questions.base import MoneyInput
 from service.questions.estimates import CostQuestion, MemoryQuestion, ThroughputQuestion, UtilityBillQuestion
@@ -111,9 +112,7 @@ def workload_of(space: Space, kept: Kept) -> WorkloadInput:
     place = kept.cluster - len(space.clusters)
     if place >= 0:
         return space.question.given[place].workload
-    given = space.question.workload
-    said = given.model_dump(mode="json", exclude_unset=True) | dict(kept.workload)
-    return type(given).model_validate_json(json.dumps(said))
+    return searched_workload(space.question.workload, kept)
 
 
 def parallelism_of(space: Space, kept: Kept) -> ParallelismInput:

@@ -26,9 +26,8 @@ def pieces(space: Space) -> tuple[Piece, ...]:
 
 def search(space: Space, piece: Piece) -> Outcome:
     """What becomes of the candidates of one piece."""
-    if isinstance(space.question.workload, TrainingWorkloadInput):
-        return training.search(space, piece)
-    return serving.search(space, piece)
+    find = training.search if isinstance(space.question.workload, TrainingWorkloadInput) else serving.search
+    return merged((find(space, piece),), space.question.search.depth)
 
 
 def workload_of(given: WorkloadInput, kept: Kept) -> WorkloadInput:

@@ -56,7 +56,7 @@ MOST_CONFIGURATIONS: Final = 100_000
 _OF_A_PIECE = 80
 _APART = ("disaggregated", "passes", "diffusion")
 """Members that ask for something else than replicas of one layout that generate tokens."""
-_WHOLE_NODES = (1, 2, 4, 8, 16)
+_WHOLE_NODES = (2, 4, 8, 16)
 """Pipeline stages of a replica that needs more than a node."""
 _SURE = 0.95
 """Share of the least time of a token that interpolation on the curve of a server may take off."""
@@ -84,7 +84,6 @@ class _Machine:
         self.most = self.given.accelerator_count
         self.cluster, self.catalog = self.on(self.most)
         self._alike: dict[int, bool] = {}
-        self.stored = tuple(_stored(self, settings) for settings in _storages(space.question.search.serving))
 
     def on(self, devices: int) -> tuple[Cluster, Catalog]:
         """So many of the devices, and the catalog as they see it."""
@@ -117,14 +116,14 @@ class _Machine:
         return self._alike[devices]
 
     @property
+    def stored(self) -> Iterator[_Stored]:
+        """Every way to store weights and cache, with what is searched of it."""
+        return (_stored(self, settings) for settings in _storages(self.space.question.search.serving))
+
+    @property
     def variants(self) -> Iterator[tuple[_Stored, Parallelism]]:
         """What is searched, in its order."""
         return ((stored, layout) for stored in self.stored for layout in stored.layouts)
-
-    @property
-    def count(self) -> int:
-        """How much is searched."""
-        return sum(len(stored.layouts) for stored in self.stored)
 
     def question(self, stored: _Stored, layout: Parallelism, replicas: int = 1) -> ThroughputQuestion:
         """What an estimate of so many replicas is asked."""
@@ -190,7 +189,8 @@ def _stored(machine: _Machine, settings: Mapping[str, Any]) -> _Stored:
     stored = stored._replace(has_rate=has_rate)
     profile = space.model.profile
     degrees = _degrees_of(machine, stored, profile, space.question.search.serving)
-    return stored._replace(layouts=tuple(replica_layouts(profile, degrees)))
+    layouts = islice(replica_layouts(profile, degrees), _most(space) + 1)
+    return stored._replace(layouts=tuple(layouts))
 
 
 def _degrees_of(
@@ -200,7 +200,7 @@ def _degrees_of(
     tensor = divisors(machine.cluster.accelerators_per_node) if search.tensor is MISSING else search.tensor
     pipeline: Sequence[int] = (1,) if search.pipeline is MISSING else search.pipeline
     if search.pipeline is MISSING and stored.has_rate and not _fits_a_node(machine, stored, tensor):
-        pipeline = tuple(stages for stages in _WHOLE_NODES if stages * max(tensor) <= machine.most)
+        pipeline = (1, *(stages for stages in _WHOLE_NODES if stages * max(tensor) <= machine.most))
     expert = search.expert
     if expert is MISSING:
         expert = [each for each in divisors(max(1, profile.expert_count)) if each <= machine.most]
@@ -459,8 +459,7 @@ def pieces(space: Space) -> tuple[Piece, ...]:
     Raises :class:`PlanningError` for a workload that is no service under a load, and for too large a search.
     """
     _check(space)
-    counts = [_Machine(space, place).count for place in range(len(space.clusters))]
-    _check_size(space, sum(counts))
+    counts = _counted(space)
     found: list[Piece] = []
     ranges: list[list[int]] = []
     room = _OF_A_PIECE
@@ -500,16 +499,28 @@ def _check(space: Space) -> None:
         raise PlanningError("LOAD_REQUIRED", "/workload/request_rate_per_second", detail)
 
 
-def _check_size(space: Space, configurations: int) -> None:
-    """Refuse a search of too many configurations, naming the longest list of the question."""
-    most = min(space.question.most_candidates, MOST_CONFIGURATIONS)
-    if configurations <= most:
-        return
+def _counted(space: Space) -> list[int]:
+    """Configurations on each of the clusters; too many in all are refused, naming the longest list."""
+    counts: list[int] = []
+    for place in range(len(space.clusters)):
+        counts.append(0)
+        for stored in _Machine(space, place).stored:
+            counts[place] += len(stored.layouts)
+            if sum(counts) > _most(space):
+                raise _too_large(space)
+    return counts
+
+
+def _most(space: Space) -> int:
+    return min(space.question.most_candidates, MOST_CONFIGURATIONS)
+
+
+def _too_large(space: Space) -> PlanningError:
     lists = {name: len(given) for name, given in space.question.search.serving if isinstance(given, list)}
     longest = max(lists, key=lambda name: lists[name], default=None)
     pointer = f"/search/serving/{longest}" if longest else "/most_candidates"
-    detail = f"the search has {configurations:,} configurations, and at most {most:,} are searched"
-    raise PlanningError("SEARCH_TOO_LARGE", pointer, detail)
+    detail = f"more than {_most(space):,} configurations of a service are not searched"
+    return PlanningError("SEARCH_TOO_LARGE", pointer, detail)
 
 
 def search(space: Space, piece: Piece, rules: Sequence[PruningRule] = tuple(PruningRule)) -> Outcome:

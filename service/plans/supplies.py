@@ -9,6 +9,7 @@ from service.kit.clock import now
 from service.planning.errors import PlanningError
 from service.planning.prices import is_expired
 from service.planning.shift import starts_within
+from service.plans.checks import check
 from service.plans.space import Space, Supply
 from service.questions.catalog import Catalog, KnownOffer
 from service.questions.energy import RunLoad
@@ -68,7 +69,9 @@ def space_of(question: PlanQuestion, catalog: Catalog) -> Space:
     if not supplies:
         pointer = "/search/accelerator_counts" if machines else "/search/offers"
         raise PlanningError("NO_SUPPLY", pointer, "no devices are left to use")
-    return Space(question, catalog, model, tuple(clusters), tuple(supplies), tuple(warnings.warnings))
+    space = Space(question, catalog, model, tuple(clusters), tuple(supplies), tuple(warnings.warnings))
+    check(space)
+    return space
 
 
 def _check_times(question: PlanQuestion) -> None:

@@ -119,6 +119,13 @@ class TestLoad:
         assert value(flooded, "requests_per_second") == pytest.approx(most, rel=0.01)
         assert value(flooded, "time_to_first_token_seconds") > 100
 
+    def test_prompts_alone_have_a_knee(self):
+        """Their requests may be as many at one batch as at the next."""
+        rate = {"request_rate_per_second": 25.467370722771907, "arrivals": {"process": "uniform"}}
+        asked = served("qwen3-30b-a3b", "gb200", 4, input_tokens=100, output_tokens=1, **rate)
+        answer = throughput({**asked, "parallelism": {"tensor": 4}})
+        assert answer["saturation"]["knee_concurrency"] > 0.0
+
     def test_even_arrivals_wait_no_longer_than_chance_ones(self):
         even, chance = (
             throughput(served(request_rate_per_second=20.0, arrivals={"process": process}))

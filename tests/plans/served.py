@@ -1,7 +1,7 @@
 """Spaces of services, and what asking for each of their configurations alone finds."""
 
 import json
-from itertools import count
+import math
 
 from service.plans.serving import pieces, search
 from service.plans.space import NOTHING, Space
@@ -75,10 +75,10 @@ def carried(question, catalog=None):
 def fewest_alone(space, place, layout, catalog=None, **settings):
     """Replicas and answer of the fewest that carry the load, each number asked for alone."""
     each = layout["tensor"] * layout.get("pipeline", 1) * layout.get("data", 1)
-    asked = space.question.workload.model_dump(mode="json").get("concurrency")
-    for replicas in count(1):
-        if replicas * each > space.clusters[place].accelerator_count or (asked and replicas > asked):
-            return None
+    asked = space.question.workload.model_dump(mode="json").get("concurrency", math.inf)
+    most = min(space.clusters[place].accelerator_count // each, asked)
+    for replicas in range(1, most + 1):
         answer = carried(asking(space, place, layout, replicas, **settings), catalog)
         if answer is not None:
             return replicas, answer
+    return None

@@ -141,8 +141,31 @@ def test_serving_hints():
     ):
         assert part in line
     assert hints["vllm"]["missing"] == []
-    # The figures hold for vLLM, whose share of the memory holds more than weights and cache.
-    assert _missing(hints["sglang"]) == {"/workload/engine/name", "/workload/memory_fraction"}
-    assert "--tp-size 8 --dp-size 4 --enable-dp-attention --ep-size 8" in " ".join(
-        hints["sglang"]["arguments"]
+    # The figures hold for vLLM, whose limits are counted otherwise.
+    assert _missing(hints["sglang"]) == {
+        "/workload/engine/name",
+        "/workload/engine/max_num_seqs",
+        "/workload/engine/max_batched_tokens",
+        "/workload/engine/block_tokens",
+        "/workload/memory_fraction",
+    }
+    assert " ".join(hints["sglang"]["arguments"]) == (
+        "--tp-size 8 --dp-size 4 --enable-dp-attention --ep-size 8 --pp-size 1 --dtype bfloat16 "
+        "--kv-cache-dtype fp8_e4m3 --disable-cuda-graph"
+    )
+
+
+def test_what_the_engine_takes_by_itself_is_said():
+    """Its defaults move with versions and devices: the figures hold for these."""
+    workload = {"kind": "inference", "engine": {"name": "vllm"}}
+    cluster = {"accelerator": {"source": "catalog", "id": "h100-sxm"}}
+    question = {
+        "model": {"source": "catalog", "id": "llama-3.1-8b"},
+        "cluster": cluster,
+        "workload": workload,
+    }
+    line = " ".join(_hints(question)["vllm"]["arguments"])
+    assert (
+        "--gpu-memory-utilization 0.9 --max-num-seqs 1024 --max-num-batched-tokens 8192 --block-size 16"
+        in line
     )

@@ -369,6 +369,8 @@ def _knee(grid: Curve[Array], places: float) -> float:
     logs = np.log(grid.requests[best - 1 : best + 2])
     heights = np.log(power[best - 1 : best + 2])
     left, right = logs[1] - logs[0], logs[2] - logs[1]
+    if min(left, right) <= NOTHING:
+        return float(grid.requests[best])
     down, up = (heights[1] - heights[0]) / left, (heights[2] - heights[1]) / right
     bend = (down - up) / (left + right)
     top = logs[1] + (up * left + down * right) / (left + right) / (2.0 * bend) if bend > NOTHING else logs[1]

@@ -23,7 +23,7 @@ from service.planning.search.layouts import (
     with_batch,
 )
 from service.planning.search.shapes import Shape, allowed
-from service.planning.search.skyline import skyline
+from service.planning.search.skyline import not_bettered, skyline
 
 Floats = NDArray[np.float64]
 
@@ -127,8 +127,14 @@ class _Search:
         self.ruled_out: Counter[str] = Counter()
         self.pruned: Counter[Bound] = Counter()
         self.considered = self.scored = self.feasible = 0
-        self.found: list[Found] = []
-        self._best: dict[int, Floats] = {}
+        self._found: list[Found] = []
+        self._fronts: dict[int, _Front] = {}
+
+    @property
+    def found(self) -> tuple[Found, ...]:
+        """Those that are left of every cluster."""
+        fronts = (self._fronts[place] for place in sorted(self._fronts))
+        return tuple(self._found[entry] for front in fronts for entry in front.entries.tolist())
 
     def run(self, layouts: Layouts) -> None:
         """Decide all of them in each choice."""
@@ -172,12 +178,13 @@ class _Search:
         They are slower than ``least``; the others are known. It holds only where time alone counts: a slower
         layout may draw less.
         """
-        if Bound.ROOFLINE not in self.bounds or self.limits.weighs_power or not self._best:
+        depth = self.limits.depth
+        if Bound.ROOFLINE not in self.bounds or self.limits.weighs_power or not self._fronts:
             return task
         late = np.full(int(task.layouts.place.max()) + 1, np.inf)
-        for place, best in self._best.items():
-            if best.size >= self.limits.depth and place < late.size:
-                late[place] = best[-1]
+        for place, front in self._fronts.items():
+            if front.seconds.size >= depth and place < late.size:
+                late[place] = front.seconds[depth - 1]
         promising = task.least <= late[task.layouts.place]
         self.pruned[Bound.ROOFLINE] += task.layouts.number - int(np.count_nonzero(promising))
         return task.taken(promising)
@@ -259,15 +266,21 @@ class _Search:
             layouts.micro_batch_size,
         )
         which = skyline(scored.seconds, scored.watts, depth, ties)
-        if not self.limits.weighs_power:
-            known = self._best.get(place, np.empty(0))
-            if known.size >= depth:
-                which = which[scored.seconds[which] <= known[-1]]
-            self._best[place] = np.sort(np.concatenate([known, scored.seconds[which]]))[:depth]
+        front = self._fronts.get(place, _NO_FRONT)
+        seconds, watts = scored.seconds[which], _at(scored.watts, which)
+        first = len(self._found)
         for entry in which.tolist():
             drawn = None if scored.watts is None else float(scored.watts[entry])
             alone = layouts.taken(slice(entry, entry + 1))
-            self.found.append(Found(scored.choice, alone, float(scored.seconds[entry]), drawn))
+            self._found.append(Found(scored.choice, alone, float(scored.seconds[entry]), drawn))
+        added = _Front(
+            seconds,
+            np.zeros(which.size) if watts is None else watts,
+            np.arange(first, first + which.size, dtype=np.intp),
+        )
+        joined = _Front(*[np.concatenate(each) for each in zip(front, added, strict=True)])
+        left = not_bettered(joined.seconds, joined.watts, depth)
+        self._fronts[place] = _Front(*[each[left] for each in joined])
 
 
 class _Scored(NamedTuple):
@@ -275,6 +288,17 @@ class _Scored(NamedTuple):
     layouts: Layouts
     seconds: Floats
     watts: Floats | None
+
+
+class _Front(NamedTuple):
+    """What is left of a cluster so far, in the order of seconds; ``entries`` are places among all found."""
+
+    seconds: Floats
+    watts: Floats
+    entries: NDArray[np.intp]
+
+
+_NO_FRONT: Final = _Front(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp))
 
 
 def _at(column: Floats | None, which: NDArray[np.intp]) -> Floats | None:
@@ -303,5 +327,5 @@ def searched(
         search.feasible,
         +search.ruled_out,
         +search.pruned,
-        tuple(search.found),
+        search.found,
     )

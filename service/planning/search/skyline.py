@@ -10,9 +10,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 
-def skyline(
-    seconds: Floats, watts: Floats | None, depth: int, ties: Sequence[NDArray[np.generic]] = ()
-) -> Places:
+def skyline(seconds: Floats, watts: Floats | None, depth: int, ties: Sequence[NDArray[np.generic]]) -> Places:
     """Places of those that fewer than ``depth`` others are at least as good as in both measures.
 
     In the order of seconds, then watts; equals come in the order of ``ties``, the first of which counts most,
@@ -24,7 +22,11 @@ def skyline(
     if watts is None:
         found: Places = np.lexsort((*reversed(ties), seconds))[:depth]
         return found
-    order = np.lexsort((*reversed(ties), watts, seconds))
+    return _swept(np.lexsort((*reversed(ties), watts, seconds)), watts, depth)
+
+
+def _swept(order: Places, watts: Floats, depth: int) -> Places:
+    """Those of an order by time that fewer than ``depth`` before them draw as little as."""
     # The least draws so far, negated: the root is the depth-th of them.
     least: list[float] = []
     kept = []
@@ -36,4 +38,29 @@ def skyline(
         else:
             continue
         kept.append(place)
+    return np.array(kept, dtype=np.intp)
+
+
+def not_bettered(seconds: Floats, watts: Floats, depth: int) -> Places:
+    """Places of those that fewer than ``depth`` others are better than in one measure and no worse in the other.
+
+    Equals are not better than each other, so that all of them are found, or none.
+    """
+    order = np.lexsort((watts, seconds))
+    sorted_seconds, sorted_watts = seconds[order], watts[order]
+    least: list[float] = []
+    kept: list[int] = []
+    before: tuple[float, float] | None = None
+    was_kept = False
+    for place, taken, drawn in zip(
+        order.tolist(), sorted_seconds.tolist(), sorted_watts.tolist(), strict=True
+    ):
+        if (taken, drawn) != before:
+            before, was_kept = (taken, drawn), len(least) < depth or drawn < -least[0]
+        if was_kept:
+            kept.append(place)
+        if len(least) < depth:
+            heapq.heappush(least, -drawn)
+        elif drawn < -least[0]:
+            heapq.heapreplace(least, -drawn)
     return np.array(kept, dtype=np.intp)

@@ -101,8 +101,8 @@ class Links(NamedTuple):
     def _each(self, message: Message) -> float:
         """Seconds of one of a message's collectives, worked out once where its figures are numbers."""
         group, key = message.group, (message.kind, message.group, message.message_bytes)
-        is_number = not isinstance(message.message_bytes, np.ndarray)
-        is_number = is_number and not isinstance(group.devices, np.ndarray)
+        figures = (message.message_bytes, group.devices, group.per_domain)
+        is_number = not any(isinstance(figure, np.ndarray) for figure in figures)
         found = self.known.get(key) if is_number else None
         if found is None:
             found = traffic.seconds(message._replace(times=1.0), self.fabric)

@@ -13,7 +13,7 @@ from service.planning.inference.load import (
     between,
     fixed,
 )
-from service.planning.inference.serving import served, served_closed
+from service.planning.inference.serving import served, served_alike, served_closed
 from service.planning.inference.speculation import Speculation, tokens_per_pass
 from tests.planning.inference.dense import Dense
 
@@ -45,7 +45,7 @@ def test_requests_in_a_closed_loop_are_rate_times_latency(server, load, concurre
     assert answer.requests_per_second * answer.request_seconds.mean == pytest.approx(concurrency, rel=0.02)
 
 
-@pytest.mark.parametrize(
+EACH_KIND = pytest.mark.parametrize(
     "server",
     [
         SERVER,
@@ -58,18 +58,39 @@ def test_requests_in_a_closed_loop_are_rate_times_latency(server, load, concurre
     ],
     ids=["mixed", "apart", "chunked", "pipeline", "ranks", "speculation", "static"],
 )
-@pytest.mark.parametrize("load", [CHAT, SPREAD, CHAT._replace(outputs=fixed(1.0))])
+EACH_LENGTH = pytest.mark.parametrize("load", [CHAT, SPREAD, CHAT._replace(outputs=fixed(1.0))])
+
+
+def assert_same(one, alone):
+    assert one.requests_per_second == pytest.approx(alone.requests_per_second, rel=1e-12)
+    assert one.time_to_first_token_seconds == pytest.approx(alone.time_to_first_token_seconds, rel=1e-12)
+    if alone.time_per_output_token_seconds is not None:
+        each = alone.time_per_output_token_seconds
+        assert one.time_per_output_token_seconds == pytest.approx(each, rel=1e-12)
+    assert one.iteration == pytest.approx(alone.iteration, rel=1e-12)
+    assert one.saturated is alone.saturated
+
+
+@EACH_KIND
+@EACH_LENGTH
 def test_closed_loops_together_are_each_alone(server, load):
     found = served_closed(MODEL, server, load, MANY)
     for requests, one in zip(MANY, found, strict=True):
-        alone = served(MODEL, server, load._replace(concurrency=requests))
-        assert one.requests_per_second == pytest.approx(alone.requests_per_second, rel=1e-12)
-        assert one.time_to_first_token_seconds == pytest.approx(alone.time_to_first_token_seconds, rel=1e-12)
-        if alone.time_per_output_token_seconds is not None:
-            each = alone.time_per_output_token_seconds
-            assert one.time_per_output_token_seconds == pytest.approx(each, rel=1e-12)
-        assert one.iteration == pytest.approx(alone.iteration, rel=1e-12)
-        assert one.saturated is alone.saturated
+        assert_same(one, served(MODEL, server, load._replace(concurrency=requests)))
+
+
+@EACH_KIND
+@EACH_LENGTH
+def test_open_loops_together_are_each_alone(server, load):
+    loads = [at_rate(rate, load) for rate in RATES]
+    for each, one in zip(loads, served_alike(MODEL, server, loads), strict=True):
+        assert_same(one, served(MODEL, server, each))
+
+
+def test_bursts_together_are_each_alone():
+    loads = [CHAT._replace(concurrency=c, burst_requests=1000.0 / c) for c in (1.0, 16.0, 64.0)]
+    for each, one in zip(loads, served_alike(MODEL, SERVER, loads), strict=True):
+        assert_same(one, served(MODEL, SERVER, each))
 
 
 def test_ranks_with_equal_requests_do_not_wait_for_each_others_prompts():

@@ -19,9 +19,11 @@ from service.planning.formats.launch.rules import (
     CONTEXT,
     DATA,
     DEVICES,
+    ENGINE,
     GLOBAL_BATCH,
     MICRO_BATCH,
     NEUTRAL,
+    OF_ENGINE,
     PIPELINE,
     SEQUENCE_LENGTH,
     STEPS,
@@ -86,6 +88,10 @@ TABLE: Final[Mapping[ToolName, Tool]] = {
 TOOLS: Final = tuple(TABLE)
 
 
+def _of_another(setting: str) -> PlanningError:
+    return PlanningError("OTHER_PROGRAM", setting, "it holds for another engine, which counts otherwise")
+
+
 def tool_named(text: str) -> ToolName | None:
     """The tool of a name; None for another."""
     return next((name for name in TOOLS if name == text), None)
@@ -111,6 +117,9 @@ def written(tool: ToolName, settings: Settings) -> Written:
     given, known = completed(settings), TABLE[tool]
     keys: dict[str, Value] = {}
     missing = []
+    if str(given.get(ENGINE, tool)).strip().lower() != tool:
+        missing = [_of_another(setting) for setting in OF_ENGINE if setting in given]
+        given = {setting: value for setting, value in given.items() if setting not in OF_ENGINE}
     for rule in known.rules:
         try:
             keys |= rule.write(given)

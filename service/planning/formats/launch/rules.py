@@ -65,15 +65,11 @@ def number(setting: str, key: str, meaning: str) -> Rule:
     return Rule((setting,), (key,), meaning, write, read)
 
 
-def share(setting: str, key: str, meaning: str, engine: str) -> Rule:
-    """A share of 1 under another name, of what ``engine`` takes it of."""
+def share(setting: str, key: str, meaning: str) -> Rule:
+    """The same share of 1 under another name."""
 
     def write(settings: Settings) -> Keys:
-        if setting not in settings:
-            return {}
-        if str(settings.get(ENGINE, engine)).strip().lower() != engine:
-            raise PlanningError("OTHER_PROGRAM", setting, "another engine takes its share of other memory")
-        return {key: settings[setting]}
+        return {key: settings[setting]} if setting in settings else {}
 
     def read(keys: Keys, _: Settings) -> Settings:
         if key not in keys:
@@ -234,6 +230,9 @@ NEUTRAL: Final[Mapping[str, tuple[Value, ...]]] = {
     SCHEDULER: ("continuous",),
 }
 """Values that need no setting, where a tool has none."""
+
+OF_ENGINE: Final = (MEMORY_FRACTION, REQUESTS, BATCHED, BLOCK, CHUNKED)
+"""Limits that hold for the engine that they were given for: another one counts them otherwise."""
 
 ASIDE: Final = frozenset({DEVICES, PER_NODE, EXPERTS})
 """What rules look at and no row chooses for itself."""

@@ -154,9 +154,7 @@ RULES: Final = (
         },
         why="the cache has the format of the model, or FP8",
     ),
-    share(
-        MEMORY_FRACTION, "mem-fraction-static", "share of the device's memory for weights and cache", "sglang"
-    ),
+    share(MEMORY_FRACTION, "mem-fraction-static", "share of the device's memory for weights and cache"),
     Rule(
         (REQUESTS,),
         (_REQUESTS,),

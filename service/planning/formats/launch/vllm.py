@@ -141,12 +141,7 @@ RULES: Final = (
         },
         silent={"mamba-ssm-cache-dtype": ("auto",)},
     ),
-    share(
-        MEMORY_FRACTION,
-        "gpu-memory-utilization",
-        "share of the device's memory that the engine takes",
-        "vllm",
-    ),
+    share(MEMORY_FRACTION, "gpu-memory-utilization", "share of the device's memory that the engine takes"),
     number(REQUESTS, "max-num-seqs", "most requests of a replica in an iteration"),
     number(BATCHED, "max-num-batched-tokens", "most tokens of an iteration"),
     number(BLOCK, "block-size", "tokens of a block of the cache"),

@@ -1,0 +1,117 @@
+"""What is wrong with a plan before anything is searched: each refusal names the member of the question."""
+
+from pydantic import MISSING
+
+from service.planning.errors import PlanningError
+from service.planning.workload import TrainingWorkload
+from service.plans.assumptions import check_assumptions
+from service.plans.pricing import NEVER_ENDS, Pricer, Runs, Wanted, worked_of
+from service.plans.ranking import supplies_of
+from service.plans.requests import Configuration
+from service.plans.space import Kept, Space, Supply
+from service.questions.estimates import MemoryQuestion, ThroughputQuestion
+from service.questions.resolve.training import total_tokens_of
+from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput, WorkloadInput
+
+_WORK_TOLERANCE = 1e-3
+"""A run of whole steps is as long as one of tokens only to the next step."""
+_LEFT_TO_THE_SEARCH = (
+    "/model",
+    "/cluster",
+    "/parallelism",
+    "/efficiency",
+    "/workload/precision",
+    "/workload/micro_batch_size",
+    "/workload/global_batch_size",
+    "/workload/gradient_accumulation_steps",
+    "/workload/weight_",
+    "/workload/kv_cache_precision",
+)
+"""Members of an estimate that a search varies, or of which it says itself what is wrong."""
+
+
+def check(space: Space) -> None:
+    """Refuse what no search could answer.
+
+    Raises:
+        PlanningError: names the field.
+    """
+    check_assumptions(space)
+    wanted, workload = Wanted(space.question), space.question.workload
+    if not wanted.has_end and (wanted.cost or wanted.emissions or space.question.goal == "pareto"):
+        detail = "what a service costs and emits needs to know how long it runs"
+        raise PlanningError("HORIZON_REQUIRED", "/workload/horizon", detail)
+    if isinstance(workload, InferenceWorkloadInput):
+        _refuse_deadlines(space)
+    runs = Runs()
+    for place in range(len(space.question.given)):
+        _check_given(space, place, runs)
+    _check_prices(space)
+
+
+def _refuse_deadlines(space: Space) -> None:
+    for name in ("duration_seconds", "finish_by"):
+        if getattr(space.question.constraints, name) is not MISSING:
+            detail = "a service runs for its horizon: a deadline is one of training"
+            raise PlanningError("NOT_APPLICABLE", f"/constraints/{name}", detail)
+
+
+def _check_given(space: Space, place: int, runs: Runs) -> None:
+    """A given configuration does the work of the question, in a layout of devices that are there."""
+    given, pointer = space.question.given[place], f"/given/{place}"
+    if given.workload.kind != space.question.workload.kind:
+        detail = f"the work of the plan is {space.question.workload.kind}"
+        raise PlanningError("WORK_DIFFERS", f"{pointer}/workload/kind", detail)
+    supply = supplies_of(space, place)[0]
+    kept = Kept(len(space.clusters) + place, {}, {}, seconds=0.0)
+    try:
+        run = runs.of(space, kept, supply.accelerator_id).run
+    except PlanningError as error:
+        at = error.pointer if error.pointer.startswith("/model") else pointer + error.pointer
+        raise PlanningError(error.code, at, error.detail) from error
+    if isinstance(given.workload, TrainingWorkloadInput):
+        workload = run.resolved.workload
+        assert isinstance(workload, TrainingWorkload)  # noqa: S101
+        batch = workload.micro_batch_size * workload.micro_batches * run.resolved.layout.data
+        _check_work(space.question.workload, given.workload, batch, f"{pointer}/workload/total_tokens")
+
+
+def _check_work(
+    asked: WorkloadInput, given: TrainingWorkloadInput, global_batch_size: int, pointer: str
+) -> None:
+    """As many tokens as the question asks for, to the next step."""
+    assert isinstance(asked, TrainingWorkloadInput)  # noqa: S101
+    total = total_tokens_of(given, global_batch_size)
+    batch = None if asked.global_batch_size is MISSING else asked.global_batch_size
+    wanted = total_tokens_of(asked, batch)
+    if total is None:
+        raise PlanningError("TOTAL_REQUIRED", pointer, "give the total of the plan")
+    if wanted is not None and abs(total / wanted - 1.0) > _WORK_TOLERANCE:
+        raise PlanningError("WORK_DIFFERS", pointer, f"the work of the plan is {wanted:.6g} tokens")
+
+
+def _check_prices(space: Space) -> None:
+    """Work out one configuration on each supply of the question: its terms, its purchase and its building."""
+    pricer, buildings = Pricer(space), set[str]()
+    for supply in space.supplies:
+        if supply.kind == "offer" and (supply.site is None or supply.site_pointer in buildings):
+            continue
+        buildings.add(supply.site_pointer)
+        _check_supply(pricer, supply)
+
+
+def _check_supply(pricer: Pricer, supply: Supply) -> None:
+    space = pricer.space
+    model, workload = space.question.model, space.question.workload
+    cluster = space.clusters[supply.clusters[0]]
+    configuration = Configuration(
+        ThroughputQuestion.model_construct(model=model, workload=workload, cluster=cluster),
+        MemoryQuestion.model_construct(model=model, workload=workload, cluster=cluster),
+    )
+    try:
+        worked = worked_of(configuration, space.catalog)
+        pricer.trial(worked, supply)
+    except PlanningError as error:
+        # What a search varies it tells of itself.
+        if error.code != NEVER_ENDS and not error.pointer.startswith(_LEFT_TO_THE_SEARCH):
+            raise
