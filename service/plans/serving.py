@@ -189,6 +189,8 @@ def _stored(machine: _Machine, settings: Mapping[str, Any]) -> _Stored:
     stored = _Stored(settings, _with(space.question.workload, settings), has_rate=True, layouts=())
     one, catalog = machine.on(1)
     resolved = resolve(machine.question(stored, Parallelism()), one, catalog, Notes(), space.model)
+    if resolved.held.unknown is not None:
+        raise resolved.held.unknown
     try:
         compute_peak(one, resolved.workload)
         has_rate = cluster.accelerator.bandwidth_bytes_per_second is not None
