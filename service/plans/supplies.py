@@ -253,7 +253,7 @@ def _rental(name: str, offer: KnownOffer, question: PlanQuestion) -> Rental:
 
 
 def _distinct(offers: dict[str, KnownOffer], catalog: Catalog) -> dict[str, KnownOffer]:
-    """Of offers of equal nodes at one price on one set of terms the largest instance: training takes nodes."""
+    """Of offers of equal nodes at one price on one set of terms the one of the largest instance."""
     largest: dict[tuple[object, ...], str] = {}
     for name, offer in offers.items():
         terms = (offer.accelerator_id, offer.provider, offer.region, offer.zone, offer.purchase_option)
