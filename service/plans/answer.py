@@ -128,7 +128,7 @@ class _Row(NamedTuple):
             )
             if said is None:
                 notes.warn(warning["code"], at, detail)
-            elif detail not in said["detail"]:
+            elif at == supply.pointer and detail not in said["detail"]:
                 said["detail"] += f"; {detail}"
         cited = {(source["kind"], source["id"]) for source in notes.sources}
         for source in answer["evidence"]["sources"]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import MISSING
 
 from service.planning.errors import PlanningError
-from service.plans.bounds import Bounds, Columns, bounds_of
+from service.plans.bounds import Bounds, bounds_of
 from service.plans.pricing import Candidate, Pricer
 from service.plans.runs import Runs
 from service.plans.space import Kept, Outcome, Space, Supply
@@ -235,9 +235,9 @@ class _Pairs(NamedTuple):
         return (one, two, three), (int(self.supply[place]), int(self.kept[place]), -1)
 
 
-def _pairs(pricer: Pricer, kept: Sequence[Kept], rule_out: Callable[[PlanConstraint, int], None]) -> _Pairs:
+def _pairs(pricer: Pricer, kept: tuple[Kept, ...], rule_out: Callable[[PlanConstraint, int], None]) -> _Pairs:
     """What no bound rules out, in order."""
-    space, columns = pricer.space, Columns.of(pricer.space, kept)
+    space, columns = pricer.space, pricer.runs.columns(pricer.space, kept)
     names = _FIGURES[space.question.goal]
     parts = []
     for place, supply in enumerate(space.supplies):
