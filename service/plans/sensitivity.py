@@ -16,8 +16,9 @@ from pydantic import MISSING
 
 from service.planning.switching import Switch, narrowed, rungs
 from service.plans.assumptions import names_of_site
-from service.plans.pricing import Candidate, Pricer, Runs
+from service.plans.pricing import Candidate, Pricer
 from service.plans.ranking import Ranking, first, key_of
+from service.plans.runs import Runs
 from service.plans.search import merged
 from service.plans.space import REACH, Kept, Outcome, Space, Supply
 from service.questions.plan_answers import PlanRow, Sensitivity
