@@ -243,7 +243,8 @@ def _summed(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 def _by_size(one: Mapping[str, float], other: Mapping[str, float], unit: str) -> list[Difference]:
     """Parts that differ, by the size of their difference; a part that a row has not is absent."""
-    found = [_difference(name, one.get(name), other.get(name), unit) for name in {**one, **other}]
+    names = [name for name in {**one, **other} if one.get(name) or other.get(name)]
+    found = [_difference(name, one.get(name), other.get(name), unit) for name in names]
     return sorted(
         (each for each in found if each),
         key=lambda each: -abs(one.get(each["name"], 0.0) - other.get(each["name"], 0.0)),

@@ -72,6 +72,9 @@ QUESTION = {
     "search": {
         "offers": False,
         "accelerator_counts": [8, 16],
+        "depth": 2,
+        "rows": 4,
+        "rows_per_supply": 1,
         "training": {
             "tensor": [1, 2],
             "pipeline": [1],
