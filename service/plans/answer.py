@@ -21,6 +21,7 @@ from service.plans.pricing import Candidate, Wanted, located, place_of
 from service.plans.ranking import Ranking
 from service.plans.requests import bill_request, cost_request, currency_of, requests_of
 from service.plans.runs import Runs, Worked
+from service.plans.sensitivity import sensitivities
 from service.plans.space import Outcome, Space, Supply
 from service.questions.answer import evidence, quantity
 from service.questions.answers import Answer
@@ -66,7 +67,7 @@ def answer_of(space: Space, outcome: Outcome, ranking: Ranking) -> PlanAnswer:
         "rows": rows,
         "given": given,
         "candidates": _counts(outcome, ranking),
-        "sensitivities": [],
+        "sensitivities": sensitivities(space, outcome, ranking, row_of),
         "launch_hints": launch_hints(rows[0], space.model, space.catalog) if rows else [],
         "currency_code": currency_of(question),
         "evidence": evidence(question, notes, space.catalog.revision),

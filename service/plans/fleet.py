@@ -66,12 +66,14 @@ class _Answering:
         fleet = Fleet(capacities, self.budget, self.question.goal)
         made = schedule([self._task(place) for place in range(len(self.found))], fleet)
         assigned = [_Assigned(placed, self._option(placed)) for placed in made.placed]
-        beside = Beside(self.asking, self.found, made.placed, self.budget)
-        missing = sorted(set(range(len(self.found))) - {one.task for one in made.placed})
         notes = Notes()
+        beside = Beside(self.asking, self.found, made.placed, self.budget, notes)
+        missing = sorted(set(range(len(self.found))) - {one.task for one in made.placed})
         answer: FleetAnswer = {
             "assignments": [self._assignment(one, number, notes) for number, one in enumerate(assigned)],
-            "unplaced": [unplaced(place, beside) for place in missing],
+            "unplaced": [
+                unplaced(place, beside, f"/unplaced/{number}") for number, place in enumerate(missing)
+            ],
             "is_optimal": made.is_optimal,
             "bound": self._bound(made),
             "pools": [self._occupation(number, made.placed) for number in range(len(self.pools))],

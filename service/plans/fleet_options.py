@@ -1,7 +1,7 @@
 """How the workloads of a fleet can run: their windows, the pools, and the configurations on each."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
@@ -153,6 +153,10 @@ def moment(question: FleetQuestion, seconds: int) -> datetime:
     return question.starts_at + timedelta(seconds=seconds)
 
 
+class TooManyError(PlanningError):
+    """A fleet has more configurations than are looked at."""
+
+
 class Asking:
     """The question of a fleet, workload by workload and pool by pool, within a number of configurations."""
 
@@ -173,9 +177,32 @@ class Asking:
                 raise PlanningError("UNKNOWN_REFERENCE", at, "no owned or rented devices have this name")
         return sorted({names[name] for name in workload.pools})
 
-    def options(self, place: int, pool: int, counts: list[int] | None = None, times: int = 1) -> Options:
-        """Configurations of a workload on a pool, or on one of so many ``times`` the devices."""
-        devices = self.pools[pool].larger(times)
+    def beyond(self, place: int, pool: int) -> Options:
+        """Configurations of a workload on more devices than a pool has: those it names, or doublings.
+
+        Raises:
+            TooManyError: they are more than are left to be looked at.
+        """
+        capacity, named = self.pools[pool].capacity, self.question.workloads[place].accelerator_counts
+        counts: list[int] | None = [capacity * 2**doubling for doubling in range(1, ADDED_DOUBLINGS + 1)]
+        larger = self.pools[pool].larger(2**ADDED_DOUBLINGS)
+        if named is not MISSING:
+            counts = [count for count in named if capacity < count <= larger.capacity]
+        elif isinstance(self.question.workloads[place].workload, InferenceWorkloadInput):
+            counts = None
+        return self._options(place, larger, counts, pool)
+
+    def options(self, place: int, pool: int) -> Options:
+        """Configurations of a workload on a pool."""
+        named = self.question.workloads[place].accelerator_counts
+        counts = None if named is MISSING else [each for each in named if each <= self.pools[pool].capacity]
+        return self._options(place, self.pools[pool], counts, pool)
+
+    def _options(self, place: int, devices: Pool, counts: list[int] | None, pool: int) -> Options:
+        if counts == []:
+            named = self.question.workloads[place].accelerator_counts
+            assert named is not MISSING  # noqa: S101
+            return Options((), {PlanConstraint.DEVICES: len(named)}, {}, has_unpriced=False)
         try:
             asked = self._asked(place, devices, counts)
             space = space_of(asked, self.catalog)
@@ -185,6 +212,8 @@ class Asking:
             supply, runs = space.supplies[0], Runs()
             pricer = Pricer(space, runs)
             candidates = [pricer.at(supply, kept) for kept in outcome.kept]
+        except TooManyError:
+            raise
         except PlanningError as error:
             at = pointer_of(error.pointer, place, devices)
             raise PlanningError(error.code, at, error.detail) from error
@@ -201,7 +230,6 @@ class Asking:
 
     def _asked(self, place: int, devices: Pool, counts: list[int] | None) -> PlanQuestion:
         given = self.question.workloads[place]
-        chosen = given.accelerator_counts if counts is None else counts
         owned, rented = [], []
         if isinstance(devices.given, OwnedNodes):
             owned.append(devices.given)
@@ -212,7 +240,7 @@ class Asking:
             workload=self._workload(place, given),
             goal="cheapest",
             search=PlanSearch(
-                accelerator_counts=chosen,
+                accelerator_counts=MISSING if counts is None else counts,
                 training=given.training,
                 serving=given.serving,
                 offers=False,
@@ -230,6 +258,9 @@ class Asking:
         if workload.horizon is not MISSING:
             detail = "a service of a fleet runs from earliest_start_at to finish_by"
             raise PlanningError("NOT_APPLICABLE", "/workload/horizon", detail)
+        if given.accelerator_counts is not MISSING:
+            detail = "a service takes the fewest devices that keep its levels"
+            raise PlanningError("NOT_APPLICABLE", "/search/accelerator_counts", detail)
         horizon = HorizonInput(duration_seconds=float(self.windows[place].seconds))
         return workload.model_copy(update={"horizon": horizon})
 
@@ -246,7 +277,7 @@ class Asking:
         self.left -= candidates
         if self.left < 0:
             detail = f"the fleet has more than {MOST_CANDIDATES} configurations: vary less, or name its pools"
-            raise PlanningError("SEARCH_TOO_LARGE", f"/workloads/{place}", detail)
+            raise TooManyError("SEARCH_TOO_LARGE", f"/workloads/{place}", detail)
 
 
 def taken(count: int, pool: Pool) -> int:
@@ -277,18 +308,11 @@ def budget_of(question: FleetQuestion, catalog: Catalog) -> Decimal | None:
     return found.amount
 
 
-def added_counts(pool: Pool) -> Iterator[int]:
-    """Numbers of devices beyond those of a pool, in doublings of it."""
-    return (pool.capacity * 2**doubling for doubling in range(1, ADDED_DOUBLINGS + 1))
-
-
 _OF_WORKLOAD = ("/model", "/workload")
 
 
 def pointer_of(pointer: str, place: int, pool: Pool) -> str:
     """Where the fleet's question has what a plan's question refuses."""
-    if pointer.startswith("/workloads/"):
-        return pointer
     if pointer.startswith(_OF_WORKLOAD):
         return f"/workloads/{place}{pointer}"
     if pointer.startswith("/search/"):

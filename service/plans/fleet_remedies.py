@@ -8,9 +8,10 @@ from typing import Literal, NamedTuple
 
 from service.planning.cost import rounded
 from service.planning.schedule import Placed, earliest_start, least_capacity
-from service.plans.fleet_options import Asking, Option, Options, Pool, added_counts, currency_of, moment
+from service.plans.fleet_options import Asking, Option, Options, Pool, TooManyError, currency_of, moment
 from service.questions.base import MoneyAmount
 from service.questions.fleet_plans import FleetReason, FleetRemedy, PoolReason, UnplacedWorkload
+from service.questions.notes import Notes
 from service.questions.plan_answers import PlanConstraint, PruningRule
 from service.questions.workloads import TrainingWorkloadInput
 
@@ -25,6 +26,7 @@ class Beside(NamedTuple):
     found: Sequence[Mapping[int, Options]]
     placed: Sequence[Placed]
     budget: Decimal | None
+    notes: Notes
 
     @property
     def spent(self) -> Decimal:
@@ -46,6 +48,14 @@ class Beside(NamedTuple):
         capacity = self.asking.pools[pool].capacity
         return earliest_start(self.on(pool), capacity, option.mode, window.earliest, latest)
 
+    def more(self, place: int, pool: int, pointer: str) -> Sequence[Option]:
+        """Configurations on more devices than a pool has; a gap where there are too many to look at."""
+        try:
+            return self.asking.beyond(place, pool).options
+        except TooManyError as error:
+            self.notes.gap(pointer, error.code, error.detail)
+            return ()
+
     def at(self, seconds: int) -> str:
         """A time of the answer."""
         return f"{moment(self.asking.question, seconds).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -56,14 +66,14 @@ class Beside(NamedTuple):
         return {"amount": f"{rounded(amount, code):f}", "currency_code": code}
 
 
-def unplaced(place: int, beside: Beside) -> UnplacedWorkload:
-    """Why a workload does not run, pool by pool, and what would let it."""
+def unplaced(place: int, beside: Beside, pointer: str) -> UnplacedWorkload:
+    """Why a workload does not run, pool by pool, and what would let it; answered at a ``pointer``."""
     pools = [_reason(place, pool, found, beside) for pool, found in beside.found[place].items()]
     return {
         "workload": beside.asking.question.workloads[place].name,
         "reason": max((each["reason"] for each in pools), key=_ORDER.index),
         "pools": pools,
-        "remedies": list(_remedies(place, beside)),
+        "remedies": list(_remedies(place, beside, pointer)),
     }
 
 
@@ -117,9 +127,10 @@ def _late(place: int, options: Sequence[Option], beside: Beside) -> Iterator[tup
             yield start, start + option.mode.seconds, option
 
 
-def _remedies(place: int, beside: Beside) -> Iterator[FleetRemedy]:
+def _remedies(place: int, beside: Beside, pointer: str) -> Iterator[FleetRemedy]:
     for pool, found in beside.found[place].items():
-        yield from _more_devices(place, pool, found, beside)
+        options = [*found.options, *beside.more(place, pool, f"{pointer}/remedies")]
+        yield from _more_devices(place, pool, options, beside)
     options = [option for found in beside.found[place].values() for option in found.options]
     late = min(_late(place, options, beside), key=lambda one: (one[1], one[2].mode), default=None)
     if late is not None:
@@ -132,19 +143,21 @@ _Change = Literal["devices", "deadline", "budget"]
 
 
 def _remedy(change: _Change, option: Option, start: int, beside: Beside) -> FleetRemedy:
-    return {
+    remedy: FleetRemedy = {
         "change": change,
         "pool": beside.asking.pools[option.mode.pool].name,
         "accelerator_count": option.space.cluster_of(option.candidate.kept).accelerator_count,
         "starts_at": beside.at(start),
         "ends_at": beside.at(start + option.mode.seconds),
     }
+    if option.candidate.cost is not None:
+        remedy["cost"] = beside.money(option.candidate.cost)
+    return remedy
 
 
-def _more_devices(place: int, pool: int, found: Options, beside: Beside) -> Iterator[FleetRemedy]:
+def _more_devices(place: int, pool: int, options: Sequence[Option], beside: Beside) -> Iterator[FleetRemedy]:
     """Fewest devices more, in whole nodes, with which it runs on a pool in its window and the budget."""
     window, own = beside.asking.windows[place], beside.asking.pools[pool]
-    options = [*found.options, *_on_more(place, pool, own, beside)]
     needed = [
         (_whole(least - own.capacity, own), option.mode, number)
         for number, option in enumerate(options)
@@ -158,12 +171,6 @@ def _more_devices(place: int, pool: int, found: Options, beside: Beside) -> Iter
         start = earliest_start(beside.on(pool), own.capacity + added, mode, *window)
         assert start is not None  # noqa: S101
         yield {**_remedy("devices", options[number], start, beside), "added_devices": added}
-
-
-def _on_more(place: int, pool: int, own: Pool, beside: Beside) -> Sequence[Option]:
-    """Configurations on more devices than the pool has."""
-    counts = list(added_counts(own))
-    return beside.asking.options(place, pool, counts, times=counts[-1] // own.capacity).options
 
 
 def _whole(devices: int, pool: Pool) -> int:

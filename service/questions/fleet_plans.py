@@ -139,6 +139,8 @@ class FleetRemedy(TypedDict):
     """When it would start."""
     ends_at: str
     """When it would be done."""
+    cost: NotRequired[MoneyAmount]
+    """What it would cost then."""
 
 
 class UnplacedWorkload(TypedDict):
@@ -152,7 +154,8 @@ class UnplacedWorkload(TypedDict):
     pools: list[PoolReason]
     """Pool by pool."""
     remedies: list[FleetRemedy]
-    """What would make it fit; more devices are looked for up to 16 times those of a pool."""
+    """What would make it fit. More devices are looked for in the numbers that the workload names, else in
+    doublings of a pool, up to 16 times what it has."""
 
 
 class PoolSpan(TypedDict):

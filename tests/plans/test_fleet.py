@@ -178,6 +178,32 @@ def with_devices(pool, count):
     return {**pool, "cluster": {**pool["cluster"], "accelerator_count": count}}
 
 
+def test_a_service_that_needs_more_devices_says_how_many():
+    busy = {**SERVICE, "workload": {**SERVICE["workload"], "request_rate_per_second": 200.0}}
+    (missing,) = plan(fleet(busy, owned=[with_devices(HALL, 1)]))["unplaced"]
+    assert missing["reason"] == "configuration"
+    (found,) = missing["remedies"]
+    assert found["added_devices"] + 1 >= found["accelerator_count"] > 1
+    placed = plan(fleet(busy, owned=[with_devices(HALL, 1 + found["added_devices"])]))
+    assert by_name(placed)["chat"]["row"]["cost"]["amount"] == found["cost"]["amount"]
+
+
+def test_a_pool_that_is_smaller_than_any_number_that_is_named_is_no_mistake():
+    answer = plan(fleet(run("a", accelerator_counts=[32]), rented=[with_devices(CLOUD, 64)]))
+    assert by_name(answer)["a"]["pool"] == "cloud"
+    (missing,) = plan(fleet(run("a", accelerator_counts=[32])))["unplaced"]
+    assert missing["pools"][0]["ruled_out"] == [{"constraint": "devices", "candidates": 1}]
+    assert [each["added_devices"] for each in missing["remedies"]] == [16]
+
+
+def test_remedies_that_are_too_many_to_look_at_are_a_gap(monkeypatch):
+    asked = fleet(run("a", 100_000_000_000, finish_by="2027-01-02T00:00:00Z"))
+    monkeypatch.setattr(fleet_options, "MOST_CANDIDATES", 5)
+    answer = plan(asked)
+    assert gaps(answer) == {"/unplaced/0/remedies": "SEARCH_TOO_LARGE"}
+    assert [each["change"] for each in answer["unplaced"][0]["remedies"]] == ["deadline"]
+
+
 def test_a_later_deadline_lets_a_long_run_end_and_not_a_second_before():
     long = run("long", 100_000_000_000, finish_by="2027-01-02T00:00:00Z")
     answer = plan(fleet(long))
@@ -282,6 +308,11 @@ TARIFF = {**HALL, "site": {"site_id": "x", "electricity": {"tariff_id": "x"}}}
             fleet({**SERVICE, "workload": {**SERVICE["workload"], "horizon": {"total_requests": 9}}}),
             "NOT_APPLICABLE",
             "/workloads/0/workload/horizon",
+        ),
+        (
+            fleet({**SERVICE, "accelerator_counts": [8]}),
+            "NOT_APPLICABLE",
+            "/workloads/0/accelerator_counts",
         ),
         (
             fleet(run("a"), run("b", workload={"kind": "training", "total_tokens": 1})),
