@@ -4,7 +4,7 @@ import ast
 import inspect
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, pairwise
 from types import ModuleType
 from typing import Any
@@ -304,7 +304,8 @@ _MORE_HEADERS = {
 }
 
 
-def _complete_responses(operation: dict[str, Any], answer: object) -> None:
+def _complete_responses(operation: dict[str, Any], answers: Mapping[str, object]) -> None:
+    name = operation["operationId"]
     for status, response in operation["responses"].items():
         names = ["Request-Id", "RateLimit-Policy", "RateLimit", *_MORE_HEADERS.get(status, [])]
         headers = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
@@ -314,7 +315,7 @@ def _complete_responses(operation: dict[str, Any], answer: object) -> None:
                 response["description"] = _SUCCESSES[status]
             for kind, content in response.get("content", {}).items():
                 if kind == "application/json":
-                    content["example"] = answer
+                    content["example"] = answers.get(f"{name} {status}", answers.get(name))
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -349,7 +350,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         _complete_parameters(path, operation)
         scope = needed.get(operation["operationId"])
         operation["security"] = [{"bearer": [scope]}] if scope else []
-        _complete_responses(operation, answered.get(operation["operationId"]))
+        _complete_responses(operation, answered)
         if _asks(path):
             operation["parameters"] = [REVISION_PARAMETER]
         if scope:

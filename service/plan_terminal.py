@@ -14,6 +14,9 @@ from service.planning.formats.launch import TABLE, toml
 from service.terminal import figure, in_unit
 
 _DEGREES: Final = (("tensor", "TP"), ("pipeline", "PP"), ("data", "DP"), ("context", "CP"), ("expert", "EP"))
+_FOLDED: Final = ("supply", "devices", "layout", "settings")
+"""Columns of words; figures stay on one line."""
+_USUAL_SCHEDULE: Final = "one_f_one_b"
 _COMMANDS: Final = {
     "torchrun": "torchrun",
     "megatron_lm": "Megatron-LM",
@@ -33,7 +36,7 @@ def layout_text(row: Mapping[str, Any]) -> str:
     parts = [f"{short}{layout[name]}" for name, short in _DEGREES if layout[name] > 1]
     parts += ["SP"] if layout["sequence_parallel"] else []
     parts += [layout["sharding"]] if layout["sharding"] != "none" else []
-    if layout["pipeline"] > 1:
+    if layout["pipeline_schedule"] != _USUAL_SCHEDULE:
         chunks = f" x{layout['virtual_stages']}" if layout["virtual_stages"] > 1 else ""
         parts.append(f"{layout['pipeline_schedule']}{chunks}")
     return " ".join(parts) or "one device"
@@ -45,11 +48,10 @@ def _batch_text(row: Mapping[str, Any]) -> str:
         again = row.get("recomputation", "none")
         batch = f"{row['micro_batch_size']} x {row.get('gradient_accumulation_steps', 1)}"
         return f"{row.get('precision', '')} {batch}{'' if again == 'none' else f' recompute {again}'}".strip()
-    formats = (
-        row.get("weight_format", ""),
-        f"KV {row['kv_cache_precision']}" if "kv_cache_precision" in row else "",
-    )
-    return " ".join(part for part in (*formats, f"{row.get('replicas', 1)} replicas") if part)
+    cache = f"KV {row['kv_cache_precision']}" if "kv_cache_precision" in row else ""
+    count = row.get("replicas", 1)
+    parts = (row.get("weight_format", ""), cache, f"{count} replicas" if count > 1 else "")
+    return " ".join(part for part in parts if part)
 
 
 def _money(row: Mapping[str, Any]) -> str:
@@ -61,30 +63,38 @@ def _quantity(row: Mapping[str, Any], name: str) -> str:
     return in_unit(name, row[name]["value"]) if name in row else ""
 
 
+def _members(row: Mapping[str, Any], *, served: bool) -> dict[str, str]:
+    """Columns of a row, by their titles."""
+    name = f"{row['name']}: " if "name" in row else ""
+    titles = ("request", "first token", "next token") if served else ("run", "step")
+    return {
+        "#": str(row["rank"]) if row["rank"] else row.get("ruled_out_by", ""),
+        "supply": f"{name}{row['supply']['name']}",
+        "devices": f"{row['accelerator_count']:,} x {row['accelerator_id']}",
+        "layout": layout_text(row),
+        "settings": _batch_text(row),
+        "start": row.get("starts_at", ""),
+        **{
+            title: _quantity(row, each)
+            for title, each in zip(titles, _SERVED if served else _TIMES, strict=True)
+        },
+        "cost": _money(row),
+        "emissions": _quantity(row, "location_based_kg_co2e"),
+        "headroom": in_unit("headroom_bytes", row["headroom_bytes"]) if "headroom_bytes" in row else "",
+    }
+
+
 def _rows(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Rows with the columns that any of them has."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     served = any("request_seconds" in row for row in rows)
-    times = ("request", "first token", "next token") if served else ("run", "step")
-    for name in ("#", "supply", "devices", "layout", "settings", *times, "cost", "emissions", "headroom"):
-        table.add_column(
-            name, justify="left" if name in ("supply", "devices", "layout", "settings") else "right"
-        )
-    for row in rows:
-        place = str(row["rank"]) if row["rank"] else row.get("ruled_out_by", "")
-        name = f"{row['name']}: " if "name" in row else ""
-        figures = [_quantity(row, each) for each in (_SERVED if served else _TIMES)]
-        headroom = in_unit("headroom_bytes", row["headroom_bytes"]) if "headroom_bytes" in row else ""
-        table.add_row(
-            place,
-            f"{name}{row['supply']['name']}",
-            f"{row['accelerator_count']:,} x {row['accelerator_id']}",
-            layout_text(row),
-            _batch_text(row),
-            *figures,
-            _money(row),
-            _quantity(row, "location_based_kg_co2e"),
-            headroom,
-        )
+    shown = [_members(row, served=served) for row in rows]
+    names = [name for name in shown[0] if any(row[name] for row in shown)]
+    for name in names:
+        is_text = name in _FOLDED
+        table.add_column(name, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
+    for row in shown:
+        table.add_row(*(row[name] for name in names))
     return table
 
 

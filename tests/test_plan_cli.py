@@ -98,11 +98,18 @@ def test_json_is_the_answer(here, asked, answer):
     assert json.loads(told.stdout) == answer
 
 
-def test_processes_find_the_same(here, asked, answer, monkeypatch):
+def test_processes_find_the_same(here, asked, monkeypatch):
+    """Two kinds of devices are two pieces, each of which another process may search."""
+    older = {"accelerator": {"source": "catalog", "id": "a100-sxm-80gb"}, "accelerator_count": 16}
+    question = asked(owned=[*QUESTION["owned"], {"name": "older nodes", "cluster": older}])
+    alone = here(question, "--json")
     monkeypatch.setattr(plan_cli, "_FEW_CANDIDATES", 0)
-    told = here(asked(), "--json", "--processes", "2")
-    assert told.exit_code == 0, told.stderr
-    assert json.loads(told.stdout) == answer
+    monkeypatch.setattr(plan_cli._Searcher, "question", None)
+    together = here(question, "--json", "--processes", "2")
+    assert alone.exit_code == together.exit_code == 0, together.stderr
+    assert plan_cli._Searcher.question is None  # this process searched none of it
+    assert json.loads(together.stdout) == json.loads(alone.stdout)
+    assert len(json.loads(alone.stdout)["rows"]) > 3
 
 
 @pytest.mark.usefixtures("here")

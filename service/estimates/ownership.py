@@ -1,5 +1,6 @@
 """What buying the devices of a run costs, and what of each year's cost the run bears."""
 
+from decimal import Decimal
 from typing import NamedTuple
 
 from pydantic import MISSING
@@ -7,6 +8,7 @@ from pydantic import MISSING
 from service.estimates.charges import GIVEN, Charges, Price, added, charges, given_price, in_one_currency
 from service.estimates.currencies import Currencies, currencies_of
 from service.estimates.run import Run
+from service.planning.cluster import Cluster
 from service.planning.cost import Terms, rounded, share_of_year, used_device_hours, yearly_cost
 from service.planning.errors import PlanningError
 from service.planning.quantity import Basis, Quantity, assumed, exact, scaled
@@ -14,20 +16,40 @@ from service.questions.answer import quantity
 from service.questions.catalog import Catalog
 from service.questions.cost_answers import OwnershipAnswer
 from service.questions.estimates import CostQuestion
+from service.questions.notes import Notes
 from service.questions.purchase import Ownership
 
 
 def purchase(question: CostQuestion, run: Run, catalog: Catalog) -> Charges | None:
     """What buying the cluster costs; None without a price, or where its prices are in several currencies."""
+    return _bought(question, run.cluster, catalog, run.notes)
+
+
+def cost_of_device_hour(
+    question: CostQuestion, cluster: Cluster, catalog: Catalog, notes: Notes
+) -> Decimal | None:
+    """What owning a cluster costs for each device-hour that is used; None where that is not known."""
+    bought = _bought(question, cluster, catalog, notes)
+    if bought is None or question.purchase is MISSING or question.purchase.ownership is MISSING:
+        return None
+    ownership = question.purchase.ownership
+    prices = _yearly_prices(ownership, bought, currencies_of(question, catalog, notes))
+    if prices is None:
+        return None
+    used = used_device_hours(float(cluster.accelerator_count), ownership.utilization)
+    return sum((price.amount for price in prices.values()), Decimal(0)) / Decimal(used)
+
+
+def _bought(question: CostQuestion, cluster: Cluster, catalog: Catalog, notes: Notes) -> Charges | None:
     if question.purchase is MISSING:
         return None
-    given, count = question.purchase, run.cluster.accelerator_count
+    given, count = question.purchase, cluster.accelerator_count
     price = given_price(given.price_per_device, given.price_range, "/purchase/price_range")
     price = price.times(given.price_factor)
     bought = [(price, "device", "devices", float(count))]
     if given.hosts is not MISSING:
         each = given.hosts.devices_per_host
-        per_host = run.cluster.accelerators_per_node if each is MISSING else each
+        per_host = cluster.accelerators_per_node if each is MISSING else each
         bought.append(
             (given_price(given.hosts.price_per_host), "host", "hosts", float(-(-count // per_host)))
         )
@@ -35,13 +57,13 @@ def purchase(question: CostQuestion, run: Run, catalog: Catalog) -> Charges | No
         bought.append((given_price(given.network_per_device), "device", "network", float(count)))
     if given.storage is not MISSING:
         bought.append((given_price(given.storage), "system", "storage", 1.0))
-    currencies, parts = currencies_of(question, catalog, run.notes), []
+    currencies, parts = currencies_of(question, catalog, notes), []
     for price, unit, name, number in bought:
         exchanged = currencies.price(price, "/purchase/total")
         if exchanged is None:
             return None
         parts.append(charges(exchanged, unit, (name, assumed(number)), category="purchase"))
-    return added(parts) if in_one_currency(parts, run.notes, "/purchase/total") else None
+    return added(parts) if in_one_currency(parts, notes, "/purchase/total") else None
 
 
 class Owned(NamedTuple):

@@ -28,6 +28,6 @@ EXAMPLE_IDS: Final[dict[str, str]] = {
 
 
 def answers() -> dict[str, Any]:
-    """What a fresh service answers to each example, by operation."""
+    """What a fresh service answers to each example, by operation; by status too where it has several."""
     kept = access.ANSWERED | nodes.ANSWERED | nodes.benchmarks() | evidence.answers() | plans.answers()
     return estimates.answers() | catalog.answers() | kept

@@ -4,11 +4,21 @@ import json
 from typing import Any, Final
 
 from service.examples.catalog import WRITTEN_AT
+from service.kit.subjects import DEFAULT_TENANT
+from service.plans import stored
 from service.plans.fleet import estimate_fleet
+from service.plans.service import prepare
 from service.questions.fleet_plans import FleetQuestion
+from service.questions.plans import PlanQuestion
 from service.snapshot.service import shipped_snapshot
 
 _ID: Final = "a4c1d7e29f3b4860b5d2c8e17f6a9031"
+# Terms of its own: those of the catalog's offers end some day, and the answer would be another one.
+_TERMS: Final = {
+    "name": "cloud",
+    "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 64},
+    "rental": {"price_per_device_hour": {"amount": "2.49", "currency_code": "USD"}},
+}
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     "create_plan": {
         "model": {"source": "catalog", "id": "llama-3.1-8b"},
@@ -19,8 +29,9 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
             "total_tokens": 10_000_000_000,
         },
         "goal": "cheapest",
-        "constraints": {"duration_seconds": 604800, "accelerator_count": 64},
-        "search": {"accelerators": ["h100-sxm"], "accelerator_counts": [32, 64]},
+        "constraints": {"duration_seconds": 604800},
+        "rented": [_TERMS],
+        "search": {"offers": False, "accelerator_counts": [32, 64], "rows": 2},
     },
 }
 _FLEET: Final[dict[str, Any]] = {
@@ -73,22 +84,24 @@ IDS: Final = {"plans": _ID}
 
 
 def answers() -> dict[str, Any]:
-    """A plan whose search is under way."""
-    progress = {"pieces": 40, "pieces_done": 12, "candidates": 1_200_000, "candidates_decided": 360_000}
-    listed = {
-        "id": _ID,
-        "state": "running",
-        "goal": EXAMPLES["create_plan"]["goal"],
-        "created_at": WRITTEN_AT,
-        "progress": progress,
-    }
-    plan = {**listed, "question": EXAMPLES["create_plan"]}
+    """A plan that is answered at once, one whose search takes a while, and a fleet."""
+    asked = EXAMPLES["create_plan"]
+    question = PlanQuestion.model_validate_json(json.dumps(asked))
+    catalog = shipped_snapshot(1)
+    prepared = prepare(question, catalog)
+    fleet = FleetQuestion.model_validate_json(json.dumps(_FLEET))
+    made = {"id": _ID, "created_at": WRITTEN_AT}
+    done = stored.whole(stored.draft(DEFAULT_TENANT, prepared)) | made | {"finished_at": WRITTEN_AT}
+    progress = {"pieces": 34, "pieces_done": 12, "candidates": 850_476, "candidates_decided": 291_816}
+    begun = {**made, "state": "running", "goal": asked["goal"], "question": asked, "progress": progress}
+    listed = {name: value for name, value in done.items() if name not in ("question", "answer")}
+    cancelled = {**listed, "state": "cancelled", "progress": progress}
+    del cancelled["best_cost"]
     return {
         "list_plans": {"items": [listed], "next_page_token": None},
-        "create_plan": plan,
-        "get_plan": plan,
-        "plan_fleet": estimate_fleet(
-            FleetQuestion.model_validate_json(json.dumps(_FLEET)), shipped_snapshot(1)
-        ),
-        "cancel_plan": {**listed, "state": "cancelled", "finished_at": WRITTEN_AT},
+        "create_plan": done,
+        "create_plan 202": begun,
+        "get_plan": done,
+        "cancel_plan": cancelled,
+        "plan_fleet": estimate_fleet(fleet, catalog),
     }

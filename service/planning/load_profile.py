@@ -15,12 +15,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.planning.errors import PlanningError
+from service.planning.figures import larger, smaller, whole
 from service.planning.power import WATTS_PER_KILOWATT
 from service.planning.tariff.bill import Load
 from service.planning.units import DAY_SECONDS, HOUR_SECONDS, KILOWATT_HOUR_JOULES, MINUTE_SECONDS
@@ -129,40 +130,43 @@ def _within(name: PhaseName, pick: _Pick) -> _Pick:
     return lambda phase: pick(phase) if phase.name is name else 0.0
 
 
-def _until(part: Part, at: _Times, pick: _Pick) -> _Times:
-    """The integral of ``pick`` over the first ``at`` seconds of a part."""
-    at = np.clip(at, 0.0, part.seconds)
+def _within_seconds(at: float, seconds: float) -> float:
+    return smaller(larger(at, 0.0), seconds)
+
+
+def _until(part: Part, at: float, pick: _Pick) -> float:
+    """The integral of ``pick`` over the first ``at`` seconds of a part, a number or many."""
+    at = _within_seconds(at, part.seconds)
     if isinstance(part, Phase):
         return at * pick(part)
     period = sum(inner.seconds for inner in part.parts)
     if period == 0.0:
         return at * 0.0
-    times = np.floor(at / period)
-    once = _row(part.parts, np.array([period]), pick)
-    return times * once + _row(part.parts, at - times * period, pick)
+    times = whole(at / period)
+    return times * _row(part.parts, period, pick) + _row(part.parts, at - times * period, pick)
 
 
-def _row(parts: Sequence[Part], at: _Times, pick: _Pick) -> _Times:
+def _row(parts: Sequence[Part], at: float, pick: _Pick) -> float:
     """The same over parts that follow each other."""
-    total, begun = np.zeros_like(at), 0.0
+    total, begun = 0.0 * at, 0.0
     for part in parts:
-        total += _until(part, at - begun, pick)
+        total = total + _until(part, at - begun, pick)
         begun += part.seconds
     return total
 
 
-def _integral(profile: LoadProfile, at: _Times, pick: _Pick = _all_watts) -> _Times:
+def _integral(profile: LoadProfile, at: float, pick: _Pick = _all_watts) -> float:
     """The integral of ``pick`` over the first ``at`` seconds by the clock."""
-    paused, standing = np.zeros_like(at), np.zeros_like(at)
+    paused, standing = 0.0 * at, 0.0 * at
     for after, phase in profile.held:
-        within = np.clip(at - after, 0.0, phase.seconds)
-        paused += within
-        standing += within * pick(phase)
+        within = _within_seconds(at - after, phase.seconds)
+        paused = paused + within
+        standing = standing + within * pick(phase)
     return _row(profile.parts, at - paused, pick) + standing
 
 
 def _whole(profile: LoadProfile, pick: _Pick) -> float:
-    return float(_integral(profile, np.array([profile.elapsed_seconds]), pick)[0])
+    return _integral(profile, profile.elapsed_seconds, pick)
 
 
 def it_kwh(profile: LoadProfile) -> float:
@@ -227,7 +231,8 @@ def _metered(profile: LoadProfile, starts_at: datetime | None, edges: _Times) ->
     ends = [begins for begins, _ in changes[1:]] + [profile.elapsed_seconds]
     total = np.zeros(len(edges) - 1)
     for (begins, pue), ends_at in zip(changes, ends, strict=True):
-        total += np.diff(_integral(profile, np.clip(edges, begins, ends_at))) * pue
+        joules = _integral(profile, cast("float", np.clip(edges, begins, ends_at)))
+        total += np.diff(cast("_Times", joules)) * pue
     return total
 
 

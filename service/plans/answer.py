@@ -17,13 +17,14 @@ from service.planning.units import HOUR_SECONDS
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 from service.plans.explain import separation
 from service.plans.hints import launch_hints
-from service.plans.pricing import Candidate, Runs, Wanted, Worked, located, place_of
+from service.plans.pricing import Candidate, Wanted, located, place_of
 from service.plans.ranking import Ranking
 from service.plans.requests import bill_request, cost_request, currency_of, requests_of
+from service.plans.runs import Runs, Worked
+from service.plans.sensitivity import sensitivities
 from service.plans.space import Outcome, Space, Supply
 from service.questions.answer import evidence, quantity
 from service.questions.answers import Answer
-from service.questions.base import AnswerWarning
 from service.questions.bill_answers import UtilityBillAnswer
 from service.questions.catalog import Catalog
 from service.questions.estimates import UtilityBillQuestion
@@ -66,7 +67,7 @@ def answer_of(space: Space, outcome: Outcome, ranking: Ranking) -> PlanAnswer:
         "rows": rows,
         "given": given,
         "candidates": _counts(outcome, ranking),
-        "sensitivities": [],
+        "sensitivities": sensitivities(space, outcome, ranking, row_of),
         "launch_hints": launch_hints(rows[0], space.model, space.catalog) if rows else [],
         "currency_code": currency_of(question),
         "evidence": evidence(question, notes, space.catalog.revision),
@@ -121,9 +122,14 @@ class _Row(NamedTuple):
         for warning in answer["warnings"]:
             at = place_of(warning["pointer"], supply)
             detail = f"{supply.name}: {warning['detail']}" if at == supply.pointer else warning["detail"]
-            found: AnswerWarning = {"code": warning["code"], "pointer": at, "detail": detail}
-            if found not in notes.warnings:
-                notes.warnings.append(found)
+            said = next(
+                (one for one in notes.warnings if one["code"] == warning["code"] and one["pointer"] == at),
+                None,
+            )
+            if said is None:
+                notes.warn(warning["code"], at, detail)
+            elif detail not in said["detail"]:
+                said["detail"] += f"; {detail}"
         cited = {(source["kind"], source["id"]) for source in notes.sources}
         for source in answer["evidence"]["sources"]:
             if (source["kind"], source["id"]) not in cited:

@@ -8,10 +8,11 @@ No figure of a candidate lies below its bound:
     power     P >= M(w) u            M: machines whose devices draw w on average while they work, u: least PUE
                                      of a year; the meter's highest interval is one of work
     energy    E >= M(w) u s          ramps, checkpoints and lost work only add
-    own       C >= E e               e: flat price of a kWh; of a tariff nothing is known before its bill
+    own       C >= E e + o n s       e: flat price of a kWh; of a tariff nothing is known before its bill;
+                                     o: a year's cost of the purchase over the device-hours used in it
     emissions M >= E i               i: least intensity of the grid, where none is below 0
 
-Storage, egress and the share of a purchase only add. Money is rounded line by line, by a few minor units at
+Storage and egress only add. Money is rounded line by line, by a few minor units at
 most.
 """
 
@@ -28,6 +29,7 @@ from pydantic import MISSING
 from service.estimates.charges import Price, given_price
 from service.estimates.currencies import Currencies
 from service.estimates.energy import Site, resolve_site
+from service.estimates.ownership import cost_of_device_hour
 from service.estimates.rent import terms_of
 from service.kit.clock import now
 from service.planning.cost import devices_paid, rounded
@@ -37,7 +39,8 @@ from service.plans.assumptions import moved, time_factor
 from service.plans.pricing import Pricer, located
 from service.plans.requests import currency_of
 from service.plans.space import Kept, Space, Supply
-from service.questions.estimates import UtilityBillQuestion
+from service.questions.estimates import CostQuestion, UtilityBillQuestion
+from service.questions.hardware import resolve_cluster
 from service.questions.notes import Notes
 from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
@@ -115,7 +118,7 @@ def bounds_of(pricer: Pricer, supply: Supply, columns: Columns) -> Bounds:
         paid = np.array([rate.devices(int(count)) for count in devices])
         cost = paid * lasting * (rate.amount / HOUR_SECONDS) - rate.slack
     elif supply.kind == "owned" and site is not None:
-        cost = _electricity(supply, space, kwh)
+        cost = _electricity(supply, space, kwh) + _ownership(pricer, supply, machines, lasting)
     else:
         price_known = False
     return Bounds(
@@ -149,6 +152,30 @@ def _kw(
         if machines is not None:
             found[here] = [sum(machines.watts(each)) for each in watts[here].tolist()]
     return found * (min(site.pues) / WATTS_PER_KILOWATT)
+
+
+def _ownership(pricer: Pricer, supply: Supply, clusters: NDArray[np.int64], lasting: Floats) -> Floats:
+    """The share of a purchase that the device-hours of the work alone bear."""
+    found = np.zeros_like(lasting)
+    if supply.purchase is None:
+        return found
+    space = pricer.space
+    said: dict[str, Any] = {"purchase": supply.purchase, "currency_code": currency_of(space.question)}
+    start = _start(space)
+    if start is not None:
+        said["starts_at"] = start
+    question = CostQuestion.model_construct(**said)
+    for place, count in np.unique(clusters, axis=1).T.tolist():
+        asked = space.clusters[place].model_copy(update={"accelerator_count": count})
+        cluster = resolve_cluster(asked, space.catalog, Notes())
+        rate = cost_of_device_hour(question, cluster, space.catalog, Notes())
+        if rate is not None:
+            here = (clusters[0] == place) & (clusters[1] == count)
+            hours = count * lasting[here] / HOUR_SECONDS
+            found[here] = float(rate) * _JUST_BELOW * hours - _ROUNDINGS * _minor_unit(
+                currency_of(space.question)
+            )
+    return found
 
 
 class _Rate(NamedTuple):

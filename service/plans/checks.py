@@ -1,15 +1,20 @@
 """What is wrong with a plan before anything is searched: each refusal names the member of the question."""
 
+from decimal import Decimal
+
 from pydantic import MISSING
 
+from service.estimates.rent import terms_of
 from service.planning.errors import PlanningError
 from service.planning.workload import TrainingWorkload
 from service.plans.assumptions import check_assumptions
-from service.plans.pricing import NEVER_ENDS, Pricer, Runs, Wanted, worked_of
+from service.plans.pricing import Pricer, Wanted, located
 from service.plans.ranking import supplies_of
-from service.plans.requests import Configuration
+from service.plans.requests import Configuration, currency_of
+from service.plans.runs import NEVER_ENDS, Runs, worked_of
 from service.plans.space import Kept, Space, Supply
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
+from service.questions.notes import Notes
 from service.questions.resolve.training import total_tokens_of
 from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput, WorkloadInput
 
@@ -46,7 +51,25 @@ def check(space: Space) -> None:
     runs = Runs()
     for place in range(len(space.question.given)):
         _check_given(space, place, runs)
+    _check_currency(space)
     _check_prices(space)
+
+
+def _check_currency(space: Space) -> None:
+    """Refuse a currency that the budget or no price of the supplies can be put into."""
+    currency, rates, pricer = currency_of(space.question), space.catalog.exchange_rates, Pricer(space)
+    known = set()
+    if pricer.budget is not None and pricer.budget <= 0:
+        raise PlanningError("BUDGET_ZERO", "/constraints/budget/amount", "nothing can be had for nothing")
+    for supply in space.supplies:
+        if supply.rental is None:
+            return
+        with located(supply):
+            terms = terms_of(supply.rental, supply.accelerator_id, space.catalog, Notes())
+        known.add(terms.price.currency_code)
+    if not any(rates.convert(Decimal(1), code, currency, pricer.day) for code in known):
+        detail = f"no exchange rate from {' or '.join(sorted(known))} to {currency} is known"
+        raise PlanningError("CURRENCY_MISMATCH", "/currency_code", detail)
 
 
 def _refuse_deadlines(space: Space) -> None:

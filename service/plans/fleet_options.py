@@ -10,7 +10,8 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.planning.schedule import Mode
-from service.plans.pricing import Candidate, Pricer, Runs
+from service.plans.pricing import Candidate, Pricer
+from service.plans.runs import Runs
 from service.plans.search import merged, pieces, search
 from service.plans.space import Space
 from service.plans.supplies import space_of

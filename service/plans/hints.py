@@ -125,6 +125,7 @@ def launch_settings(question: ThroughputQuestion, model: ResolvedModel, catalog:
         "/cluster/accelerator_count": cluster.accelerator_count,
         "/cluster/accelerators_per_node": cluster.accelerators_per_node,
         "/model/experts": model.profile.expert_count > 0,
+        "/model/blocks": model.profile.block_count,
         **_worked_out(question, cluster, model, catalog),
         **dict(_flat("/parallelism", asked.get("parallelism", {}))),
         **dict(_of_workload(asked["workload"])),

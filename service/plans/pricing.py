@@ -1,127 +1,29 @@
 """What a configuration costs, draws and emits on a supply, by the estimators that answer its requests."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import MISSING
 
-from service.estimates.carbon import location_based
 from service.estimates.charges import Charges, added
 from service.estimates.cost import charged_of_run
-from service.estimates.currencies import currencies_of
-from service.estimates.electricity import electricity
-from service.estimates.energy import Energy, Site, machines_of, resolve_site, run_energy
-from service.estimates.load import Machines
 from service.estimates.memory import estimate_memory
-from service.estimates.passes import Passing
-from service.estimates.power import Draw, device_draw
-from service.estimates.rates import plan_run
-from service.estimates.run import Run
 from service.estimates.serving import Serving
 from service.estimates.serving_parts import levels_of
-from service.estimates.shift import Costs, Moves, Shifted, shifted
 from service.kit.clock import now
 from service.planning.errors import PlanningError
-from service.planning.quantity import exact
-from service.plans.assumptions import time_factor
-from service.plans.requests import (
-    Configuration,
-    bill_request,
-    configuration_of,
-    cost_request,
-    currency_of,
-)
+from service.plans.requests import bill_request, cost_request, currency_of
+from service.plans.runs import NEVER_ENDS, Metered, Runs, Worked
 from service.plans.space import Kept, Space, Supply
-from service.questions.catalog import Catalog
-from service.questions.estimates import UtilityBillQuestion
-from service.questions.hardware import resolve_cluster
-from service.questions.notes import Notes
+from service.plans.starts import Started, starts_of
 from service.questions.plan_answers import PlanConstraint
 from service.questions.plans import PlanQuestion
-from service.questions.references import ClusterInput
-from service.questions.resolve.calibrated import calibrated
-from service.questions.what_if import ShiftQuestion, StartWindow
 from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
-
-NEVER_ENDS: Final = "NO_PROGRESS"
-"""Refused by estimates of a run that failures or interruptions stop faster than it goes on."""
-
-
-class Worked(NamedTuple):
-    """A configuration with its rates."""
-
-    configuration: Configuration
-    catalog: Catalog
-    """As its devices see it."""
-    run: Run
-    draw: Draw | None
-
-    def again(self) -> Run:
-        """The run, to which notes may be added."""
-        return self.run._replace(notes=self.run.notes.copy())
-
-    @property
-    def request_seconds(self) -> float | None:
-        """Mean time of a request of a service."""
-        serving, passing = self.run.serving, self.run.passing
-        if isinstance(serving, Serving):
-            return serving.request_seconds.value
-        found = passing.request_seconds if isinstance(passing, Passing) else None
-        return None if found is None else found.value
-
-
-class Runs:
-    """Rates of configurations, each worked out once: neither prices nor buildings change them."""
-
-    def __init__(self) -> None:
-        self._worked: dict[tuple[str, ...], Worked] = {}
-        self._machines: dict[tuple[object, ...], Machines | None] = {}
-
-    def of(self, space: Space, kept: Kept, accelerator_id: str) -> Worked:
-        """The rates of a configuration of the space."""
-        key = (
-            space.cluster_of(kept).model_dump_json(),
-            json.dumps([dict(kept.parallelism), dict(kept.workload)], sort_keys=True),
-            space.question.workload.model_dump_json(),
-            str(max(-1, kept.cluster - len(space.clusters))),
-            repr(time_factor(space.question, accelerator_id)),
-        )
-        found = self._worked.get(key)
-        if found is None:
-            found = self._worked[key] = worked_of(
-                configuration_of(space, kept, accelerator_id), space.catalog
-            )
-        return found
-
-    def machines(self, space: Space, asked: ClusterInput, site: Site) -> Machines | None:
-        """The machines of a cluster in a building; None where their power is not known."""
-        given = site.given
-        assert given is not None  # noqa: S101
-        key = (asked.model_dump_json(), given.cooling, str(given.fabric_power_watts_per_device))
-        if key not in self._machines:
-            catalog = calibrated(space.catalog, asked)
-            found = resolve_cluster(asked, catalog, Notes())
-            limit = found.accelerator.power_limit_watts
-            self._machines[key] = (
-                None if limit is None else machines_of(found, site, catalog.curves, exact(limit), limit)[0]
-            )
-        return self._machines[key]
-
-
-def worked_of(configuration: Configuration, catalog: Catalog) -> Worked:
-    """The rates of a configuration."""
-    question = configuration.throughput
-    catalog = calibrated(catalog, question.cluster, question.efficiency)
-    run = plan_run(question, catalog)
-    return Worked(configuration, catalog, run, device_draw(run, catalog))
 
 
 class Candidate(NamedTuple):
@@ -197,16 +99,6 @@ def place_of(pointer: str, supply: Supply) -> str:
 
 
 @dataclass
-class Metered:
-    """A run with its energy in a building."""
-
-    request: UtilityBillQuestion
-    site: Site
-    energy: Energy
-    notes: Notes
-
-
-@dataclass
 class Pricer:
     """Figures of the configurations of a space."""
 
@@ -244,10 +136,11 @@ class Pricer:
         question, kept = self.space.question, Kept(supply.clusters[0], {}, {}, 0.0)
         window = question.window
         start = question.starts_at if window is MISSING else window.earliest_start_at
+        begins = None if start is MISSING else start
         with located(supply):
-            first = self._figures(worked, supply, kept, None if start is MISSING else start)
-            if window is not MISSING:
-                self._moved(first, window, worked)
+            first = self._figures(worked, supply, kept, begins)
+            if window is not MISSING and self.needs_energy(supply):
+                starts_of(question, self._started(first), self.metered(worked, supply, begins))
 
     def _figures(self, worked: Worked, supply: Supply, kept: Kept, starts_at: datetime | None) -> Candidate:
         run = worked.again()
@@ -274,7 +167,7 @@ class Pricer:
         if metered is not None:
             found = _with_energy(found, metered)
         if supply.kind == "owned":
-            paid = None if metered is None else self.electricity_of(metered, worked.catalog)
+            paid = None if metered is None else metered.electricity
             parts = None if paid is None or parts is None else [*parts, paid]
         whole = added(parts) if parts and self.wanted.has_end else None
         return found if whole is None else found._replace(cost=whole.amount)
@@ -282,19 +175,12 @@ class Pricer:
     def metered(self, worked: Worked, supply: Supply, starts_at: datetime | None) -> Metered | None:
         """The energy of a run in the building of the supply; None where this is not known."""
         request = bill_request(self.space, worked.configuration, supply, starts_at)
-        if request is None:
+        if request is None or supply.site is None:
             return None
-        run = worked.again()
-        site = resolve_site(request, worked.catalog, run.notes)
-        return Metered(request, site, run_energy(run, site, worked.catalog.curves, worked.draw), run.notes)
+        return worked.metered_by(request, supply.site)
 
-    def electricity_of(self, metered: Metered, catalog: Catalog) -> Charges | None:
-        """What the electricity of own nodes costs, in the currency of the plan."""
-        billed = electricity(metered.request, metered.energy, metered.site, catalog, metered.notes)
-        if billed.charged is None:
-            return None
-        currencies = currencies_of(metered.request, catalog, metered.notes)
-        return currencies.charges(billed.charged, "/electricity/total")
+    def _started(self, first: Candidate) -> Started:
+        return Started(first.supply, first.time, first.cost, self.budget)
 
     def _ruled(self, found: Candidate, worked: Worked) -> Candidate:
         """With the first constraint that rules it out."""
@@ -347,14 +233,21 @@ class Pricer:
         return found.time <= (limits.finish_by - found.starts_at) / timedelta(seconds=1)
 
     @cached_property
+    def day(self) -> date:
+        """Whose exchange rates count: that of the first start, else today."""
+        question = self.space.question
+        if question.window is not MISSING:
+            return question.window.earliest_start_at.date()
+        return (now() if question.starts_at is MISSING else question.starts_at).date()
+
+    @cached_property
     def budget(self) -> Decimal | None:
         """The most that may be paid, in the currency of the plan."""
-        question, limit = self.space.question, self.space.question.constraints.budget
+        limit = self.space.question.constraints.budget
         if limit is MISSING:
             return None
-        on = now() if question.starts_at is MISSING else question.starts_at
-        currency, rates = currency_of(question), self.space.catalog.exchange_rates
-        found = rates.convert(Decimal(limit.amount), limit.currency_code, currency, on.date())
+        currency, rates = currency_of(self.space.question), self.space.catalog.exchange_rates
+        found = rates.convert(Decimal(limit.amount), limit.currency_code, currency, self.day)
         if found is None:
             detail = f"no exchange rate from {limit.currency_code} to {currency} is known"
             raise PlanningError("CURRENCY_MISMATCH", "/constraints/budget/currency_code", detail)
@@ -367,79 +260,17 @@ class Pricer:
             start = None if question.starts_at is MISSING else question.starts_at
             return [self.at(supply, kept, start, name)]
         first = self.at(supply, kept, question.window.earliest_start_at, name)
-        starts = self._starts(first, question.window)
+        if first.time == float("inf"):
+            return [first]
+        worked = self.runs.of(self.space, kept, supply.accelerator_id)
+        with located(supply):
+            metered = self.metered(worked, supply, first.starts_at) if self.needs_energy(supply) else None
+            starts = starts_of(question, self._started(first), metered)
         return [first if start == first.starts_at else self.at(supply, kept, start, name) for start in starts]
-
-    def _starts(self, first: Candidate, window: StartWindow) -> list[datetime]:
-        """The starts that are best by cost and emissions, of those that keep to the constraints if any do."""
-        at = window.earliest_start_at
-        worked = self.runs.of(self.space, first.kept, first.supply.accelerator_id)
-        with located(first.supply):
-            found = self._moved(first, window, worked)
-        if found is None:
-            return [at]
-        moves, costs, emissions = found
-        electricity = self._electricity(first, costs)
-        if electricity is None and emissions is None:
-            return [at]
-        places = np.arange(moves.starts.number)
-        allowed = self._allowed(first, moves, electricity, emissions)
-        chosen = places[allowed] if allowed.any() else places
-        none = np.zeros(moves.starts.number)
-        paid = none if electricity is None else electricity
-        emitted = none if emissions is None else emissions
-        clean_first = self.space.question.goal == "cleanest" and emissions is not None
-        ends = (paid, emitted) if clean_first else (emitted, paid)
-        order = chosen[np.lexsort((chosen, ends[0][chosen], ends[1][chosen]))]
-        if self.space.question.goal != "pareto":
-            return [moves.starts.at(int(order[0]))]
-        lowest = np.minimum.accumulate(np.concatenate(([np.inf], ends[0][order][:-1])))
-        return [moves.starts.at(int(place)) for place in order[ends[0][order] < lowest]]
-
-    def _moved(self, first: Candidate, window: StartWindow, worked: Worked) -> Shifted | None:
-        """The run from every start of the window; None where its start changes nothing."""
-        supply = first.supply
-        if not self.needs_energy(supply):
-            return None
-        metered = self.metered(worked, supply, first.starts_at)
-        if metered is None or metered.energy.facility_kwh is None:
-            return None
-        request = metered.request
-        said = {name: getattr(request, name) for name in request.model_fields_set}
-        question = ShiftQuestion.model_construct(**said, window=window)
-        return shifted(question, metered.energy, metered.site, worked.catalog, metered.notes)
-
-    def _electricity(self, first: Candidate, costs: Costs | None) -> NDArray[np.float64] | None:
-        """What the electricity of own nodes costs from every start, in the currency of the plan."""
-        if first.supply.kind != "owned" or costs is None or first.starts_at is None:
-            return None
-        rates, currency = self.space.catalog.exchange_rates, currency_of(self.space.question)
-        found = rates.convert(Decimal(1), costs.currency_code, currency, first.starts_at.date())
-        return None if found is None else costs.ranked * float(found.amount)
-
-    def _allowed(
-        self,
-        first: Candidate,
-        moves: Moves,
-        electricity: NDArray[np.float64] | None,
-        emissions: NDArray[np.float64] | None,
-    ) -> NDArray[np.bool_]:
-        """Starts from which a configuration keeps to deadline, emissions and budget."""
-        limits, number = self.space.question.constraints, moves.starts.number
-        allowed = np.ones(number, dtype=bool)
-        if limits.finish_by is not MISSING:
-            left = (limits.finish_by - moves.starts.first) / timedelta(seconds=1) - first.time
-            allowed &= np.arange(number) * (60.0 * moves.starts.step_minutes) <= left
-        if limits.location_based_kg_co2e is not MISSING and emissions is not None:
-            allowed &= emissions <= limits.location_based_kg_co2e
-        if self.budget is not None and electricity is not None and first.cost is not None:
-            allowed &= float(first.cost) + electricity - electricity[0] <= float(self.budget)
-        return allowed
 
 
 def _with_energy(found: Candidate, metered: Metered) -> Candidate:
-    emitted = location_based(metered.energy, metered.site, metered.notes)
-    peak = metered.energy.peak_kw
+    emitted, peak = metered.emissions, metered.energy.peak_kw
     return found._replace(
         kg_co2e=None if emitted is None else emitted.value, kw=None if peak is None else peak.value
     )

@@ -18,7 +18,8 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.plans.bounds import Bounds, Columns, bounds_of
-from service.plans.pricing import Candidate, Pricer, Runs
+from service.plans.pricing import Candidate, Pricer
+from service.plans.runs import Runs
 from service.plans.space import Kept, Outcome, Space, Supply
 from service.questions.plan_answers import PlanConstraint
 from service.questions.plans import Goal

@@ -16,8 +16,9 @@ from pydantic import MISSING
 
 from service.planning.switching import Switch, narrowed, rungs
 from service.plans.assumptions import names_of_site
-from service.plans.pricing import Candidate, Pricer, Runs
+from service.plans.pricing import Candidate, Pricer
 from service.plans.ranking import Ranking, first, key_of
+from service.plans.runs import Runs
 from service.plans.search import merged
 from service.plans.space import REACH, Kept, Outcome, Space, Supply
 from service.questions.plan_answers import PlanRow, Sensitivity
@@ -39,6 +40,7 @@ _TOTALS: Final = ("total_tokens", "total_steps", "total_samples", "duration_seco
 _DIGITS: Final = Decimal("0.000000001")
 _LINEAR: Final = frozenset({"price", "electricity_price", "carbon_intensity", "budget"})
 """Assumptions in which every figure is linear: one try at the end of the way misses no switch."""
+_LIMITS: Final = frozenset({"budget", "deadline"})
 _TRIES: Final = 3
 """On the way of the others: time is paid in whole blocks, and failures grow faster than time."""
 _LEAST: Final = 1e-12
@@ -74,7 +76,8 @@ def _assumptions(space: Space, ranking: Ranking) -> Iterator[Moved]:
     if isinstance(space.question.workload, TrainingWorkloadInput):
         yield from _of_each("time", _names_of(_device, supplies), _names_of(_device, every))
     yield from _of_each("electricity_price", _names_of(_billed, supplies), _names_of(_billed, every))
-    yield from _of_each("carbon_intensity", _names_of(_emitting, supplies), _names_of(_emitting, every))
+    if _weighs_emissions(space.question):
+        yield from _of_each("carbon_intensity", _names_of(_emitting, supplies), _names_of(_emitting, every))
     yield from _of_each("interruption_rate", _names_of(_spot, supplies), _names_of(_spot, every))
     if constraints.budget is not MISSING:
         yield Moved("budget")
@@ -82,6 +85,11 @@ def _assumptions(space: Space, ranking: Ranking) -> Iterator[Moved]:
         yield Moved("deadline")
     if _amount(space.question.workload) is not None:
         yield Moved("work")
+
+
+def _weighs_emissions(question: PlanQuestion) -> bool:
+    limit = question.constraints.location_based_kg_co2e
+    return question.goal in ("cleanest", "pareto") or limit is not MISSING
 
 
 def _of_each(assumption: Assumption, names: Sequence[str], every: Sequence[str]) -> Iterator[Moved]:
@@ -138,7 +146,7 @@ class _Study:
     """A ranking, and what its first row becomes under moved assumptions."""
 
     def __init__(self, space: Space, outcome: Outcome, ranking: Ranking, shown: Shown) -> None:
-        """Whatever is moved, it is moved for all of a cluster: what another betters in all stays behind it."""
+        """Whatever is moved is moved for all of a cluster: what another betters there stays behind it."""
         self._space, self._runs, self._shown = space, ranking.runs, shown
         self._outcome = merged([outcome], 1) if _is_ordered(space.question) else outcome
         self._chosen = ranking.rows[0].candidate if ranking.rows else None
@@ -147,16 +155,24 @@ class _Study:
         """Up and down; one answer for both where neither changes the first row."""
         changed = False
         for low, high in ((1.0 / REACH, 1.0), (1.0, REACH)):
-            switch = self._switch(moved, low if low < 1.0 else high)
-            if switch is not None:
+            found = self._change(moved, low if low < 1.0 else high)
+            if found is not None:
                 changed = True
-                yield self._answer(moved, low, high, switch)
+                yield self._answer(moved, low, high, found)
         if not changed:
             yield self._answer(moved, 1.0 / REACH, REACH)
 
-    def _switch(self, moved: Moved, end: float) -> Switch | None:
-        if _cannot_change(moved, end, self._chosen):
+    def _change(self, moved: Moved, end: float) -> "_Change | None":
+        """The change nearest to 1 on the way to ``end``."""
+        harder = _is_harder(moved, end)
+        if harder and (self._chosen is None or not _concerns(moved, self._chosen.supply)):
             return None
+        if harder and moved.assumption in _LIMITS:
+            # A tighter limit lets nobody pass: the choice holds as long as it keeps to it.
+            if self._lead(moved, None, end) <= 0.0:
+                return None
+            switch = narrowed(partial(self._lead, moved, None), Switch(1.0, end))
+            return _Change(switch, self._first(moved, switch.changed))
         holds = 1.0
         for tried in rungs(end, 1 if moved.assumption in _LINEAR else _TRIES):
             rival = self._first(moved, tried)
@@ -165,8 +181,8 @@ class _Study:
             holds = tried
         return None
 
-    def _nearest(self, moved: Moved, way: Switch, rival: Candidate | None) -> Switch:
-        """The switch of a way that is nearest to its start, first against the rival at its end.
+    def _nearest(self, moved: Moved, way: Switch, rival: Candidate | None) -> "_Change":
+        """The change of a way that is nearest to its start, first against the rival at its end.
 
         Who is not before one rival is not the first of all, so that a pair never places the switch too near;
         whoever is first of all where the pair says that the choice holds is the next rival.
@@ -176,11 +192,13 @@ class _Study:
             way = narrowed(partial(self._lead, moved, rival), way)
             nearer = self._first(moved, way.holds)
             if way.holds == start or not self._is_new(nearer):
-                return way
+                break
             way = Switch(start, way.holds)
             if rival is None or nearer is None or _choice(nearer) == _choice(rival):
-                return narrowed(partial(self._lead_of_all, moved), way)
+                way = narrowed(partial(self._lead_of_all, moved), way)
+                break
             rival = nearer
+        return _Change(way, self._first(moved, way.changed))
 
     def _lead(self, moved: Moved, rival: Candidate | None, factor: float) -> float:
         """By how much a rival is before the first row with the assumption at ``factor``, in logarithms."""
@@ -207,18 +225,24 @@ class _Study:
             return candidate is not self._chosen
         return _choice(candidate) != _choice(self._chosen)
 
-    def _answer(self, moved: Moved, low: float, high: float, switch: Switch | None = None) -> Sensitivity:
+    def _answer(self, moved: Moved, low: float, high: float, change: "_Change | None" = None) -> Sensitivity:
         found: Sensitivity = {"assumption": moved.assumption, "searched_low": low, "searched_high": high}
         if moved.of is not None:
             found["of"] = moved.of
-        if switch is None:
+        if change is None:
             return found
-        found["factor"] = switch.changed
-        space, outcome = with_moved(self._space, self._outcome, moved, switch.changed)
-        candidate = first(space, outcome, self._runs)
-        if candidate is not None:
-            found["becomes"] = self._shown(space, candidate, 1, self._runs)
+        found["factor"] = change.switch.changed
+        if change.becomes is not None:
+            space, _ = with_moved(self._space, self._outcome, moved, change.switch.changed)
+            found["becomes"] = self._shown(space, change.becomes, 1, self._runs)
         return found
+
+
+class _Change(NamedTuple):
+    """Where the first row changes, and what it becomes; None where nothing is left."""
+
+    switch: Switch
+    becomes: Candidate | None
 
 
 def _is_ordered(question: PlanQuestion) -> bool:
@@ -250,14 +274,14 @@ def _choice(candidate: Candidate) -> tuple[object, ...]:
     return candidate.supply.name, kept.cluster, kept.accelerator_count, kept.parallelism, kept.workload
 
 
-def _cannot_change(moved: Moved, end: float, chosen: Candidate | None) -> bool:
-    """Whether the way makes everything worse but the first row, or keeps out what is out."""
-    worse = (end < 1.0) if moved.assumption in ("budget", "deadline") else (end > 1.0)
-    if not worse:
-        return False
-    return chosen is None or (
-        moved.of is not None and moved.of not in _names(moved.assumption, chosen.supply)
-    )
+def _is_harder(moved: Moved, end: float) -> bool:
+    """Whether the way makes figures larger or limits tighter: it helps none, and harms what it concerns."""
+    return (end < 1.0) == (moved.assumption in _LIMITS)
+
+
+def _concerns(moved: Moved, supply: Supply) -> bool:
+    """Whether an assumption is moved of a supply."""
+    return moved.of is None or moved.of in _names(moved.assumption, supply)
 
 
 def _names(assumption: Assumption, supply: Supply) -> tuple[str | None, ...]:
@@ -272,7 +296,7 @@ def _names(assumption: Assumption, supply: Supply) -> tuple[str | None, ...]:
 def with_moved(space: Space, outcome: Outcome, moved: Moved, factor: float) -> tuple[Space, Outcome]:
     """A space whose question has an assumption moved, and what is kept of it."""
     question = space.question
-    if moved.assumption in ("budget", "deadline"):
+    if moved.assumption in _LIMITS:
         moves = (
             _budget(question.constraints, factor)
             if moved.assumption == "budget"

@@ -46,6 +46,20 @@ def create(session: Writer, tenant_id: str, prepared: Prepared) -> Change:
     """Store a plan: with its answer, or with the jobs that search for it."""
     if prepared.answer is None and repository.running(session, tenant_id) >= MOST_RUNNING:
         raise TooManyPlans
+    row = draft(tenant_id, prepared)
+    if prepared.answer is None:
+        _begin(session, row, prepared)
+    session.add(row)
+    session.flush()
+    shown = whole(row)
+    path = f"plans/{row.id}"
+    status = 202 if prepared.answer is None else 200
+    headers = {"Location": f"/v1/{path}"}
+    return Change(resource=path, status=status, body=shown, headers=headers, after=shown)
+
+
+def draft(tenant_id: str, prepared: Prepared) -> PlanRow:
+    """A plan as it is stored, with its answer if that is known."""
     question = prepared.question
     row = PlanRow(
         tenant_id=tenant_id,
@@ -56,19 +70,11 @@ def create(session: Writer, tenant_id: str, prepared: Prepared) -> Change:
         beginning=0,
         created_at=now(),
     )
-    if prepared.answer is None:
-        _begin(session, row, prepared)
-    else:
-        _count(row, prepared)
+    _count(row, prepared)
+    if prepared.answer is not None:
         row.pieces_done, row.candidates_decided = row.piece_count, row.candidates
         _finish(row, prepared.answer)
-    session.add(row)
-    session.flush()
-    shown = whole(row)
-    path = f"plans/{row.id}"
-    status = 202 if prepared.answer is None else 200
-    headers = {"Location": f"/v1/{path}"}
-    return Change(resource=path, status=status, body=shown, headers=headers, after=shown)
+    return row
 
 
 def _count(row: PlanRow, prepared: Prepared) -> None:

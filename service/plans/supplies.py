@@ -79,6 +79,11 @@ def _check_times(question: PlanQuestion) -> None:
     if question.constraints.finish_by is not MISSING and question.starts_at is MISSING and window is MISSING:
         detail = "when a run is done needs to know when it starts: give starts_at or window"
         raise PlanningError("STARTS_AT_REQUIRED", "/starts_at", detail)
+    start = question.starts_at if window is MISSING else window.earliest_start_at
+    done = question.constraints.finish_by
+    if done is not MISSING and start is not MISSING and done <= start:
+        detail = "a run is done after it starts"
+        raise PlanningError("FINISH_BEFORE_START", "/constraints/finish_by", detail)
     if window is MISSING:
         return
     if question.starts_at is not MISSING:
@@ -200,8 +205,9 @@ def _offered(question: PlanQuestion, catalog: Catalog, notes: Notes) -> Iterator
     if len(current) < len(offers):
         detail = f"{len(offers) - len(current)} offers can no longer be had and are left out"
         notes.warn("OFFER_EXPIRED", "/search/offers", detail)
+    current = _with_known_spot(question, current, notes)
     if isinstance(question.workload, TrainingWorkloadInput):
-        current = _distinct(current)
+        current = _distinct(current, catalog)
     for name, offer in current.items():
         site, at = _site_of(question, offer.region)
         supply = Supply(
@@ -212,7 +218,7 @@ def _offered(question: PlanQuestion, catalog: Catalog, notes: Notes) -> Iterator
             most_devices=MOST_DEVICES,
             pointer="/search/offers",
             site_pointer=at,
-            rental=Rental(offer_id=name),
+            rental=_rental(name, offer, question),
             site=site,
             provider=offer.provider,
             region=offer.region,
@@ -221,13 +227,38 @@ def _offered(question: PlanQuestion, catalog: Catalog, notes: Notes) -> Iterator
         yield _Machine(supply, _cluster_of(offer, catalog))
 
 
-def _distinct(offers: dict[str, KnownOffer]) -> dict[str, KnownOffer]:
-    """Of offers of one price and one set of terms the largest instance: training takes whole nodes."""
+def _with_known_spot(
+    question: PlanQuestion, offers: dict[str, KnownOffer], notes: Notes
+) -> dict[str, KnownOffer]:
+    """Without spot offers, unless they are asked for: nobody knows how often their devices are taken back."""
+    allowed = question.constraints.purchase_options
+    if question.search.spot is not MISSING or (allowed is not MISSING and "spot" in allowed):
+        return offers
+    kept = {name: offer for name, offer in offers.items() if offer.purchase_option != "spot"}
+    if len(kept) < len(offers):
+        detail = (
+            f"{len(offers) - len(kept)} spot offers are left out: how often their devices are taken back is "
+            "not known; give search.spot, or name spot in the purchase_options of the constraints"
+        )
+        if not (kept or question.owned or question.rented):
+            raise PlanningError("NO_SUPPLY", "/search/spot", detail)
+        notes.warn("SPOT_LEFT_OUT", "/search/spot", detail)
+    return kept
+
+
+def _rental(name: str, offer: KnownOffer, question: PlanQuestion) -> Rental:
+    if offer.purchase_option != "spot" or question.search.spot is MISSING:
+        return Rental(offer_id=name)
+    return Rental(offer_id=name, spot=question.search.spot)
+
+
+def _distinct(offers: dict[str, KnownOffer], catalog: Catalog) -> dict[str, KnownOffer]:
+    """Of offers of equal nodes at one price on one set of terms the largest instance: training takes nodes."""
     largest: dict[tuple[object, ...], str] = {}
     for name, offer in offers.items():
         terms = (offer.accelerator_id, offer.provider, offer.region, offer.zone, offer.purchase_option)
         paid = (offer.price_per_device_hour, offer.currency_code, offer.term, offer.billing_increment_seconds)
-        key = (*terms, *paid, offer.minimum_billed_seconds)
+        key = (*terms, *paid, offer.minimum_billed_seconds, _cluster_of(offer, catalog).model_dump_json())
         other = largest.get(key)
         if other is None or offers[other].accelerator_count < offer.accelerator_count:
             largest[key] = name

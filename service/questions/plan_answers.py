@@ -143,7 +143,8 @@ class PlanRow(TypedDict):
     """A configuration with its estimates."""
 
     rank: Integer
-    """Place among all candidates that nothing rules out, by the goal; 1 is the best."""
+    """Place by the goal among candidates that are told apart (`search.depth`) and that nothing rules out; 1
+    is the best. A given configuration behind all of them has a place after them."""
     name: NotRequired[str]
     """Name of a given configuration."""
     ruled_out_by: NotRequired[PlanConstraint]

@@ -21,7 +21,7 @@ from service.questions.base import (
 from service.questions.holdings import EgressInput, StorageInput
 from service.questions.purchase import Purchase
 from service.questions.references import ClusterInput, ModelReference, ParallelismInput
-from service.questions.rental import Rental
+from service.questions.rental import Rental, SpotTerms
 from service.questions.site import RunSite
 from service.questions.what_if import StartWindow
 from service.questions.workloads import RecomputationInput, WeightFormatName, WorkloadInput
@@ -169,19 +169,22 @@ class PlanSearch(Input):
     accelerators: Annotated[list[CatalogName], Field(min_length=1, max_length=100)] | MISSING = MISSING
     """Accelerators of the catalog to rent; defaults to all that have offers which the constraints allow."""
     accelerator_counts: Annotated[list[Degree], Field(min_length=1, max_length=64)] | MISSING = MISSING
-    """Numbers of devices of a training run; defaults to whole nodes in doublings, up to 16,384. A service
-    takes the fewest that keep its levels."""
+    """Numbers of devices of a training run; defaults to whole nodes in doublings, up to 16,384, and to all
+    nodes of a supply. A service takes the fewest that keep its levels."""
     training: TrainingSearch = TrainingSearch()
     """For a training workload."""
     serving: ServingSearch = ServingSearch()
     """For a service."""
     offers: bool = True
     """Whether devices are rented by the offers of the catalog, beside `owned` and `rented`."""
+    spot: SpotTerms | MISSING = MISSING
+    """How often spot devices of the catalog are taken back. Without it their offers count only where
+    `purchase_options` of the constraints names spot, and their rent is that of a run that keeps them."""
     depth: Annotated[int, Field(ge=1, le=100, json_schema_extra=_INT64)] = 10
     """Configurations of one supply and number of devices that are told apart: ranked rows, and what the
     sensitivity is taken over."""
     rows_per_supply: Annotated[int, Field(ge=1, le=100, json_schema_extra=_INT64)] = 3
-    """Most ranked rows of one supply, so that others are seen."""
+    """Most ranked rows of one supply, so that others are seen; of a Pareto set all count."""
     rows: Annotated[int, Field(ge=1, le=200, json_schema_extra=_INT64)] = 10
     """Most ranked rows."""
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from service.app import create_app
 from service.cli import app as command_line
-from service.examples import EXAMPLES
+from service.examples import EXAMPLE_IDS, EXAMPLES
 from service.openapi import openapi_document
 from service.settings import Settings
 from tests.contract.node import installed, node
@@ -320,6 +320,18 @@ class TestTheExamples:
     def test_of_an_import_of_token_prices(self, client):
         sent = EXAMPLES["import_token_prices"]
         self.is_shown("import_token_prices", client.post("/v1/token-prices:import", sent))
+
+    def test_of_plans(self, client):
+        made = client.post("/v1/plans", EXAMPLES["create_plan"])
+        place = made.headers["location"]
+        answered = {
+            "create_plan": made,
+            "get_plan": client.get(place),
+            "list_plans": client.get("/v1/plans"),
+        }
+        for name, response in answered.items():
+            text = response.text.replace(made.json()["id"], EXAMPLE_IDS["plans"])
+            assert settled(json.loads(text)) == settled(self.shown(name)[1])
 
 
 UNSETTLED = {

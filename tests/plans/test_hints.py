@@ -107,7 +107,7 @@ def test_what_a_program_cannot_be_told_is_missing():
         "/workload/precision",
         "/workload/recomputation/strategy",
         "/workload/sequence_length",
-        "/workload/total_steps",
+        "/workload/total_tokens",
     }
     assert hints["deepspeed"]["configuration"]["train_batch_size"] == 256
     assert hints["deepspeed"]["configuration"]["gradient_accumulation_steps"] == 64

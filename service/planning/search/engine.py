@@ -19,6 +19,7 @@ from service.planning.search.layouts import (
     Options,
     grid,
     interleaved,
+    together,
     under,
     with_batch,
 )
@@ -29,6 +30,10 @@ Floats = NDArray[np.float64]
 
 CHUNK: Final = 4096
 """Layouts of an array: what a formula makes of them stays in the cache of a core."""
+
+
+_MANY: Final = 128
+"""Layouts from which on two arrays of a part of them take less than one of all."""
 
 
 class Bound(StrEnum):
@@ -136,6 +141,11 @@ class _Search:
         fronts = (self._fronts[place] for place in sorted(self._fronts))
         return tuple(self._found[entry] for front in fronts for entry in front.entries.tolist())
 
+    @property
+    def _bounds_time(self) -> bool:
+        by_deadline = Bound.DEADLINE in self.bounds and self.limits.seconds is not None
+        return by_deadline or (Bound.ROOFLINE in self.bounds and not self.limits.weighs_power)
+
     def run(self, layouts: Layouts) -> None:
         """Decide all of them in each choice."""
         tasks = [task for choice in self.options.choices() for task in self._tasks(layouts, choice)]
@@ -155,7 +165,9 @@ class _Search:
             chosen = chosen.taken(fits)
         if not chosen:
             return
-        least = self.subject.least_seconds(chosen, choice)
+        least = np.zeros(chosen.number)
+        if self._bounds_time:
+            least = self.subject.least_seconds(chosen, choice)
         if Bound.DEADLINE in self.bounds and self.limits.seconds is not None:
             early = least <= self.limits.seconds
             self.pruned[Bound.DEADLINE] += chosen.number - int(np.count_nonzero(early))
@@ -164,11 +176,21 @@ class _Search:
             yield _Task(choice, chosen, least)
 
     def _decide(self, task: _Task) -> None:
+        task = self._promising(task)
+        fitting = [
+            self._fitting(task.taken(slice(first, first + CHUNK)))
+            for first in range(0, task.layouts.number, CHUNK)
+        ]
+        if not fitting:
+            return
+        task = _Task(
+            task.choice,
+            together(each.layouts for each in fitting),
+            np.concatenate([each.least for each in fitting]),
+        )
         task = task.taken(np.argsort(task.least, kind="stable"))
         for first in range(0, task.layouts.number, CHUNK):
             part = self._promising(task.taken(slice(first, first + CHUNK)))
-            if part.layouts:
-                part = self._fitting(part)
             if part.layouts:
                 self._score(part)
 
@@ -193,7 +215,7 @@ class _Search:
         usable = self.limits.usable_bytes
         if usable is None:
             return task
-        if Bound.WORK in self.bounds and self.subject.grows_with_batch:
+        if Bound.WORK in self.bounds and self.subject.grows_with_batch and task.layouts.number >= _MANY:
             return self._fitting_by_batch(task, usable)
         fits = self.subject.held_bytes(task.layouts, task.choice) <= usable
         self.ruled_out["memory"] += task.layouts.number - int(np.count_nonzero(fits))
@@ -207,18 +229,7 @@ class _Search:
         """
         layouts, count = task.layouts, task.layouts.number
         many = layouts.micro_batches > layouts.pipeline
-        degrees = np.stack(
-            [
-                layouts.place,
-                layouts.tensor,
-                layouts.pipeline,
-                layouts.context,
-                layouts.expert,
-                layouts.virtual_stages,
-            ]
-        )
-        _, same = np.unique(degrees, axis=1, return_inverse=True)
-        same = same.ravel()
+        same = layouts.degrees - int(layouts.degrees.min())
         order = np.lexsort((layouts.micro_batch_size, ~many, same))
         heads = np.ones(count, dtype=np.bool_)
         heads[1:] = same[order][1:] != same[order][:-1]
@@ -278,9 +289,8 @@ class _Search:
             np.zeros(which.size) if watts is None else watts,
             np.arange(first, first + which.size, dtype=np.intp),
         )
-        joined = _Front(*[np.concatenate(each) for each in zip(front, added, strict=True)])
-        left = not_bettered(joined.seconds, joined.watts, depth)
-        self._fronts[place] = _Front(*[each[left] for each in joined])
+        joined = front.joined(added)
+        self._fronts[place] = joined.taken(not_bettered(joined.seconds, joined.watts, depth))
 
 
 class _Scored(NamedTuple):
@@ -296,6 +306,18 @@ class _Front(NamedTuple):
     seconds: Floats
     watts: Floats
     entries: NDArray[np.intp]
+
+    def joined(self, other: "_Front") -> "_Front":
+        """Both, one behind the other."""
+        return _Front(
+            np.concatenate([self.seconds, other.seconds]),
+            np.concatenate([self.watts, other.watts]),
+            np.concatenate([self.entries, other.entries]),
+        )
+
+    def taken(self, which: NDArray[np.intp]) -> "_Front":
+        """Those at some places."""
+        return _Front(self.seconds[which], self.watts[which], self.entries[which])
 
 
 _NO_FRONT: Final = _Front(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp))

@@ -69,7 +69,10 @@ class Options(NamedTuple):
 
 
 class Layouts(NamedTuple):
-    """Degrees and micro-batches of many layouts, one entry each; ``place`` is that of their cluster."""
+    """Degrees and micro-batches of many layouts, one entry each.
+
+    ``place`` is that of their cluster, ``degrees`` are numbered: the same where they and the cluster are.
+    """
 
     place: Ints
     devices: Ints
@@ -81,6 +84,7 @@ class Layouts(NamedTuple):
     virtual_stages: Ints
     micro_batch_size: Ints
     micro_batches: Ints
+    degrees: Ints
 
     def __bool__(self) -> bool:
         return bool(self.place.size)
@@ -137,16 +141,23 @@ def grid(many: Iterable[Devices], options: Options) -> Layouts:
 
     ``data`` and ``micro_batches`` are rounded down, at least 1; ``virtual_stages`` are 1.
     """
-    parts = []
+    parts: list[Layouts] = []
+    first = 0
     for devices in many:
         tensor, pipeline, context, expert, size = _columns(devices, options.micro_batch_sizes)
         held = tensor * pipeline * context
         data = np.maximum(1, devices.number // held)
         one = np.ones_like(tensor)
         place, count = devices.cluster * one, devices.number * one
-        parts.append(Layouts(place, count, tensor, pipeline, data, context, expert, one, size, one))
-    columns = zip(*parts, strict=True)
-    return Layouts(*[np.concatenate(each) for each in columns])
+        degrees = first + np.arange(one.size) // len(options.micro_batch_sizes)
+        first += one.size
+        parts.append(Layouts(place, count, tensor, pipeline, data, context, expert, one, size, one, degrees))
+    return together(parts)
+
+
+def together(parts: Iterable[Layouts]) -> Layouts:
+    """Several arrays of layouts, one behind the other."""
+    return Layouts(*[np.concatenate(each) for each in zip(*parts, strict=True)])
 
 
 def with_batch(layouts: Layouts, global_batch_size: int) -> Layouts:
@@ -185,7 +196,10 @@ def interleaved(layouts: Layouts, choice: Choice, options: Options) -> Layouts:
         return layouts
     parts = np.array(options.virtual_stages, dtype=np.int64)
     repeated = Layouts(*[np.repeat(column, parts.size) for column in layouts])
-    return repeated._replace(virtual_stages=np.tile(parts, layouts.number))
+    return repeated._replace(
+        virtual_stages=np.tile(parts, layouts.number),
+        degrees=repeated.degrees * parts.size + np.tile(np.arange(parts.size), layouts.number),
+    )
 
 
 def number_of(devices: Devices, options: Options) -> int:

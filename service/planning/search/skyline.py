@@ -42,7 +42,7 @@ def _swept(order: Places, watts: Floats, depth: int) -> Places:
 
 
 def not_bettered(seconds: Floats, watts: Floats, depth: int) -> Places:
-    """Places of those that fewer than ``depth`` others are better than in one measure and no worse in the other.
+    """Places of those that fewer than ``depth`` others are better than in one measure, no worse in the other.
 
     Equals are not better than each other, so that all of them are found, or none.
     """

@@ -176,6 +176,7 @@ def trainings(draw):
     settings = {
         "/cluster/accelerator_count": tensor * pipeline * context * data,
         "/cluster/accelerators_per_node": 8,
+        "/model/blocks": draw(st.integers(8, 128)),
         "/parallelism/tensor": tensor,
         "/parallelism/pipeline": pipeline,
         "/parallelism/context": context,
@@ -239,7 +240,7 @@ def services(draw):
 
 
 DEGREE_NAMES = tuple(f"/parallelism/{name}" for name in ("tensor", "pipeline", "context"))
-KNOWN = ("/cluster/accelerator_count", "/cluster/accelerators_per_node", "/model/experts")
+KNOWN = ("/cluster/accelerator_count", "/cluster/accelerators_per_node", "/model/experts", "/model/blocks")
 
 
 def _stored(tool, keys):
@@ -338,6 +339,29 @@ def test_torchtitan_passes_a_local_batch_whole_but_through_stages():
     keys = written("torchtitan", settings | {"/parallelism/pipeline": 1}).keys
     assert keys["training.local_batch_size"] == 2
     assert keys["training.global_batch_size"] == 64
+
+
+def test_torchtitan_counts_stages_by_layers():
+    """Table and head count for a layer each: 78 blocks are 16 stages of 5, and 80 make 17 of 5 or 14 of 6."""
+    settings = {
+        "/model/blocks": 80,
+        "/parallelism/pipeline": 4,
+        "/parallelism/pipeline_schedule": "interleaved",
+        "/parallelism/virtual_stages": 4,
+    }
+    settings = {**settings, "/parallelism/data": 1}
+    told = written("torchtitan", {**settings, "/model/blocks": 78})
+    assert told.keys["parallelism.pipeline_parallel_layers_per_stage"] == 5
+    assert (
+        settings_read("torchtitan", told.keys, {"/model/blocks": 78}).settings["/parallelism/virtual_stages"]
+        == 4
+    )
+    missing = [error.pointer for error in written("torchtitan", settings).missing]
+    assert missing == ["/parallelism/virtual_stages"]
+    assert "/parallelism/virtual_stages" in _codes(settings_read("torchtitan", told.keys))
+    assert "/parallelism/virtual_stages" in _codes(
+        settings_read("torchtitan", told.keys, {"/model/blocks": 80})
+    )
 
 
 def test_torchtitan_is_told_only_what_it_can_do():

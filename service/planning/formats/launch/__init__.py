@@ -132,7 +132,9 @@ def written(tool: ToolName, settings: Settings) -> Written:
         if setting in said or setting in ASIDE or value in NEUTRAL.get(setting, ()):
             continue
         detail = known.elsewhere.get(setting, "the tool has no setting for it")
-        missing.append(PlanningError("NO_SETTING", setting, detail))
+        # Steps that follow from tokens are named by what was asked.
+        pointer = setting if setting in settings or setting != STEPS else TOKENS
+        missing.append(PlanningError("NO_SETTING", pointer, detail))
     return Written(keys, tuple(missing))
 
 

@@ -183,6 +183,18 @@ def _fp8(recipe: str, *formats: str) -> tuple[Keys, ...]:
     return tuple({"bf16": True, "fp8-format": each, "fp8-recipe": recipe} for each in formats)
 
 
+def _distributed(rule: Rule) -> Rule:
+    """A rule whose precision-aware optimizer has to be the distributed one."""
+
+    def write(settings: Settings) -> Keys:
+        keys = rule.write(settings)
+        if keys and settings.get(SHARDING, "none") == "none":
+            raise inexpressible(rule.settings[0], "it takes the distributed optimizer: zero_1 and above")
+        return keys
+
+    return rule._replace(write=write)
+
+
 RULES: Final = (
     number(TENSOR, _TENSOR, "devices of a tensor-parallel group"),
     number(PIPELINE, _PIPELINE, "pipeline stages"),
@@ -248,19 +260,25 @@ RULES: Final = (
         },
         why="gradients are summed in FP32 or in bf16",
     ),
-    choice(
-        STATES,
-        "format of both moments under the precision-aware optimizer; FP32 without it",
-        {
-            "fp32": ({},),
-            **{
-                name: (
-                    {"use-precision-aware-optimizer": True, "exp-avg-dtype": name, "exp-avg-sq-dtype": name},
-                )
-                for name in ("bf16", "fp16")
+    _distributed(
+        choice(
+            STATES,
+            "format of both moments under the precision-aware optimizer; FP32 without it",
+            {
+                "fp32": ({},),
+                **{
+                    name: (
+                        {
+                            "use-precision-aware-optimizer": True,
+                            "exp-avg-dtype": name,
+                            "exp-avg-sq-dtype": name,
+                        },
+                    )
+                    for name in ("bf16", "fp16")
+                },
             },
-        },
-        silent={"use-precision-aware-optimizer": (True,)},
+            silent={"use-precision-aware-optimizer": (True,)},
+        )
     ),
     choice(
         OPTIMIZER,
@@ -293,11 +311,13 @@ RULES: Final = (
         _write_recomputation,
         _read_recomputation,
     ),
-    choice(
-        OFFLOADED_OPTIMIZER,
-        "optimizer states on the host",
-        {"none": ({},), "cpu": ({"optimizer-cpu-offload": True, "use-precision-aware-optimizer": True},)},
-        silent={"use-precision-aware-optimizer": (True,)},
+    _distributed(
+        choice(
+            OFFLOADED_OPTIMIZER,
+            "optimizer states on the host",
+            {"none": ({},), "cpu": ({"optimizer-cpu-offload": True, "use-precision-aware-optimizer": True},)},
+            silent={"use-precision-aware-optimizer": (True,)},
+        )
     ),
     named(
         FRAMEWORK,

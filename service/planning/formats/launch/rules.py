@@ -171,6 +171,8 @@ DEVICES: Final = "/cluster/accelerator_count"
 PER_NODE: Final = "/cluster/accelerators_per_node"
 EXPERTS: Final = "/model/experts"
 """Whether the model has experts."""
+BLOCKS: Final = "/model/blocks"
+"""Blocks of the model."""
 SEQUENCE_LENGTH: Final = "/workload/sequence_length"
 MICRO_BATCH: Final = "/workload/micro_batch_size"
 ACCUMULATION: Final = "/workload/gradient_accumulation_steps"
@@ -234,5 +236,5 @@ NEUTRAL: Final[Mapping[str, tuple[Value, ...]]] = {
 OF_ENGINE: Final = (MEMORY_FRACTION, REQUESTS, BATCHED, BLOCK, CHUNKED)
 """Limits that hold for the engine that they were given for: another one counts them otherwise."""
 
-ASIDE: Final = frozenset({DEVICES, PER_NODE, EXPERTS})
+ASIDE: Final = frozenset({DEVICES, PER_NODE, EXPERTS, BLOCKS})
 """What rules look at and no row chooses for itself."""

@@ -8,10 +8,12 @@ parallelism; a local batch is passed whole unless there are stages, where it is 
 checkpoint mode selective keeps every second layer unless its option is "op".
 """
 
+from math import ceil
 from typing import Final
 
 from service.planning.formats.launch.rules import (
     ACCUMULATION,
+    BLOCKS,
     CONTEXT,
     DATA,
     DEVICES,
@@ -49,6 +51,7 @@ from service.planning.formats.launch.rules import (
 
 _TENSOR, _PIPELINE = "parallelism.tensor_parallel_degree", "parallelism.pipeline_parallel_degree"
 _CONTEXT, _EXPERT = "parallelism.context_parallel_degree", "parallelism.expert_parallel_degree"
+_EXPERT_TENSOR = "parallelism.expert_tensor_parallel_degree"
 _REPLICATE = "parallelism.data_parallel_replicate_degree"
 _SHARD, _RESHARD = "parallelism.data_parallel_shard_degree", "parallelism.fsdp_reshard_after_forward"
 _SCHEDULE, _STAGE_LAYERS = (
@@ -61,6 +64,8 @@ _OFFLOAD = "training.enable_cpu_offload"
 _MODE, _OPTION = "activation_checkpoint.mode", "activation_checkpoint.selective_ac_option"
 _LOOPED_STAGES = 2
 """Stages of a device under a looped schedule, unless the layers of a stage are given."""
+_ENDS = 2
+"""Layers that the table and the head count for where layers are dealt to stages."""
 
 
 def _write_replicas(settings: Settings) -> Keys:
@@ -118,24 +123,35 @@ def _write_schedule(settings: Settings) -> Keys:
     schedule = str(settings.get(SCHEDULE, "one_f_one_b"))
     if schedule not in names:
         raise inexpressible(SCHEDULE, "its zero-bubble schedules are interleaved, not the one of the figures")
-    if schedule == "interleaved" and whole(settings, VIRTUAL) != _LOOPED_STAGES:
-        detail = "looped schedules have two stages of a device, unless layers of a stage are given"
-        raise inexpressible(VIRTUAL, detail)
-    return {_SCHEDULE: names[schedule]}
+    name: Keys = {_SCHEDULE: names[schedule]}
+    if schedule != "interleaved" or whole(settings, VIRTUAL) == _LOOPED_STAGES:
+        return name
+    stages = whole(settings, PIPELINE) * whole(settings, VIRTUAL)
+    layers = whole(settings, BLOCKS, 0) + _ENDS
+    of_stage = ceil(layers / stages)
+    if layers == _ENDS or ceil(layers / of_stage) != stages:
+        raise inexpressible(VIRTUAL, "no number of layers of a stage makes so many stages of a device")
+    return {**name, _STAGE_LAYERS: of_stage}
 
 
-def _read_schedule(keys: Keys, _: Settings) -> Settings:
+def _read_schedule(keys: Keys, known: Settings) -> Settings:
     if whole(keys, _PIPELINE, 1) == 1:
         return {}
+    looped = _LOOPED_STAGES
     if _STAGE_LAYERS in keys:
-        raise unreadable(VIRTUAL, "stages of a device follow from layers of the model, which is not read")
+        if BLOCKS not in known:
+            raise unreadable(VIRTUAL, "stages of a device follow from the model's blocks, which are not said")
+        stages = ceil((whole(known, BLOCKS) + _ENDS) / whole(keys, _STAGE_LAYERS))
+        if stages % whole(keys, _PIPELINE):
+            raise unreadable(VIRTUAL, f"{stages} stages do not divide among the pipeline devices")
+        looped = stages // whole(keys, _PIPELINE)
     match str(keys.get(_SCHEDULE, "1F1B")).lower():
         case "1f1b":
             return {SCHEDULE: "one_f_one_b", VIRTUAL: 1}
         case "gpipe":
             return {SCHEDULE: "gpipe", VIRTUAL: 1}
         case "interleaved1f1b":
-            return {SCHEDULE: "interleaved", VIRTUAL: _LOOPED_STAGES}
+            return {SCHEDULE: "interleaved", VIRTUAL: looped}
         case _:
             raise unreadable(SCHEDULE, "a schedule that is not modelled")
 
@@ -166,8 +182,15 @@ def _write_expert(settings: Settings) -> Keys:
     expert, tensor = whole(settings, EXPERT, 1), whole(settings, TENSOR, 1)
     if expert == 1:
         return {}
-    cut: Keys = {"parallelism.expert_tensor_parallel_degree": tensor} if tensor > 1 else {}
+    cut: Keys = {_EXPERT_TENSOR: tensor} if tensor > 1 else {}
     return {_EXPERT: expert, **cut}
+
+
+def _read_expert(keys: Keys, _: Settings) -> Settings:
+    expert, tensor = whole(keys, _EXPERT, 1), whole(keys, _TENSOR, 1)
+    if expert > 1 and tensor != whole(keys, _EXPERT_TENSOR, 1):
+        raise unreadable(EXPERT, "whole experts on devices that share the other layers")
+    return {EXPERT: expert} if _EXPERT in keys else {}
 
 
 def _write_offload(settings: Settings) -> Keys:
@@ -188,8 +211,12 @@ RULES: Final = (
     number(TENSOR, _TENSOR, "devices of a tensor-parallel group"),
     number(PIPELINE, _PIPELINE, "pipeline devices"),
     number(CONTEXT, _CONTEXT, "devices that share a sequence"),
-    number(EXPERT, _EXPERT, "data-parallel devices that the experts are spread over")._replace(
-        keys=(_EXPERT, "parallelism.expert_tensor_parallel_degree"), write=_write_expert
+    Rule(
+        (EXPERT,),
+        (_EXPERT, _EXPERT_TENSOR),
+        "data-parallel devices that the experts are spread over",
+        _write_expert,
+        _read_expert,
     ),
     Rule(
         (SEQUENCE_PARALLEL,),
@@ -208,7 +235,7 @@ RULES: Final = (
     Rule(
         (SCHEDULE, VIRTUAL),
         (_SCHEDULE, _STAGE_LAYERS),
-        "name of the schedule; looped ones have two stages of a device",
+        "name of the schedule; looped ones have two stages of a device, or stages of so many layers",
         _write_schedule,
         _read_schedule,
     ),

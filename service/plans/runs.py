@@ -1,0 +1,154 @@
+"""Rates and energies of configurations, each worked out once: neither prices nor constraints change them."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from pydantic import MISSING
+
+from service.estimates.carbon import location_based
+from service.estimates.charges import Charges
+from service.estimates.currencies import currencies_of
+from service.estimates.electricity import electricity
+from service.estimates.energy import Energy, Site, machines_of, resolve_site, run_energy
+from service.estimates.load import Machines
+from service.estimates.passes import Passing
+from service.estimates.power import Draw, device_draw
+from service.estimates.rates import plan_run
+from service.estimates.run import Run
+from service.estimates.serving import Serving
+from service.planning.quantity import Quantity, exact
+from service.plans.assumptions import time_factor
+from service.plans.requests import Configuration, configuration_of
+from service.plans.space import Kept, Space
+from service.questions.catalog import Catalog
+from service.questions.estimates import UtilityBillQuestion
+from service.questions.hardware import resolve_cluster
+from service.questions.notes import Notes
+from service.questions.references import ClusterInput
+from service.questions.resolve.calibrated import calibrated
+from service.questions.site import RunSite
+
+NEVER_ENDS: Final = "NO_PROGRESS"
+"""Refused by estimates of a run that failures or interruptions stop faster than it goes on."""
+
+
+@dataclass
+class Metered:
+    """A run with its energy in a building."""
+
+    request: UtilityBillQuestion
+    site: Site
+    energy: Energy
+    catalog: Catalog
+    notes: Notes
+
+    @cached_property
+    def emissions(self) -> Quantity | None:
+        """Of the electricity, at the average of the grid."""
+        return location_based(self.energy, self.site, self.notes)
+
+    @cached_property
+    def electricity(self) -> Charges | None:
+        """What the electricity costs, in the currency of the request."""
+        billed = electricity(self.request, self.energy, self.site, self.catalog, self.notes)
+        if billed.charged is None:
+            return None
+        currencies = currencies_of(self.request, self.catalog, self.notes)
+        return currencies.charges(billed.charged, "/electricity/total")
+
+
+class Worked(NamedTuple):
+    """A configuration with its rates."""
+
+    configuration: Configuration
+    catalog: Catalog
+    """As its devices see it."""
+    run: Run
+    draw: Draw | None
+    energies: dict[object, Energy]
+    """By what they depend on of a building."""
+    metered: dict[object, tuple[RunSite, Metered]]
+    """By building and start, with the building as the question gives it."""
+
+    def again(self) -> Run:
+        """The run, to which notes may be added."""
+        return self.run._replace(notes=self.run.notes.copy())
+
+    def metered_by(self, request: UtilityBillQuestion, building: RunSite) -> Metered:
+        """The energy of the run as a bill reads it; kept where the building of a supply is not moved."""
+        assert request.site is not MISSING  # noqa: S101
+        key = (id(building), request.starts_at, request.currency_code)
+        if request.site is building and key in self.metered:
+            return self.metered[key][1]
+        run = self.again()
+        site = resolve_site(request, self.catalog, run.notes)
+        found = Metered(request, site, self._energy(run, site), self.catalog, run.notes)
+        if request.site is building:
+            self.metered[key] = building, found
+        return found
+
+    def _energy(self, run: Run, site: Site) -> Energy:
+        """Prices and grid do not change it."""
+        given = site.given
+        assert given is not None  # noqa: S101
+        key = (site.pues, given.cooling, str(given.fabric_power_watts_per_device), site.starts_at)
+        if key not in self.energies:
+            self.energies[key] = run_energy(run, site, self.catalog.curves, self.draw)
+        return self.energies[key]
+
+    @property
+    def request_seconds(self) -> float | None:
+        """Mean time of a request of a service."""
+        serving, passing = self.run.serving, self.run.passing
+        if isinstance(serving, Serving):
+            return serving.request_seconds.value
+        found = passing.request_seconds if isinstance(passing, Passing) else None
+        return None if found is None else found.value
+
+
+class Runs:
+    """Rates of configurations, each worked out once: neither prices nor buildings change them."""
+
+    def __init__(self) -> None:
+        self._worked: dict[tuple[str, ...], Worked] = {}
+        self._machines: dict[tuple[object, ...], Machines | None] = {}
+
+    def of(self, space: Space, kept: Kept, accelerator_id: str) -> Worked:
+        """The rates of a configuration of the space."""
+        key = (
+            space.cluster_of(kept).model_dump_json(),
+            json.dumps([dict(kept.parallelism), dict(kept.workload)], sort_keys=True),
+            space.question.workload.model_dump_json(),
+            str(max(-1, kept.cluster - len(space.clusters))),
+            repr(time_factor(space.question, accelerator_id)),
+        )
+        found = self._worked.get(key)
+        if found is None:
+            found = self._worked[key] = worked_of(
+                configuration_of(space, kept, accelerator_id), space.catalog
+            )
+        return found
+
+    def machines(self, space: Space, asked: ClusterInput, site: Site) -> Machines | None:
+        """The machines of a cluster in a building; None where their power is not known."""
+        given = site.given
+        assert given is not None  # noqa: S101
+        key = (asked.model_dump_json(), given.cooling, str(given.fabric_power_watts_per_device))
+        if key not in self._machines:
+            catalog = calibrated(space.catalog, asked)
+            found = resolve_cluster(asked, catalog, Notes())
+            limit = found.accelerator.power_limit_watts
+            self._machines[key] = (
+                None if limit is None else machines_of(found, site, catalog.curves, exact(limit), limit)[0]
+            )
+        return self._machines[key]
+
+
+def worked_of(configuration: Configuration, catalog: Catalog) -> Worked:
+    """The rates of a configuration."""
+    question = configuration.throughput
+    catalog = calibrated(catalog, question.cluster, question.efficiency)
+    run = plan_run(question, catalog)
+    return Worked(configuration, catalog, run, device_draw(run, catalog), {}, {})

@@ -1,0 +1,86 @@
+"""When a run may begin: of the starts of a window those that are best by cost and emissions."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import MISSING
+
+from service.estimates.shift import Moves, shifted
+from service.plans.requests import currency_of
+from service.plans.runs import Metered
+from service.plans.space import Supply
+from service.questions.plans import PlanQuestion
+from service.questions.what_if import ShiftQuestion, StartWindow
+
+Floats = NDArray[np.float64]
+
+
+class Started(NamedTuple):
+    """A run from the first start of a window, and the most that it may cost."""
+
+    supply: Supply
+    seconds: float
+    cost: Decimal | None
+    budget: Decimal | None
+
+
+def starts_of(question: PlanQuestion, first: Started, metered: Metered | None) -> list[datetime]:
+    """The best start by the goal, of those that keep to the constraints if any do.
+
+    Of a Pareto set they are all that no other betters.
+    ``metered`` is the run from the first start, None where its energy is not looked at.
+    """
+    window = question.window
+    assert window is not MISSING  # noqa: S101
+    if metered is None or metered.energy.facility_kwh is None:
+        return [window.earliest_start_at]
+    moves, paid, emitted = _figures(question, window, first, metered)
+    if paid is None and emitted is None:
+        return [window.earliest_start_at]
+    allowed = _allowed(question, first, moves, paid, emitted)
+    places = np.arange(moves.starts.number)
+    chosen = places[allowed] if allowed.any() else places
+    none = np.zeros(moves.starts.number)
+    cost, carbon = none if paid is None else paid, none if emitted is None else emitted
+    before, behind = (carbon, cost) if question.goal == "cleanest" and emitted is not None else (cost, carbon)
+    order = chosen[np.lexsort((chosen, behind[chosen], before[chosen]))]
+    if question.goal == "pareto":
+        lowest = np.minimum.accumulate(np.concatenate(([np.inf], behind[order][:-1])))
+        order = order[behind[order] < lowest]
+    else:
+        order = order[:1]
+    return [moves.starts.at(place) for place in order.tolist()]
+
+
+def _figures(
+    question: PlanQuestion, window: StartWindow, first: Started, metered: Metered
+) -> tuple[Moves, Floats | None, Floats | None]:
+    """Cost of the electricity in the currency of the plan, and emissions, of every start."""
+    request = metered.request
+    said = {name: getattr(request, name) for name in request.model_fields_set}
+    asked = ShiftQuestion.model_construct(**said, window=window)
+    moves, costs, emitted = shifted(asked, metered.energy, metered.site, metered.catalog, metered.notes)
+    if costs is None or first.supply.kind != "owned":
+        return moves, None, emitted
+    rates, on = metered.catalog.exchange_rates, window.earliest_start_at.date()
+    found = rates.convert(Decimal(1), costs.currency_code, currency_of(question), on)
+    return moves, None if found is None else costs.ranked * float(found.amount), emitted
+
+
+def _allowed(
+    question: PlanQuestion, first: Started, moves: Moves, paid: Floats | None, emitted: Floats | None
+) -> NDArray[np.bool_]:
+    """Starts from which a run keeps to deadline, emissions and budget."""
+    limits, number = question.constraints, moves.starts.number
+    allowed = np.ones(number, dtype=bool)
+    if limits.finish_by is not MISSING:
+        left = (limits.finish_by - moves.starts.first) / timedelta(seconds=1) - first.seconds
+        allowed &= np.arange(number) * (60.0 * moves.starts.step_minutes) <= left
+    if limits.location_based_kg_co2e is not MISSING and emitted is not None:
+        allowed &= emitted <= limits.location_based_kg_co2e
+    if first.budget is not None and paid is not None and first.cost is not None:
+        allowed &= float(first.cost) + paid - paid[0] <= float(first.budget)
+    return allowed

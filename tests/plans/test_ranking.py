@@ -1,0 +1,450 @@
+"""What is ranked: as if every candidate were worked out, and each row as its own requests answer."""
+
+import json
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from service.examples import EXAMPLES
+from service.plans.answer import answer_of, row_of
+from service.plans.bounds import Columns, bounds_of
+from service.plans.pricing import Pricer
+from service.plans.ranking import first, key_of, ranked
+from service.plans.runs import Runs
+from service.questions.plan_answers import PlanConstraint
+from tests.asking import ask, codes, gaps, shipped, usd
+from tests.plans.kept import QUESTION, outcome, question, space
+
+GOALS = ("cheapest", "fastest", "cleanest", "fewest_devices")
+SITE = {"pue": 1.2, "grid_id": "egrid-us", "electricity": {"price_per_kwh": usd("0.11")}}
+NODE = {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 32}
+PURCHASE = {
+    "price_per_device": usd("30000"),
+    "ownership": {"years": 4.0, "interest_rate": 0.05, "utilization": 0.7},
+}
+OWNED = [{"name": "hall", "cluster": NODE, "site": SITE, "purchase": PURCHASE}]
+SPOT = {
+    "name": "spot",
+    "cluster": NODE,
+    "rental": {
+        "price_per_device_hour": usd("1.10", "EUR"),
+        "spot": {"interruptions_per_hour": 0.002, "restart_seconds": 600.0},
+        "billing": {"increment_seconds": 3600.0},
+    },
+}
+COMMITTED = {
+    "name": "year",
+    "cluster": NODE,
+    "rental": {
+        "price_per_device_hour": usd("1.5"),
+        "commitment": {"term_hours": 2000.0, "upfront_per_device": usd("500"), "idle_share": 0.1},
+    },
+}
+WORKLOAD = {
+    **QUESTION["workload"],
+    "checkpointing": {"storage_bandwidth_bytes_per_second": 1e10},
+    "reliability": {"device_mtbf_hours": 50_000.0},
+}
+TARIFF = EXAMPLES["estimate_utility_bill_shift"]
+WINDOWED = {
+    "owned": [{"name": "hall", "cluster": NODE, "site": TARIFF["site"], "purchase": PURCHASE}],
+    "window": TARIFF["window"],
+}
+H100 = {**QUESTION["search"], "accelerators": ["h100-sxm"], "accelerator_counts": [16, 32]}
+VARIED = {
+    "catalog": {"site": SITE},
+    "owned": {
+        "owned": OWNED,
+        "site": SITE,
+        "storage": {"price_per_gigabyte_month": usd("0.02"), "dataset_bytes": 1e13},
+    },
+    "terms": {
+        "rented": [SPOT, COMMITTED],
+        "workload": WORKLOAD,
+        "owned": OWNED,
+        "site": SITE,
+        "search": H100,
+        "currency_code": "EUR",
+    },
+}
+
+
+RUNS = Runs()
+"""Shared by all, as runs depend on nothing else that these tests vary."""
+
+
+def every(of, found):
+    """All candidates, each worked out in full."""
+    pricer = Pricer(of, RUNS)
+    return [
+        candidate
+        for supply in of.supplies
+        for kept in found.kept
+        if kept.cluster in supply.clusters
+        for candidate in pricer.candidates(supply, kept)
+    ]
+
+
+@pytest.fixture(scope="module", params=VARIED)
+def drawn(request):
+    """A space with candidates, all of them worked out."""
+    of = space(**VARIED[request.param])
+    return of, outcome(of, each=3)
+
+
+def with_(of, **members):
+    return of._replace(question=of.question.model_copy(update=members))
+
+
+@pytest.mark.parametrize("goal", GOALS)
+class TestOrder:
+    def test_rows_are_the_best_of_all_candidates(self, drawn, goal):
+        of, found = drawn
+        search = of.question.search.model_copy(update={"rows": 12, "rows_per_supply": 12})
+        few, of = of.question.search, with_(of, goal=goal, search=search)
+        candidates = [each for each in every(of, found) if each.ruled_out_by is None]
+        keys = sorted(key_of(goal, each) for each in candidates)
+        self.check_few_of_each(with_(of, search=few), found, keys)
+        best = keys[:12]
+        rows = ranked(of, found, RUNS).rows
+        assert [key_of(goal, row.candidate) for row in rows] == best
+        assert [row.rank for row in rows] == list(range(1, 13))
+
+    def check_few_of_each(self, of, found, keys):
+        """With a few rows of each supply, these keep their places among all."""
+        rows = ranked(of, found, RUNS).rows
+        names = [row.candidate.supply.name for row in rows]
+        assert len(rows) == 10
+        assert max(map(names.count, names)) <= 3
+        for row in rows:
+            assert keys[row.rank - 1] == key_of(of.question.goal, row.candidate)
+
+    def test_constraints_rule_out_what_breaks_them(self, drawn, goal):
+        of, found = drawn
+        of = with_(of, goal=goal)
+        feasible = [each for each in every(of, found) if each.ruled_out_by is None]
+        costs, times = sorted(each.cost for each in feasible), sorted(each.time for each in feasible)
+        limits = of.question.constraints.model_copy(
+            update={
+                "budget": question(
+                    constraints={"budget": usd(str(costs[len(costs) // 2]), _currency(of))}
+                ).constraints.budget,
+                "duration_seconds": times[len(times) // 2],
+            }
+        )
+        of = with_(of, constraints=limits)
+        candidates = every(of, found)
+        left = sorted(key_of(goal, each) for each in candidates if each.ruled_out_by is None)
+        ranking = ranked(of, found, RUNS)
+        assert [key_of(goal, row.candidate) for row in ranking.rows][:1] == left[:1]
+        assert 0 < len(left) < len(candidates)
+        assert ranking.priced == ranking.priced_feasible + sum(ranking.priced_ruled_out.values())
+        assert set(ranking.priced_ruled_out) <= {PlanConstraint.BUDGET, PlanConstraint.DEADLINE}
+
+    def test_the_first_alone_is_the_first_row(self, drawn, goal):
+        of, found = drawn
+        of = with_(of, goal=goal)
+        ranking = ranked(of, found, RUNS)
+        assert first(of, found, ranking.runs) == ranking.rows[0].candidate
+
+
+def _currency(of):
+    return "USD" if "currency_code" not in of.question.model_fields_set else of.question.currency_code
+
+
+MOVED = [
+    {"kind": "price", "factor": 1.37},
+    {"kind": "price", "of": "hall", "factor": 0.5},
+    {"kind": "time", "of": "h100-sxm", "factor": 1.21},
+    {"kind": "electricity_price", "factor": 2.5},
+    {"kind": "carbon_intensity", "of": "hall", "factor": 0.3},
+    {"kind": "interruption_rate", "of": "spot", "factor": 3.0},
+]
+
+
+def figures(row):
+    """What a row's own requests answer, under the names of the row."""
+    answers = {}
+    for name, asked in row["requests"].items():
+        said = json.loads(asked.model_dump_json(exclude_unset=True))
+        answers[name] = ask(shipped(), name.replace("_", "-"), said)
+    memory, throughput = answers["memory"], answers["throughput"]
+    found = {
+        name: throughput[name]
+        for name in ("step_seconds", "tokens_per_second", "model_flops_utilization", "duration_seconds")
+    }
+    found |= {"total_bytes": memory["per_device"]["total_bytes"], "headroom_bytes": memory["headroom_bytes"]}
+    interruptions = answers.get("cost", {}).get("rent", {}).get("interruptions")
+    if interruptions:
+        found["duration_seconds"] = interruptions["duration_seconds"]
+    if "utility_bill" in answers:
+        energy, carbon = answers["utility_bill"]["energy"], answers["utility_bill"]["carbon"]
+        found |= {name: energy[name] for name in ("facility_kwh", "peak_kw")}
+        found["location_based_kg_co2e"] = carbon["location_based_kg_co2e"]
+    return found, answers
+
+
+def numbers(figure):
+    """Value, low and high."""
+    return [figure[end] for end in ("value", "low", "high")] if isinstance(figure, dict) else [figure]
+
+
+def paid(row, answers, currency):
+    """The total of a row's cost request and, of own nodes, its electricity."""
+    parts = [answers["cost"]["total"]] if "cost" in answers else []
+    if row["supply"]["kind"] == "owned":
+        parts.append(answers["utility_bill"]["electricity"]["total"])
+    whole = Decimal(0)
+    for part in parts:
+        rates = shipped().exchange_rates
+        newest = max(rate.on for rate in rates)
+        found = rates.convert(Decimal(part["amount"]), part["currency_code"], currency, newest)
+        whole += round(found.amount, 2)
+    return whole
+
+
+def shown(of, found):
+    """The answer with a row of every supply."""
+    names = dict.fromkeys(supply.name for supply in of.supplies)
+    search = of.question.search.model_copy(update={"rows": 4 * len(names), "rows_per_supply": 2})
+    of = with_(of, search=search)
+    return answer_of(of, found, ranked(of, found))
+
+
+@pytest.mark.parametrize("assumptions", [[], MOVED], ids=["as_given", "moved"])
+@pytest.mark.parametrize("varied", ["owned", "terms"])
+def test_every_row_is_what_its_requests_answer(varied, assumptions):
+    members = VARIED[varied]
+    known = {"hall", "spot"} if varied == "terms" else {"hall"}
+    moves = [each for each in assumptions if each.get("of", "hall") in {*known, "h100-sxm"}]
+    of = space(**{**members, "search": H100}, assumptions=moves)
+    found = outcome(of, each=2)
+    answer = shown(of, found)
+    names = {row["supply"]["name"] for row in answer["rows"]}
+    assert known <= names
+    for row in answer["rows"]:
+        expected, answers = figures(row)
+        for name, figure in expected.items():
+            assert numbers(row[name]) == pytest.approx(numbers(figure), rel=1e-9), name
+        assert Decimal(row["cost"]["amount"]) == paid(row, answers, answer["currency_code"])
+        hours = row["duration_seconds"]["value"] * row["accelerator_count"] / 3600
+        assert row["device_hours"]["value"] == pytest.approx(hours, rel=1e-12)
+
+
+@pytest.mark.parametrize("varied", VARIED)
+def test_no_candidate_is_below_its_bounds(varied):
+    of = space(**VARIED[varied], assumptions=[{"kind": "time", "factor": 0.8}])
+    of = with_(of, goal="cleanest")
+    found = outcome(of, each=3, seed=2)
+    pricer, columns = Pricer(of), Columns.of(of, found.kept)
+    looked_at = 0
+    for supply in of.supplies[:6]:
+        bounds = bounds_of(pricer, supply, columns)
+        for place, at in enumerate(bounds.kept.tolist()):
+            exact = pricer.at(supply, found.kept[at])
+            assert bounds.time[place] <= exact.time
+            assert bounds.cost[place] <= float(exact.cost)
+            assert bounds.kg_co2e[place] <= exact.kg_co2e
+            assert bounds.kw[place] <= exact.kw
+            looked_at += 1
+    assert looked_at > 20
+
+
+class TestAssumptions:
+    """A moved assumption moves what it is about, by its factor, and nothing else."""
+
+    def price_of(self, name, **members):
+        of = space(**{**VARIED["terms"], "workload": QUESTION["workload"], **members})
+        found = outcome(of, each=1)
+        pricer = Pricer(of)
+        supply = next(supply for supply in of.supplies if supply.name == name)
+        kept = next(kept for kept in found.kept if kept.cluster in supply.clusters)
+        return pricer.at(supply, kept)
+
+    def test_the_price_of_one_supply(self):
+        moved = [{"kind": "price", "of": "year", "factor": 3.0}]
+        assert self.price_of("year", assumptions=moved).cost == pytest.approx(
+            3 * self.price_of("year").cost, rel=Decimal("1e-4")
+        )
+        assert self.price_of("spot", assumptions=moved).cost == self.price_of("spot").cost
+
+    def test_the_price_of_own_nodes_leaves_their_electricity(self):
+        plain, none = (
+            self.price_of("hall"),
+            self.price_of("hall", assumptions=[{"kind": "price", "factor": 1e-9}]),
+        )
+        double = self.price_of("hall", assumptions=[{"kind": "price", "factor": 2.0}])
+        assert none.cost > 0
+        assert double.cost - plain.cost == pytest.approx(plain.cost - none.cost, abs=Decimal("0.05"))
+
+    def test_time_and_carbon(self):
+        moved = [{"kind": "time", "factor": 2.0}, {"kind": "carbon_intensity", "factor": 3.0}]
+        plain = self.price_of("hall", goal="cleanest")
+        slow = self.price_of("hall", goal="cleanest", assumptions=moved)
+        assert slow.time == pytest.approx(2 * plain.time, rel=1e-12)
+        assert slow.kg_co2e == pytest.approx(6 * plain.kg_co2e, rel=1e-9)
+
+    def test_interruptions_make_a_spot_run_longer(self):
+        rare = self.price_of("spot", workload=WORKLOAD)
+        often = self.price_of(
+            "spot", workload=WORKLOAD, assumptions=[{"kind": "interruption_rate", "factor": 5.0}]
+        )
+        assert often.time > rare.time
+        assert often.cost > rare.cost
+
+
+class TestStarts:
+    """A run that may begin at several moments begins at the best of them."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def of(cls):
+        return space(**WINDOWED, search={"offers": False, "accelerator_counts": [8, 16, 32]})
+
+    def test_the_start_is_the_cheapest_of_all(self, of):
+        found = outcome(of, each=1)
+        pricer, supply = Pricer(of), of.supplies[0]
+        [best] = pricer.candidates(supply, found.kept[-1])
+        window = of.question.window
+        step = (window.latest_start_at - window.earliest_start_at) / 6
+        others = [pricer.at(supply, found.kept[-1], window.earliest_start_at + n * step) for n in range(7)]
+        assert best.cost <= min(other.cost for other in others)
+        assert best.cost < max(other.cost for other in others)
+        row = row_of(of, best, 1)
+        assert row["starts_at"] == f"{best.starts_at:%Y-%m-%dT%H:%M:%SZ}"
+        assert Decimal(row["cost"]["amount"]) == best.cost
+
+
+class TestPareto:
+    """What no other candidate betters in cost, time and emissions."""
+
+    def test_it_is_the_set_of_all_candidates(self, drawn):
+        of, found = drawn
+        search = of.question.search.model_copy(update={"rows": 200})
+        of = with_(of, goal="pareto", search=search)
+        keys = {key_of("pareto", each) for each in every(of, found)}
+        best = {
+            key for key in keys if not any(other != key and all(np.less_equal(other, key)) for other in keys)
+        }
+        rows = ranked(of, found, RUNS).rows
+        assert [key_of("pareto", row.candidate) for row in rows] == sorted(best)
+
+    def test_of_many_both_ends_are_shown(self):
+        of = space(
+            goal="pareto",
+            site=SITE,
+            search={**QUESTION["search"], "rows": 200, "accelerator_counts": [8, 64]},
+        )
+        found = outcome(of, each=6, seed=6)
+        few = with_(of, search=of.question.search.model_copy(update={"rows": 2}))
+        every_row, rows = ranked(of, found).rows, ranked(few, found).rows
+        assert len(every_row) > 2
+        assert rows == (every_row[0], every_row[-1])
+
+
+GIVEN = {
+    "name": "ours",
+    "cluster": NODE,
+    "parallelism": {"tensor": 2, "data": 16, "sharding": "zero_1"},
+    "workload": {**QUESTION["workload"], "micro_batch_size": 1, "recomputation": {"strategy": "full"}},
+}
+
+
+class TestGiven:
+    """Configurations of the question stand among the rest."""
+
+    def given(self, **members):
+        return space(**VARIED["owned"], given=[{**GIVEN, **members}])
+
+    def test_it_has_its_place_among_all(self):
+        of = self.given()
+        found = outcome(of, each=3)
+        ranking = ranked(of, found)
+        [ours] = ranking.given
+        assert ours.candidate.name == "ours"
+        keys = [key_of("cheapest", each) for each in every(of, found) if each.ruled_out_by is None]
+        own = key_of("cheapest", ours.candidate)
+        assert ours.rank == 1 + sum(key < own for key in keys)
+
+    def test_one_that_is_searched_too_stands_once(self):
+        of = self.given()
+        found = outcome(of, each=1)
+        of = of._replace(supplies=tuple(supply for supply in of.supplies if supply.name == "hall"))
+        ours = ranked(of, found).given[0].candidate
+        place = next(
+            n
+            for n, each in enumerate(of.clusters)
+            if each.accelerator_count == 32 and n in of.supplies[0].clusters
+        )
+        twin = found.kept[0]._replace(
+            cluster=place,
+            parallelism=GIVEN["parallelism"],
+            workload={
+                "micro_batch_size": 1,
+                "gradient_accumulation_steps": 16,
+                "precision": "bf16",
+                "recomputation": {"strategy": "full"},
+            },
+            seconds=ours.seconds,
+            watts=None,
+        )
+        rows = ranked(of, found._replace(kept=(*found.kept, twin))).rows
+        assert [row.candidate.name for row in rows if row.candidate.cost == ours.cost] == ["ours"]
+
+    def test_one_that_does_not_fit_says_why_and_has_no_place(self):
+        of = self.given(parallelism={"data": 32}, workload={**GIVEN["workload"], "micro_batch_size": 8})
+        answer = answer_of(of, outcome(of, each=1), ranked(of, outcome(of, each=1)))
+        [ours] = answer["given"]
+        assert (ours["rank"], ours["ruled_out_by"], ours["name"]) == (0, "memory", "ours")
+        assert ours["headroom_bytes"] < 0
+        assert "ours" not in [row.get("name") for row in answer["rows"]]
+
+    def test_more_devices_than_allowed(self):
+        of = space(**VARIED["owned"], given=[GIVEN], constraints={"accelerator_count": 16})
+        [ours] = ranked(of, outcome(of, each=1)).given
+        assert ours.candidate.ruled_out_by is PlanConstraint.DEVICES
+
+
+class TestAnswer:
+    """What the answer says beside its rows."""
+
+    def test_nothing_left_says_what_rules_it_out(self):
+        of = space(constraints={"budget": usd("1")})
+        found = outcome(of, each=1)
+        answer = answer_of(of, found, ranked(of, found))
+        assert answer["rows"] == []
+        assert gaps(answer) == {"/rows": "NONE_FEASIBLE"}
+        assert "budget" in answer["gaps"][0]["detail"]
+        counts = answer["candidates"]
+        assert counts["priced"] == sum(each["candidates"] for each in counts["priced_ruled_out"])
+
+    def test_own_nodes_without_a_building_have_no_cost(self):
+        members = {
+            "owned": [{"name": "hall", "cluster": NODE}],
+            "search": {"offers": False},
+            "goal": "fastest",
+        }
+        of = space(**members)
+        found = outcome(of, each=1)
+        answer = answer_of(of, found, ranked(of, found))
+        assert "cost" not in answer["rows"][0]
+        assert gaps(answer)["/rows/0/cost"] == "PRICE_UNKNOWN"
+        ranking = ranked(with_(of, goal="cheapest"), found)
+        assert ranking.rows == ()
+        assert set(ranking.priced_ruled_out) == {PlanConstraint.PRICE}
+
+    def test_a_run_that_never_ends_is_late(self):
+        often = {**SPOT, "rental": {**SPOT["rental"], "spot": {"interruptions_per_hour": 50.0}}}
+        of = space(rented=[often], search={"offers": False}, workload=WORKLOAD)
+        ranking = ranked(of, outcome(of, each=1))
+        assert ranking.rows == ()
+        assert set(ranking.priced_ruled_out) == {PlanConstraint.DEADLINE}
+
+    def test_warnings_name_the_offer_and_its_place(self):
+        of = space()
+        found = outcome(of, each=1)
+        answer = answer_of(of, found, ranked(of, found))
+        assert "PRICE_STALE" in codes(answer["warnings"])
+        for warning in answer["warnings"]:
+            assert warning["pointer"] in ("/search/offers", "/workload/checkpointing"), warning

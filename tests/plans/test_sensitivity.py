@@ -1,0 +1,224 @@
+"""What the choice of a plan hangs on: each factor tried by asking the whole plan anew just below and above."""
+
+import json
+import math
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import cache
+
+import pytest
+
+from service.plans.service import estimate_plan
+from service.plans.space import REACH
+from service.questions.plans import PlanQuestion
+from tests.asking import shipped, usd
+
+BESIDE = 1e-6
+"""How far from a factor the plan is asked anew."""
+
+
+def cluster(accelerator, count=16):
+    return {"accelerator": {"source": "catalog", "id": accelerator}, "accelerator_count": count}
+
+
+SITE = {
+    "pue": 1.3,
+    "electricity": {"price_per_kwh": usd("0.15")},
+    "carbon_intensity_kg_co2e_per_kwh": 0.4,
+}
+OWN = {
+    "name": "own a100",
+    "cluster": cluster("a100-sxm-80gb"),
+    "site": SITE,
+    "purchase": {
+        "price_per_device": usd("12000"),
+        "ownership": {"years": 4.0, "utilization": 0.7},
+    },
+}
+RENTED = [
+    {
+        "name": "h100 on demand",
+        "cluster": cluster("h100-sxm"),
+        "rental": {"price_per_device_hour": usd("2.2"), "billing": {"increment_seconds": 3600.0}},
+        "region": "north",
+    },
+    {
+        "name": "h100 spot",
+        "cluster": cluster("h100-sxm"),
+        "rental": {
+            "price_per_device_hour": usd("1.9"),
+            "spot": {"interruptions_per_hour": 0.05, "restart_seconds": 900.0},
+        },
+        "region": "north",
+    },
+    {"name": "h200", "cluster": cluster("h200-sxm"), "rental": {"price_per_device_hour": usd("2.6")}},
+]
+QUESTION = {
+    "model": {"source": "catalog", "id": "llama-3.1-8b"},
+    "workload": {
+        "kind": "training",
+        "sequence_length": 4096,
+        "global_batch_size": 128,
+        "total_tokens": 5_000_000_000,
+        "precision": "bf16",
+        "checkpointing": {"storage_bandwidth_bytes_per_second": 2e10},
+        "reliability": {},
+    },
+    "goal": "cheapest",
+    "search": {
+        "offers": False,
+        "accelerator_counts": [8, 16],
+        "training": {
+            "tensor": [1, 2],
+            "pipeline": [1],
+            "shardings": ["zero_1", "zero_3"],
+            "micro_batch_sizes": [1, 2],
+            "recomputations": [{"strategy": "none"}],
+        },
+    },
+    "owned": [OWN],
+    "rented": RENTED,
+    "sites": [{"regions": ["north"], "site": {"pue": 1.1, "carbon_intensity_kg_co2e_per_kwh": 0.1}}],
+    "site": {"pue": 1.2, "carbon_intensity_kg_co2e_per_kwh": 0.3},
+}
+PLANS = {
+    "cheapest in time": {"constraints": {"duration_seconds": 150_000.0, "budget": usd("400")}},
+    "fastest for the money": {"goal": "fastest", "constraints": {"budget": usd("300")}},
+    "cleanest": {"goal": "cleanest", "constraints": {"finish_by": "2026-12-03T00:00:00Z"}}
+    | {"starts_at": "2026-12-01T00:00:00Z"},
+    "fewest devices": {"goal": "fewest_devices", "constraints": {"duration_seconds": 100_000.0}},
+    "pareto": {"goal": "pareto"},
+    "nothing is cheap enough": {"constraints": {"budget": usd("150")}},
+}
+
+
+def asked(question):
+    return estimate_plan(PlanQuestion.model_validate_json(json.dumps(question)), shipped())
+
+
+@cache
+def plan(name):
+    return asked(QUESTION | PLANS[name])
+
+
+def moved(question, sensitivity, factor):
+    """The question with an assumption at a factor, as a user would ask it."""
+    kind, constraints = sensitivity["assumption"], question.get("constraints", {})
+    if kind == "budget":
+        amount = Decimal(constraints["budget"]["amount"]) * Decimal(factor)
+        return question | {"constraints": constraints | {"budget": usd(f"{amount:.9f}")}}
+    if kind == "deadline" and "duration_seconds" in constraints:
+        limit = {"duration_seconds": constraints["duration_seconds"] * factor}
+        return question | {"constraints": constraints | limit}
+    if kind == "deadline":
+        start, end = (datetime.fromisoformat(t) for t in (question["starts_at"], constraints["finish_by"]))
+        end = start + timedelta(seconds=(end - start).total_seconds() * factor)
+        return question | {"constraints": constraints | {"finish_by": end.isoformat()}}
+    if kind == "work":
+        work = question["workload"]
+        return question | {"workload": work | {"total_tokens": round(work["total_tokens"] * factor)}}
+    assumption = {"kind": kind, "factor": factor}
+    if "of" in sensitivity:
+        assumption["of"] = sensitivity["of"]
+    return question | {"assumptions": [assumption]}
+
+
+def choice(row):
+    """What tells rows apart; a start follows."""
+    if row is None:
+        return None
+    names = ("accelerator_count", "micro_batch_size", "gradient_accumulation_steps", "recomputation")
+    layout = {name: value for name, value in row["parallelism"].items() if name != "chosen"}
+    return row["supply"]["name"], *(row[name] for name in names), json.dumps(layout, default=str)
+
+
+def first(answer):
+    return choice(next(iter(answer["rows"]), None))
+
+
+@pytest.mark.parametrize("name", PLANS)
+class TestAskedAnew:
+    """Every factor, by the plan of a question in which the assumption is moved so far."""
+
+    def test_just_before_it_the_choice_holds_and_just_behind_it_is_what_it_becomes(self, name):
+        question, answer = QUESTION | PLANS[name], plan(name)
+        switching = [each for each in answer["sensitivities"] if "factor" in each]
+        assert len(switching) >= 4
+        for each in switching:
+            away = math.copysign(BESIDE, math.log(each["factor"]))
+            before = asked(moved(question, each, each["factor"] * math.exp(-away)))
+            assert first(before) == first(answer), each
+            behind = asked(moved(question, each, each["factor"] * math.exp(away)))
+            assert first(behind) == choice(each.get("becomes")), each
+            if "becomes" not in each:
+                continue
+            for figure in ("cost", "duration_seconds"):
+                shown, found = (row[figure] for row in (each["becomes"], behind["rows"][0]))
+                middle = [float(q.get("amount", q.get("value"))) for q in (shown, found)]
+                assert middle[0] == pytest.approx(middle[1], rel=1e-4)
+
+    def test_what_changes_nothing_changes_nothing_at_the_ends(self, name):
+        question, answer = QUESTION | PLANS[name], plan(name)
+        for each in answer["sensitivities"]:
+            if "factor" not in each:
+                assert (each["searched_low"], each["searched_high"]) == (1 / REACH, REACH)
+                for factor in (1 / REACH, REACH):
+                    assert first(asked(moved(question, each, factor))) == first(answer), each
+
+    def test_no_nearer_factor_does(self, name):
+        question, answer = QUESTION | PLANS[name], plan(name)
+        for each in answer["sensitivities"]:
+            if "factor" in each:
+                halfway = math.sqrt(each["factor"])
+                assert first(asked(moved(question, each, halfway))) == first(answer), each
+
+
+class TestList:
+    """What is told, and in which order."""
+
+    def test_the_smallest_movement_comes_first_and_what_moves_nothing_last(self):
+        found = [each.get("factor") for each in plan("cheapest in time")["sensitivities"]]
+        known = [abs(math.log(factor)) for factor in found if factor is not None]
+        assert known == sorted(known)
+        assert found[len(known) :] == [None] * (len(found) - len(known))
+
+    def test_every_assumption_that_the_question_has_is_there(self):
+        kinds = {each["assumption"] for each in plan("cheapest in time")["sensitivities"]}
+        assert kinds == {
+            "price",
+            "time",
+            "electricity_price",
+            "interruption_rate",
+            "budget",
+            "deadline",
+            "work",
+        }
+        kinds = {each["assumption"] for each in plan("cleanest")["sensitivities"]}
+        assert "carbon_intensity" in kinds
+        assert "budget" not in kinds
+
+    def test_factors_lie_between_the_ends_of_what_was_searched(self):
+        for each in plan("cheapest in time")["sensitivities"]:
+            if "factor" in each:
+                assert each["searched_low"] <= each["factor"] <= each["searched_high"]
+                assert 1.0 in (each["searched_low"], each["searched_high"])
+
+    def test_a_shorter_time_than_that_of_the_first_rules_it_out(self):
+        answer = plan("cheapest in time")
+        tighter = next(
+            each
+            for each in answer["sensitivities"]
+            if each["assumption"] == "deadline" and each["searched_high"] == 1.0
+        )
+        lasting = answer["rows"][0]["duration_seconds"]["value"]
+        assert tighter["factor"] == pytest.approx(lasting / 150_000.0, rel=1e-8)
+
+    def test_what_is_needed_for_any_row(self):
+        """150 USD pay for nothing: the least budget that does is the cost of the cheapest."""
+        answer = plan("nothing is cheap enough")
+        assert answer["rows"] == []
+        assert "separation" not in answer
+        budget = next(each for each in answer["sensitivities"] if each["assumption"] == "budget")
+        cheapest = asked(QUESTION)["rows"][0]
+        assert choice(budget["becomes"]) == choice(cheapest)
+        assert budget["factor"] == pytest.approx(float(cheapest["cost"]["amount"]) / 150.0, rel=1e-8)

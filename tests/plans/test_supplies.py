@@ -1,0 +1,258 @@
+"""What a plan may use, and what is refused before anything is searched."""
+
+import json
+
+import pytest
+
+from service.planning.errors import PlanningError
+from service.plans.assumptions import moved, time_factor
+from service.plans.supplies import space_of
+from service.questions.plans import PlanQuestion
+from tests.asking import codes, shipped, usd
+from tests.plans.kept import QUESTION, space
+
+NODE = {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 40}
+OWN = {"name": "hall", "cluster": NODE}
+RENTED = {"name": "deal", "cluster": NODE, "rental": {"price_per_device_hour": usd("2")}}
+ALONE = {"offers": False}
+SERVICE = {
+    "kind": "inference",
+    "input_tokens": 512,
+    "output_tokens": 128,
+    "request_rate_per_second": 4.0,
+    "horizon": {"duration_seconds": 86400.0},
+}
+
+
+def names(of):
+    return [supply.name for supply in of.supplies]
+
+
+def counts(of, name):
+    supply = next(supply for supply in of.supplies if supply.name == name)
+    return [of.clusters[place].accelerator_count for place in supply.clusters]
+
+
+def refusal(**members):
+    question = PlanQuestion.model_validate_json(json.dumps({**QUESTION, **members}))
+    with pytest.raises(PlanningError) as caught:
+        space_of(question, shipped())
+    assert caught.value.detail
+    return caught.value.code, caught.value.pointer
+
+
+class TestOffers:
+    def test_those_of_the_accelerators_that_are_named(self):
+        of = space()
+        assert {supply.accelerator_id for supply in of.supplies} == {"h100-sxm", "a100-sxm-80gb"}
+        assert {supply.kind for supply in of.supplies} == {"offer"}
+
+    @pytest.mark.parametrize(
+        ("constraints", "member", "allowed"),
+        [
+            ({"providers": ["lambda", "aws"]}, "provider", {"lambda", "aws"}),
+            ({"regions": ["eu-north1"]}, "region", {"eu-north1"}),
+            ({"purchase_options": ["spot"]}, "purchase_option", {"spot"}),
+        ],
+    )
+    def test_constraints_leave_out_the_others(self, constraints, member, allowed):
+        of = space(constraints=constraints)
+        assert {getattr(supply, member) for supply in of.supplies} == allowed
+
+    def test_spot_counts_where_it_is_known_how_often_it_is_taken_back(self):
+        assert "spot" not in {supply.purchase_option for supply in space().supplies}
+        assert "SPOT_LEFT_OUT" in codes(space().warnings)
+        terms = {"interruptions_per_hour": 0.01}
+        of = space(search={**QUESTION["search"], "spot": terms})
+        spot = [supply.rental for supply in of.supplies if supply.purchase_option == "spot"]
+        assert spot
+        assert {rental.spot.interruptions_per_hour for rental in spot} == {0.01}
+        assert "SPOT_LEFT_OUT" not in codes(of.warnings)
+
+    def test_what_can_no_longer_be_had_is_left_out(self):
+        assert "aws-p5-48xlarge-us-east-1-capacity-block" in shipped().offers
+        of = space(constraints={"purchase_options": ["capacity_block", "on_demand"]})
+        assert "capacity_block" not in {supply.purchase_option for supply in of.supplies}
+        assert "OFFER_EXPIRED" in codes(of.warnings)
+
+    def test_instances_of_one_price_are_one_supply_of_training_but_not_of_a_service(self):
+        pair = {f"nebius-gpu-h100-sxm-{size}gpu-eu-north1-on-demand" for size in (1, 8)}
+        trained = set(names(space())) & pair
+        served = set(names(space(workload=SERVICE))) & pair
+        assert trained == {"nebius-gpu-h100-sxm-8gpu-eu-north1-on-demand"}
+        assert served == pair
+
+    def test_an_instance_is_a_node(self):
+        of = space(search={"accelerators": ["t4"], "accelerator_counts": [8]})
+        nodes = {supply.name: of.clusters[supply.clusters[0]].accelerators_per_node for supply in of.supplies}
+        assert nodes["aws-g4dn-12xlarge-us-east-1-on-demand"] == 4
+
+    def test_the_building_is_that_of_the_region(self):
+        sites = [{"regions": ["eu-north1"], "site": {"pue": 1.05}}]
+        of = space(sites=sites, site={"pue": 1.4})
+        pues = {supply.region: supply.site.pue for supply in of.supplies}
+        assert pues["eu-north1"] == 1.05
+        assert pues["us-east-1"] == 1.4
+
+
+class TestDevices:
+    def test_whole_nodes_in_doublings_and_all_nodes(self):
+        assert counts(space(owned=[OWN], search=ALONE), "hall") == [8, 16, 32, 40]
+
+    def test_as_many_as_allowed(self):
+        of = space(owned=[OWN], search=ALONE, constraints={"accelerator_count": 20})
+        assert counts(of, "hall") == [8, 16]
+
+    def test_those_asked_for_that_a_supply_has(self):
+        of = space(owned=[OWN], search={**ALONE, "accelerator_counts": [64, 40, 4]})
+        assert counts(of, "hall") == [4, 40]
+
+    def test_less_than_a_node_is_one_cluster(self):
+        few = {**NODE, "accelerator_count": 4}
+        assert counts(space(owned=[{**OWN, "cluster": few}], search=ALONE), "hall") == [4]
+
+    def test_a_service_is_told_the_most(self):
+        of = space(owned=[OWN], rented=[RENTED], search=ALONE, workload=SERVICE)
+        assert counts(of, "hall") == counts(of, "deal") == [40]
+
+    def test_supplies_of_one_machine_share_its_clusters(self):
+        of = space(owned=[OWN], rented=[RENTED], search=ALONE)
+        assert of.supplies[0].clusters == of.supplies[1].clusters
+
+
+class TestRefused:
+    """Each refusal names the member of the question."""
+
+    @pytest.mark.parametrize(
+        ("members", "expected"),
+        [
+            ({"search": {"accelerators": ["no-such"]}}, ("UNKNOWN_REFERENCE", "/search/accelerators/0")),
+            ({"constraints": {"budget": usd("0")}}, ("BUDGET_ZERO", "/constraints/budget/amount")),
+            ({"constraints": {"providers": ["nobody"]}}, ("NO_SUPPLY", "/constraints/providers")),
+            ({"constraints": {"regions": ["mars"]}}, ("NO_SUPPLY", "/constraints/regions")),
+            ({"search": ALONE}, ("NO_SUPPLY", "/search/offers")),
+            ({"owned": [OWN, OWN]}, ("NAME_TWICE", "/owned/1/name")),
+            (
+                {"owned": [{**OWN, "purchase": {"price_per_device": usd("1")}}]},
+                ("OWNERSHIP_REQUIRED", "/owned/0/purchase/ownership"),
+            ),
+            (
+                {
+                    "owned": [
+                        {**OWN, "cluster": {**NODE, "intra_node_link": {"source": "catalog", "id": "x"}}}
+                    ]
+                },
+                ("UNKNOWN_REFERENCE", "/owned/0/cluster/intra_node_link/id"),
+            ),
+            ({"rented": [{**RENTED, "rental": {}}]}, ("RENTAL_PRICE", "/rented/0/rental")),
+            (
+                {"rented": [{**RENTED, "rental": {"offer_id": "gone"}}]},
+                ("UNKNOWN_REFERENCE", "/rented/0/rental/offer_id"),
+            ),
+            (
+                {"owned": [{**OWN, "site": {"site_id": "nowhere"}}]},
+                ("UNKNOWN_REFERENCE", "/owned/0/site/site_id"),
+            ),
+            (
+                {"owned": [{**OWN, "site": {"pue": 1.1, "electricity": {"tariff_id": "none"}}}]},
+                ("UNKNOWN_REFERENCE", "/owned/0/site/electricity/tariff_id"),
+            ),
+            ({"site": {"grid_id": "none"}, "goal": "cleanest"}, ("UNKNOWN_REFERENCE", "/site/grid_id")),
+            (
+                {"sites": [{"regions": ["a"], "site": {}}, {"regions": ["a"], "site": {}}]},
+                ("REGION_TWICE", "/sites/1/regions"),
+            ),
+            ({"constraints": {"finish_by": "2027-01-01T00:00:00Z"}}, ("STARTS_AT_REQUIRED", "/starts_at")),
+            (
+                {
+                    "constraints": {"finish_by": "2027-01-01T00:00:00Z"},
+                    "starts_at": "2027-01-02T00:00:00Z",
+                },
+                ("FINISH_BEFORE_START", "/constraints/finish_by"),
+            ),
+            ({"currency_code": "XAF"}, ("CURRENCY_MISMATCH", "/currency_code")),
+            (
+                {"constraints": {"budget": usd("5", "XAF")}, "currency_code": "USD"},
+                ("CURRENCY_MISMATCH", "/constraints/budget/currency_code"),
+            ),
+            (
+                {"assumptions": [{"kind": "price", "of": "nobody", "factor": 2.0}]},
+                ("UNKNOWN_REFERENCE", "/assumptions/0/of"),
+            ),
+            (
+                {"workload": SERVICE, "assumptions": [{"kind": "time", "factor": 2.0}]},
+                ("NOT_MODELLED", "/assumptions/0/kind"),
+            ),
+            (
+                {"workload": {k: v for k, v in SERVICE.items() if k != "horizon"}},
+                ("HORIZON_REQUIRED", "/workload/horizon"),
+            ),
+            (
+                {"workload": SERVICE, "constraints": {"duration_seconds": 10.0}},
+                ("NOT_APPLICABLE", "/constraints/duration_seconds"),
+            ),
+            (
+                {"storage": {"price_per_gigabyte_month": usd("1")}, "rented": [RENTED]},
+                ("STORAGE_EMPTY", "/storage"),
+            ),
+        ],
+    )
+    def test_it_names_the_member(self, members, expected):
+        assert refusal(**members) == expected
+
+
+GIVEN = {
+    "name": "ours",
+    "cluster": {**NODE, "accelerator_count": 32},
+    "parallelism": {"tensor": 2, "data": 16},
+    "workload": QUESTION["workload"],
+}
+
+
+class TestGiven:
+    @pytest.mark.parametrize(
+        ("changed", "expected"),
+        [
+            ({"parallelism": {"tensor": 3, "data": 16}}, ("PARALLELISM_MISMATCH", "/given/0/parallelism")),
+            ({"supply": "nobody"}, ("NO_SUPPLY", "/given/0/supply")),
+            (
+                {"workload": {**QUESTION["workload"], "total_tokens": 5}},
+                ("WORK_DIFFERS", "/given/0/workload/total_tokens"),
+            ),
+            ({"workload": SERVICE}, ("WORK_DIFFERS", "/given/0/workload/kind")),
+            (
+                {"cluster": {"accelerator": {"source": "catalog", "id": "t4"}, "accelerator_count": 32}},
+                ("NO_SUPPLY", "/given/0/cluster"),
+            ),
+        ],
+    )
+    def test_what_contradicts_the_plan_is_refused(self, changed, expected):
+        assert refusal(owned=[OWN], given=[{**GIVEN, **changed}]) == expected
+
+
+class TestMoved:
+    """Factors of assumptions multiply those that a question has, and each other."""
+
+    def of(self, *assumptions):
+        return space(
+            owned=[{**OWN, "site": {"pue": 1.1, "carbon_intensity_kg_co2e_per_kwh": 0.4}}],
+            rented=[{**RENTED, "rental": {**RENTED["rental"], "price_factor": 0.9}}],
+            search=ALONE,
+            assumptions=list(assumptions),
+        )
+
+    def test_factors_multiply(self):
+        of = self.of({"kind": "price", "factor": 2.0}, {"kind": "price", "of": "deal", "factor": 3.0})
+        deal = moved(of.supplies[1], of.question, of.catalog)
+        assert deal.rental.price_factor == pytest.approx(5.4)
+
+    def test_what_is_not_named_is_as_it_was(self):
+        of = self.of({"kind": "carbon_intensity", "of": "hall", "factor": 2.0})
+        hall, deal = (moved(supply, of.question, of.catalog) for supply in of.supplies)
+        assert hall.site.carbon_intensity_factor == 2.0
+        assert deal == of.supplies[1]
+
+    def test_time_is_of_an_accelerator(self):
+        of = self.of({"kind": "time", "of": "h100-sxm", "factor": 1.5})
+        assert time_factor(of.question, "h100-sxm") == 1.5
+        assert time_factor(of.question, "a100-sxm-80gb") == 1.0
