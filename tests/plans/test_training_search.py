@@ -370,10 +370,8 @@ def test_parts_that_are_thinned_first_leave_the_same(measures, depth, parts):
 )  # fmt: skip
 def test_what_cannot_be_searched_is_refused(work, varied, code, pointer):
     given_work = {key: value for key, value in (WORK | work).items() if value is not None}
-    of = space(("h100-sxm", 64), work=given_work, replaced=True, **varied)
-    of = of._replace(question=of.question.model_copy(update={"most_candidates": 10_000}))
     with pytest.raises(PlanningError) as caught:
-        pieces(of)
+        pieces(space(("h100-sxm", 64), work=given_work, replaced=True, most=10_000, **varied))
     assert (caught.value.code, caught.value.pointer) == (code, pointer)
 
 
