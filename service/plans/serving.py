@@ -95,6 +95,14 @@ class _Machine:
         """So many of the devices as a question gives them."""
         return self.given.model_copy(update={"accelerator_count": devices})
 
+    def most_replicas(self, layout: Parallelism) -> int:
+        """Replicas that the devices make: of groups that do not divide a domain those of one domain.
+
+        The next one would lie across two of them, and its figures would be those of one that does not.
+        """
+        domain = self.cluster.domain
+        return (self.most if domain % layout.tensor == 0 else domain) // layout.devices
+
     def is_alike(self, devices: int) -> bool:
         """Whether a replica on so many devices is joined as on the most.
 
@@ -181,6 +189,8 @@ def _stored(machine: _Machine, settings: Mapping[str, Any]) -> _Stored:
     stored = _Stored(settings, _with(space.question.workload, settings), has_rate=True, layouts=())
     one, catalog = machine.on(1)
     resolved = resolve(machine.question(stored, Parallelism()), one, catalog, Notes(), space.model)
+    if resolved.held.unknown is not None:
+        raise resolved.held.unknown
     try:
         compute_peak(one, resolved.workload)
         has_rate = cluster.accelerator.bandwidth_bytes_per_second is not None
@@ -384,7 +394,7 @@ def _least_iteration(serving: Serving) -> float:
 
 def _decided(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanConstraint | PruningRule | Kept:
     """The configuration with its fewest replicas, or what rules it out."""
-    most = machine.most // layout.devices
+    most = machine.most_replicas(layout)
     constraint = _by_shape(machine, stored, layout)
     if constraint is not None:
         return constraint
@@ -411,7 +421,9 @@ def _by_shape(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanCo
     if layout.devices > machine.most:
         return PlanConstraint.DEVICES
     reason = ruled_out(layout, machine.space.model.profile, machine.cluster)
-    return None if reason is None else PlanConstraint(reason.value)
+    if reason is not None:
+        return PlanConstraint(reason.value)
+    return None if machine.most_replicas(layout) else PlanConstraint.LINK
 
 
 def _with_fewest(placed: _Placed, levels: _Levels, least: int, most: int) -> Kept | None:
