@@ -302,7 +302,7 @@ def random_space(seed, goal):
         context=[1],
         expert=[1, 4],
         sequence_parallel=[True, False],
-        micro_batch_sizes=[1, 2, 3, 4, 6, 8, 12, 16],
+        micro_batch_sizes=[1, 2, 3, 4, 6, 8],
         recomputations=EVERYTHING["recomputations"],
         depth=chosen.choice([1, 5, 20]),
     )
@@ -348,9 +348,12 @@ def tight_space():
 
 def test_pieces_of_any_size_in_any_order_are_the_whole(monkeypatch):
     """A piece may be some clusters, or a part of one."""
-    of = space(("h100-sxm", 64), counts=[8, 32, 64], depth=4, goal="pareto")
+    of = space(
+        ("h100-sxm", 64), counts=[8, 32, 64], depth=4, goal="pareto", shardings=["zero_1"],
+        recomputations=[{"strategy": "none"}, {"strategy": "full"}],
+    )  # fmt: skip
     whole = found(of)
-    monkeypatch.setattr(training, "PIECE", 900)
+    monkeypatch.setattr(training, "PIECE", 300)
     parts = pieces(of)
     assert {len(piece.part["clusters"]) for piece in parts} == {1}
     assert len(parts) > 3
