@@ -55,6 +55,10 @@ class _Answering:
         self.pools = pools_of(question, catalog)
         self.asking = Asking(question, catalog, self.pools)
         self.code = currency_of(question)
+        # What is too much is refused before anything is searched.
+        for place in range(len(question.workloads)):
+            for pool in self.asking.allowed(place):
+                self.asking.count(place, pool)
         # By workload and pool.
         self.found: Sequence[Mapping[int, Options]] = [
             {pool: self.asking.options(place, pool) for pool in self.asking.allowed(place)}

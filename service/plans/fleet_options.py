@@ -1,7 +1,8 @@
 """How the workloads of a fleet can run: their windows, the pools, and the configurations on each."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from service.planning.schedule import Mode
 from service.plans.pricing import Candidate, Pricer
 from service.plans.runs import Runs
 from service.plans.search import merged, pieces, search
-from service.plans.space import Space
+from service.plans.space import Piece, Space
 from service.plans.supplies import space_of
 from service.questions.catalog import Catalog
 from service.questions.fleet_plans import FleetQuestion, FleetWorkload
@@ -24,8 +25,10 @@ from service.questions.plans import OwnedNodes, PlanQuestion, PlanSearch, Rented
 from service.questions.site import RunSite
 from service.questions.workloads import HorizonInput, InferenceWorkloadInput, TrainingWorkloadInput
 
-MOST_CANDIDATES = 500_000
-"""Most configurations of one question: ten seconds on a core."""
+MOST_CANDIDATES = 100_000
+"""Most configurations of one question: some twenty seconds on a core."""
+LEAST_CANDIDATES = 500
+"""What a workload on a pool counts for at least: as many configurations as could be searched instead."""
 ADDED_DOUBLINGS = 4
 """Doublings of a pool in which more devices are looked for."""
 
@@ -142,8 +145,11 @@ def windows_of(question: FleetQuestion) -> tuple[Window, ...]:
         earliest = math.ceil((begin - question.starts_at).total_seconds())
         latest = math.floor((end - question.starts_at).total_seconds())
         if latest <= earliest:
-            member = "earliest_start_at" if workload.finish_by is MISSING else "finish_by"
-            raise PlanningError("WINDOW_EMPTY", f"{at}/{member}", "it ends before it can start")
+            given = [
+                name for name in ("finish_by", "earliest_start_at") if getattr(workload, name) is not MISSING
+            ]
+            pointer = f"{at}/{given[0]}" if given else "/ends_at"
+            raise PlanningError("WINDOW_EMPTY", pointer, "it ends before a second has passed")
         windows.append(Window(earliest, latest))
     return tuple(windows)
 
@@ -151,6 +157,14 @@ def windows_of(question: FleetQuestion) -> tuple[Window, ...]:
 def moment(question: FleetQuestion, seconds: int) -> datetime:
     """A time of the schedule."""
     return question.starts_at + timedelta(seconds=seconds)
+
+
+class _Prepared(NamedTuple):
+    """A search that is counted; ``key`` tells it from others."""
+
+    key: str
+    space: Space
+    pieces: tuple[Piece, ...]
 
 
 class TooManyError(PlanningError):
@@ -164,6 +178,8 @@ class Asking:
         self.question, self.catalog, self.pools = question, catalog, pools
         self.windows = windows_of(question)
         self.left = MOST_CANDIDATES
+        self._searches: dict[str, _Prepared] = {}
+        self._known: dict[str, Options] = {}
 
     def allowed(self, place: int) -> list[int]:
         """Pools, by place, that a workload may run on."""
@@ -176,6 +192,18 @@ class Asking:
                 at = f"/workloads/{place}/pools/{number}"
                 raise PlanningError("UNKNOWN_REFERENCE", at, "no owned or rented devices have this name")
         return sorted({names[name] for name in workload.pools})
+
+    def count(self, place: int, pool: int) -> None:
+        """Count the configurations of a workload on a pool; equal workloads count once.
+
+        Raises:
+            PlanningError: they are more than are left to be looked at, or the workload has no sound answer.
+        """
+        self._prepared(place, self.pools[pool], self._counts(place, pool))
+
+    def options(self, place: int, pool: int) -> Options:
+        """Configurations of a workload on a pool."""
+        return self._options(place, self.pools[pool], self._counts(place, pool), pool)
 
     def beyond(self, place: int, pool: int) -> Options:
         """Configurations of a workload on more devices than a pool has: those it names, or doublings.
@@ -192,31 +220,49 @@ class Asking:
             counts = None
         return self._options(place, larger, counts, pool)
 
-    def options(self, place: int, pool: int) -> Options:
-        """Configurations of a workload on a pool."""
+    def _counts(self, place: int, pool: int) -> list[int] | None:
         named = self.question.workloads[place].accelerator_counts
-        counts = None if named is MISSING else [each for each in named if each <= self.pools[pool].capacity]
-        return self._options(place, self.pools[pool], counts, pool)
+        return None if named is MISSING else [each for each in named if each <= self.pools[pool].capacity]
 
     def _options(self, place: int, devices: Pool, counts: list[int] | None, pool: int) -> Options:
+        prepared = self._prepared(place, devices, counts)
+        if prepared is None:
+            return Options((), {PlanConstraint.DEVICES: 1}, {}, has_unpriced=False)
+        if prepared.key not in self._known:
+            with self._located(place, devices):
+                self._known[prepared.key] = self._searched(prepared, place, pool)
+        return self._known[prepared.key]
+
+    def _prepared(self, place: int, devices: Pool, counts: list[int] | None) -> _Prepared | None:
+        """The search of a workload on devices; None where they are fewer than any number that it names."""
         if counts == []:
-            named = self.question.workloads[place].accelerator_counts
-            assert named is not MISSING  # noqa: S101
-            return Options((), {PlanConstraint.DEVICES: len(named)}, {}, has_unpriced=False)
-        try:
+            return None
+        with self._located(place, devices):
             asked = self._asked(place, devices, counts)
-            space = space_of(asked, self.catalog)
-            parts = pieces(space)
-            self._count(place, sum(piece.candidates for piece in parts))
-            outcome = merged([search(space, piece) for piece in parts], asked.search.depth)
-            supply, runs = space.supplies[0], Runs()
-            pricer = Pricer(space, runs)
-            candidates = [pricer.at(supply, kept) for kept in outcome.kept]
+            key = asked.model_dump_json()
+            if key not in self._searches:
+                space = space_of(asked, self.catalog)
+                found = _Prepared(key, space, pieces(space))
+                self._spend(place, sum(piece.candidates for piece in found.pieces))
+                self._searches[key] = found
+        return self._searches[key]
+
+    @contextmanager
+    def _located(self, place: int, devices: Pool) -> Iterator[None]:
+        """What a plan refuses, at its place in the question of the fleet."""
+        try:
+            yield
         except TooManyError:
             raise
         except PlanningError as error:
             at = pointer_of(error.pointer, place, devices)
             raise PlanningError(error.code, at, error.detail) from error
+
+    def _searched(self, prepared: _Prepared, place: int, pool: int) -> Options:
+        space, runs = prepared.space, Runs()
+        outcome = merged([search(space, piece) for piece in prepared.pieces], space.question.search.depth)
+        pricer = Pricer(space, runs)
+        candidates = [pricer.at(space.supplies[0], kept) for kept in outcome.kept]
         found = [one for one in candidates if one.seconds is not None and self._is_priced(one)]
         modes = (self._mode(one, space, place, pool) for one in found)
         options = tuple(Option(mode, one, space, runs) for mode, one in zip(modes, found, strict=True))
@@ -273,8 +319,8 @@ class Asking:
         cost = Decimal(0) if candidate.cost is None else candidate.cost
         return Mode(pool, taken(count, self.pools[pool]), seconds, cost)
 
-    def _count(self, place: int, candidates: int) -> None:
-        self.left -= candidates
+    def _spend(self, place: int, candidates: int) -> None:
+        self.left -= max(candidates, LEAST_CANDIDATES)
         if self.left < 0:
             detail = f"the fleet has more than {MOST_CANDIDATES} configurations: vary less, or name its pools"
             raise TooManyError("SEARCH_TOO_LARGE", f"/workloads/{place}", detail)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
@@ -15,6 +15,8 @@ from service.questions.notes import Notes
 from service.questions.plan_answers import PlanConstraint, PruningRule
 from service.questions.workloads import TrainingWorkloadInput
 
+LAST_INSTANT = datetime(2199, 12, 31, tzinfo=UTC)
+"""The last day that questions may name."""
 _ORDER: Sequence[FleetReason] = ("configuration", "price", "deadline", "devices", "budget")
 """The later, the closer to running."""
 
@@ -55,6 +57,10 @@ class Beside(NamedTuple):
         except TooManyError as error:
             self.notes.gap(pointer, error.code, error.detail)
             return ()
+
+    def has_date(self, seconds: int) -> bool:
+        """Whether a time can be asked for."""
+        return seconds <= (LAST_INSTANT - self.asking.question.starts_at).total_seconds()
 
     def at(self, seconds: int) -> str:
         """A time of the answer."""
@@ -123,7 +129,11 @@ def _late(place: int, options: Sequence[Option], beside: Beside) -> Iterator[tup
         return
     for option in options:
         start = beside.start(option, place, is_timely=False)
-        if start is not None and beside.is_affordable(option):
+        if (
+            start is not None
+            and beside.is_affordable(option)
+            and beside.has_date(start + option.mode.seconds)
+        ):
             yield start, start + option.mode.seconds, option
 
 

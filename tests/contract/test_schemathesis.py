@@ -24,11 +24,12 @@ from tests.contract.test_document import NOUNS, OPERATIONS, PATH
 
 WITH_A_LARGE_SHAPE = (
     "estimate_.*|(create|update|import)_model|(create|update|import|bill)_tariff|import_evidence"
+    "|create_plan|plan_fleet"
 )
 """Operations whose bodies may hold an architecture, a tariff or a file: the coverage phase would ask some ten
 thousand requests for each and keep them all in memory. Every field of theirs is in the hostile corpus, and
 they are fuzzed, the largest of them at length."""
-OF_SEVERAL = "estimate_.*_(batch|comparison|export|shift|power_cap)"
+OF_SEVERAL = "estimate_.*_(batch|comparison|export|shift|power_cap)|plan_fleet"
 """Operations that take the questions of others, which are fuzzed by themselves."""
 BY_ID = "(get|delete|copy)_.*"
 """Operations that take an id and little else."""

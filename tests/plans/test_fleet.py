@@ -198,7 +198,7 @@ def test_a_pool_that_is_smaller_than_any_number_that_is_named_is_no_mistake():
 
 def test_remedies_that_are_too_many_to_look_at_are_a_gap(monkeypatch):
     asked = fleet(run("a", 100_000_000_000, finish_by="2027-01-02T00:00:00Z"))
-    monkeypatch.setattr(fleet_options, "MOST_CANDIDATES", 5)
+    monkeypatch.setattr(fleet_options, "MOST_CANDIDATES", 700)
     answer = plan(asked)
     assert gaps(answer) == {"/unplaced/0/remedies": "SEARCH_TOO_LARGE"}
     assert [each["change"] for each in answer["unplaced"][0]["remedies"]] == ["deadline"]
@@ -350,8 +350,9 @@ def test_what_is_wrong_is_refused_at_its_field(question, code, pointer):
 
 
 def test_a_fleet_of_too_many_configurations_is_refused(monkeypatch):
-    monkeypatch.setattr(fleet_options, "MOST_CANDIDATES", 7)
-    assert refused(fleet(run("a"), run("b"))) == ("SEARCH_TOO_LARGE", "/workloads/1")
+    monkeypatch.setattr(fleet_options, "MOST_CANDIDATES", 700)
+    assert refused(fleet(run("a"), run("b", 1_000_000_000))) == ("SEARCH_TOO_LARGE", "/workloads/1")
+    assert len(plan(fleet(run("a"), run("equal")))["assignments"]) == 2
 
 
 def test_over_http_a_fleet_is_planned_and_nothing_is_stored(reader):
