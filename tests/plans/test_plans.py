@@ -1,7 +1,7 @@
 """Plans over HTTP and their searches in the background: one answer, whoever searches, kept and told."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from math import inf
 
 import pytest
@@ -181,6 +181,23 @@ class TestCatalog:
         columns = (PlanRow.catalog_revision, PlanRow.method_version, PlanRow.day)
         (pinned,) = rows(database, select(*columns))
         assert tuple(pinned) == service.pin_of(client.app.state.snapshots.current("default"))
+
+    def test_a_day_that_ends_while_a_piece_is_searched_ends_its_search(self, client, database, monkeypatch):
+        evening = datetime(2026, 12, 1, 23, 59, tzinfo=UTC)
+        times = [evening]
+        monkeypatch.setattr(service, "now", lambda: times[-1])
+        place = begun(client)
+
+        def past_midnight(space, piece):
+            times.append(evening + timedelta(minutes=2))
+            return toy.search(space, piece)
+
+        toy.install(monkeypatch, search=past_midnight)
+        assert search(database, most=1) == 1
+        assert client.get(place).json()["progress"]["pieces_done"] == 0
+        assert search(database) == toy.PIECES + 1
+        assert client.get(place).json()["answer"] == expected(client)
+        assert [row.day for row in rows(database, select(PlanRow.day))] == ["2026-12-02"]
 
 
 class TestRefusing:
