@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from service.background.plans import RANKING, SEARCHING, SWEEPING
+from service.backup import back_up, restore
 from service.estimates.service import answer
 from service.examples import EXAMPLES
 from service.kit.clock import now
@@ -373,6 +374,19 @@ class TestRepeating:
         assert client.get("/v1/plans").json()["items"] == []
         assert jobs(database) == {}
         assert pieces(database) == 0
+
+
+def test_a_search_goes_on_where_it_is_restored(client, database, databases, tmp_path):
+    place = begun(client)
+    search(database, most=2)
+    back_up(database, tmp_path / "backup")
+    restored = databases.empty()
+    restore(restored, tmp_path / "backup")
+    assert search(restored) == toy.PIECES - 2 + 1
+    with restored.reading() as session:
+        plan = stored.get(session, "default", place.rpartition("/")[2])
+    assert plan["answer"] == expected(client)
+    assert client.get(place).json()["state"] == "running"
 
 
 def test_an_outcome_that_is_stored_is_the_same():
