@@ -56,11 +56,12 @@ def examples():
 
 EXAMPLES = list(examples())
 TERMINAL = [example for example in EXAMPLES if "ironlaw estimate" in example.command]
+PLANS = [example for example in EXAMPLES if "ironlaw plan" in example.command]
 CONTAINERS = [example for example in EXAMPLES if "docker compose" in example.command]
 BACKUPS = [example for example in EXAMPLES if "ironlaw restore" in example.command]
 MEASURES = [example for example in EXAMPLES if "ironlaw worker measure" in example.command]
 SCORES = [example for example in EXAMPLES if "ironlaw evidence" in example.command]
-ELSEWHERE = [*TERMINAL, *CONTAINERS, *BACKUPS, *MEASURES, *SCORES]
+ELSEWHERE = [*TERMINAL, *PLANS, *CONTAINERS, *BACKUPS, *MEASURES, *SCORES]
 
 
 def chapters():
@@ -305,6 +306,14 @@ def test_scores(directory, example, written):
 def test_terminal(directory):
     (example,) = TERMINAL
     assert "Memory of a device" in shell(example.command, directory, COLUMNS="120")
+
+
+def test_plans(directory):
+    """The file is that of the question over HTTP."""
+    (asked,) = (example.command for example in EXAMPLES if "cat > plan.json" in example.command)
+    (example,) = PLANS
+    shell(asked[: asked.index("curl")], directory)
+    assert "two nodes in the cellar" in shell(example.command, directory, COLUMNS="120")
 
 
 @pytest.mark.enable_socket

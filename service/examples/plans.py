@@ -29,7 +29,7 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
             "total_tokens": 10_000_000_000,
         },
         "goal": "cheapest",
-        "constraints": {"duration_seconds": 604800},
+        "constraints": {"duration_seconds": 604_800.0},
         "rented": [_TERMS],
         "search": {"offers": False, "accelerator_counts": [32, 64], "rows": 2},
     },

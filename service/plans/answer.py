@@ -67,7 +67,7 @@ def answer_of(space: Space, outcome: Outcome, ranking: Ranking) -> PlanAnswer:
         "rows": rows,
         "given": given,
         "candidates": _counts(outcome, ranking),
-        "sensitivities": sensitivities(space, outcome, ranking, row_of),
+        "sensitivities": sensitivities(space, outcome, ranking, row_of) if rows else [],
         "launch_hints": launch_hints(rows[0], space.model, space.catalog) if rows else [],
         "currency_code": currency_of(question),
         "evidence": evidence(question, notes, space.catalog.revision),
@@ -128,7 +128,7 @@ class _Row(NamedTuple):
             )
             if said is None:
                 notes.warn(warning["code"], at, detail)
-            elif detail not in said["detail"]:
+            elif at == supply.pointer and detail not in said["detail"]:
                 said["detail"] += f"; {detail}"
         cited = {(source["kind"], source["id"]) for source in notes.sources}
         for source in answer["evidence"]["sources"]:

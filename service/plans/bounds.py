@@ -16,8 +16,7 @@ Storage and egress only add. Money is rounded line by line, by a few minor units
 most.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
@@ -32,19 +31,20 @@ from service.estimates.energy import Site, resolve_site
 from service.estimates.ownership import cost_of_device_hour
 from service.estimates.rent import terms_of
 from service.kit.clock import now
-from service.planning.cost import devices_paid, rounded
+from service.planning.cost import rounded
 from service.planning.power import WATTS_PER_KILOWATT
 from service.planning.units import HOUR_SECONDS
 from service.plans.assumptions import moved, time_factor
 from service.plans.pricing import Pricer, located
 from service.plans.requests import currency_of
-from service.plans.space import Kept, Space, Supply
+from service.plans.runs import Columns, Floats
+from service.plans.space import Space, Supply
 from service.questions.estimates import CostQuestion, UtilityBillQuestion
 from service.questions.hardware import resolve_cluster
 from service.questions.notes import Notes
-from service.questions.workloads import InferenceWorkloadInput, TrainingWorkloadInput
+from service.questions.references import ClusterInput
+from service.questions.workloads import TrainingWorkloadInput
 
-Floats = NDArray[np.float64]
 _JUST_BELOW: Final = 1.0 - 1e-9
 """Arrays and numbers may differ in their last digits."""
 _ROUNDINGS: Final = 20
@@ -64,117 +64,103 @@ class Bounds(NamedTuple):
     emissions_known: bool
 
 
-@dataclass(frozen=True)
-class Columns:
-    """What a search keeps, as arrays."""
-
-    cluster: NDArray[np.int64]
-    seconds: Floats
-    lasting: Floats
-    watts: Floats
-    devices: Floats
-
-    @classmethod
-    def of(cls, space: Space, kept: Sequence[Kept]) -> "Columns":
-        """The columns of some configurations."""
-        is_service = isinstance(space.question.workload, InferenceWorkloadInput)
-        counts = [cluster.accelerator_count for cluster in space.clusters]
-        return cls(
-            np.array([each.cluster for each in kept], dtype=np.int64),
-            np.array([each.seconds for each in kept]),
-            np.array([(each.lasting_seconds or 0.0) if is_service else each.seconds for each in kept]),
-            np.array([each.watts or 0.0 for each in kept]),
-            np.array([float(each.accelerator_count or counts[each.cluster]) for each in kept]),
-        )
-
-
 def bounds_of(pricer: Pricer, supply: Supply, columns: Columns) -> Bounds:
     """The least figures of all configurations that a supply has the devices for."""
     space, question = pricer.space, pricer.space.question
     here = np.isin(columns.cluster, supply.clusters) & (columns.devices <= supply.most_devices)
     kept = np.flatnonzero(here)
-    devices, watts = columns.devices[kept], columns.watts[kept]
+    devices = columns.devices[kept]
     factor = time_factor(question, supply.accelerator_id) * _JUST_BELOW
-    workload = question.workload
-    if (
-        isinstance(workload, TrainingWorkloadInput)
-        and workload.data_pipeline is not MISSING
-        and factor != _JUST_BELOW
-    ):
-        # What devices wait for data does not grow with the time of their work, so their mean draw moves.
-        watts = np.zeros_like(watts)
     time, lasting = columns.seconds[kept] * factor, columns.lasting[kept] * factor
     supply = moved(supply, question, space.catalog)
     with located(supply):
         site = _site(supply, space)
         rate = _rent(supply, space)
-    machines = np.stack([columns.cluster[kept], devices.astype(np.int64)])
-    kw = _kw(pricer, supply, site, machines, watts) * _JUST_BELOW
+    kw = _kw(pricer, supply, site, columns, kept) * _JUST_BELOW
+    if _waits(space) and factor != _JUST_BELOW:
+        # What devices wait for data does not grow with the time of their work, so their mean draw moves.
+        kw = np.zeros_like(kw)
     kwh = kw * lasting / HOUR_SECONDS
     intensity = _least_intensity(site)
     cost = np.zeros_like(time)
     price_known = pricer.wanted.has_end
     if rate is not None:
-        paid = np.array([rate.devices(int(count)) for count in devices])
-        cost = paid * lasting * (rate.amount / HOUR_SECONDS) - rate.slack
+        cost = rate.devices(devices) * lasting * (rate.amount / HOUR_SECONDS) - rate.slack
     elif supply.kind == "owned" and site is not None:
-        cost = _electricity(supply, space, kwh) + _ownership(pricer, supply, machines, lasting)
+        cost = _electricity(supply, space, kwh) + _ownership(pricer, supply, columns, kept)
     else:
         price_known = False
     return Bounds(
         kept,
-        devices,
+        devices.astype(np.float64),
         time,
         cost,
         kwh * intensity if intensity is not None else np.full_like(kwh, -np.inf),
         kw,
         price_known,
-        site is not None
-        and site.pues is not None
-        and (site.grid.mean is not None or site.grid.in_time is not None),
+        _emits(pricer, supply, site),
     )
 
 
-def _kw(
-    pricer: Pricer, supply: Supply, site: Site | None, clusters: NDArray[np.int64], watts: Floats
-) -> Floats:
-    """Power at the meter while devices work, in the month of the least PUE; 0 where it is not known.
+def _emits(pricer: Pricer, supply: Supply, site: Site | None) -> bool:
+    """Whether power of the devices, overhead of the building and intensity of the grid are known."""
+    if site is None or site.pues is None or (site.grid.mean is None and site.grid.in_time is None):
+        return False
+    return pricer.runs.machines(pricer.space, pricer.space.clusters[supply.clusters[0]], site) is not None
 
-    ``clusters`` are cluster and number of devices of each configuration, ``watts`` those of one device.
-    """
-    found = np.zeros_like(watts)
-    if site is None or site.pues is None or not pricer.needs_energy(supply):
+
+def _waits(space: Space) -> bool:
+    workload = space.question.workload
+    return isinstance(workload, TrainingWorkloadInput) and workload.data_pipeline is not MISSING
+
+
+def _kw(
+    pricer: Pricer, supply: Supply, site: Site | None, columns: Columns, kept: NDArray[np.int64]
+) -> Floats:
+    """Power at the meter while devices work, in the month of the least PUE; 0 where it is not known."""
+    found = np.zeros(len(kept))
+    if site is None or site.given is None or site.pues is None or not pricer.needs_energy(supply):
         return found
-    for place, count in np.unique(clusters, axis=1).T.tolist():
-        here = (clusters[0] == place) & (clusters[1] == count)
-        cluster = pricer.space.clusters[place].model_copy(update={"accelerator_count": count})
+    building = (site.given.cooling, str(site.given.fabric_power_watts_per_device), min(site.pues))
+    key = (supply.clusters, supply.most_devices, *building)
+    if key in columns.known:
+        return columns.known[key]
+    for cluster, here in _clusters(pricer, columns, kept):
         machines = pricer.runs.machines(pricer.space, cluster, site)
         if machines is not None:
-            found[here] = [sum(machines.watts(each)) for each in watts[here].tolist()]
-    return found * (min(site.pues) / WATTS_PER_KILOWATT)
+            found[here] = [sum(machines.watts(each)) for each in columns.watts[kept][here].tolist()]
+    columns.known[key] = found * (min(site.pues) / WATTS_PER_KILOWATT)
+    return columns.known[key]
 
 
-def _ownership(pricer: Pricer, supply: Supply, clusters: NDArray[np.int64], lasting: Floats) -> Floats:
+def _clusters(
+    pricer: Pricer, columns: Columns, kept: NDArray[np.int64]
+) -> Iterator[tuple[ClusterInput, NDArray[np.bool_]]]:
+    """Every cluster of some configurations, and which of these are on it."""
+    of = np.stack([columns.cluster[kept], columns.devices[kept]])
+    for place, count in np.unique(of, axis=1).T.tolist():
+        cluster = pricer.space.clusters[place].model_copy(update={"accelerator_count": count})
+        yield cluster, (of[0] == place) & (of[1] == count)
+
+
+def _ownership(pricer: Pricer, supply: Supply, columns: Columns, kept: NDArray[np.int64]) -> Floats:
     """The share of a purchase that the device-hours of the work alone bear."""
-    found = np.zeros_like(lasting)
+    space, found = pricer.space, np.zeros(len(kept))
     if supply.purchase is None:
         return found
-    space = pricer.space
     said: dict[str, Any] = {"purchase": supply.purchase, "currency_code": currency_of(space.question)}
     start = _start(space)
     if start is not None:
         said["starts_at"] = start
     question = CostQuestion.model_construct(**said)
-    for place, count in np.unique(clusters, axis=1).T.tolist():
-        asked = space.clusters[place].model_copy(update={"accelerator_count": count})
+    slack = _ROUNDINGS * _minor_unit(currency_of(space.question))
+    factor = time_factor(space.question, supply.accelerator_id) * _JUST_BELOW
+    for asked, here in _clusters(pricer, columns, kept):
         cluster = resolve_cluster(asked, space.catalog, Notes())
         rate = cost_of_device_hour(question, cluster, space.catalog, Notes())
         if rate is not None:
-            here = (clusters[0] == place) & (clusters[1] == count)
-            hours = count * lasting[here] / HOUR_SECONDS
-            found[here] = float(rate) * _JUST_BELOW * hours - _ROUNDINGS * _minor_unit(
-                currency_of(space.question)
-            )
+            hours = cluster.accelerator_count * columns.lasting[kept][here] * (factor / HOUR_SECONDS)
+            found[here] = float(rate) * _JUST_BELOW * hours - slack
     return found
 
 
@@ -186,9 +172,10 @@ class _Rate(NamedTuple):
     devices_per_instance: int
     least_instances: int
 
-    def devices(self, count: int) -> float:
+    def devices(self, counts: NDArray[np.int64]) -> Floats:
         """Devices that are paid."""
-        return float(devices_paid(count, self.devices_per_instance, self.least_instances))
+        whole = -(-counts // self.devices_per_instance)
+        return np.maximum(whole, self.least_instances) * float(self.devices_per_instance)
 
 
 def _currencies(space: Space) -> Currencies:

@@ -85,12 +85,11 @@ def _check_given(space: Space, place: int, runs: Runs) -> None:
     if given.workload.kind != space.question.workload.kind:
         detail = f"the work of the plan is {space.question.workload.kind}"
         raise PlanningError("WORK_DIFFERS", f"{pointer}/workload/kind", detail)
-    supply = supplies_of(space, place)[0]
     kept = Kept(len(space.clusters) + place, {}, {}, seconds=0.0)
     try:
-        run = runs.of(space, kept, supply.accelerator_id).run
+        run = runs.of(space, kept, supplies_of(space, place)[0].accelerator_id).run
     except PlanningError as error:
-        at = error.pointer if error.pointer.startswith("/model") else pointer + error.pointer
+        at = error.pointer if error.pointer.startswith(("/model", pointer)) else pointer + error.pointer
         raise PlanningError(error.code, at, error.detail) from error
     if isinstance(given.workload, TrainingWorkloadInput):
         workload = run.resolved.workload

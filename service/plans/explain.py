@@ -7,7 +7,7 @@ so that the ratio of two rows is surer than either. The correlation is that of m
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import MISSING
 
@@ -15,7 +15,7 @@ from service.estimates.cost import estimate_cost
 from service.estimates.own_runs import run_setting
 from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
-from service.planning.local_evidence import correlation
+from service.planning.local_evidence import Deviations, Setting, correlation
 from service.planning.quantity import Basis, LogReach, Quantity, exact, log_reach, paired_reach
 from service.questions.answers import ThroughputAnswer
 from service.questions.catalog import Catalog
@@ -23,7 +23,13 @@ from service.questions.plan_answers import Difference, PlanRow, Separation
 from service.questions.plans import Goal
 from service.questions.workloads import TrainingWorkloadInput
 
-_SUPPLY: Final = ("name", "kind", "provider", "region", "purchase_option")
+_SUPPLY: Final = {
+    "name": "supply",
+    "kind": "supply_kind",
+    "provider": "provider",
+    "region": "region",
+    "purchase_option": "purchase_option",
+}
 _LAYOUT: Final = (
     "tensor",
     "pipeline",
@@ -65,6 +71,9 @@ _UNITS: Final = {
 }
 """Headlines of a row with their units; of a cost it is the currency."""
 _TIMES: Final = ("duration_seconds", "request_seconds")
+_POWER: Final = "serving_power"
+"""The kind of measured answer that stands for the draw of devices: of training too few were measured."""
+_NO_DOUBT: Final = LogReach(0.0, 0.0)
 _SAME: Final = 1e-9
 """Relative difference up to which two figures are one."""
 
@@ -107,7 +116,7 @@ def _settings(first: PlanRow, second: PlanRow) -> list[Difference]:
 def _chosen(row: PlanRow) -> dict[str, str | float]:
     """Every choice of a row by its name."""
     supply, layout, members = _members(row["supply"]), _members(row["parallelism"]), _members(row)
-    names = [("supply" if name == "name" else name, supply.get(name)) for name in _SUPPLY]
+    names = [(said, supply.get(name)) for name, said in _SUPPLY.items()]
     names += [(name, members[name]) for name in ("accelerator_id", "accelerator_count")]
     names += [(name, layout.get(name)) for name in _LAYOUT]
     names += [(name, members.get(name)) for name in _CHOICES]
@@ -243,7 +252,8 @@ def _summed(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 def _by_size(one: Mapping[str, float], other: Mapping[str, float], unit: str) -> list[Difference]:
     """Parts that differ, by the size of their difference; a part that a row has not is absent."""
-    found = [_difference(name, one.get(name), other.get(name), unit) for name in {**one, **other}]
+    names = [name for name in {**one, **other} if one.get(name) or other.get(name)]
+    found = [_difference(name, one.get(name), other.get(name), unit) for name in names]
     return sorted(
         (each for each in found if each),
         key=lambda each: -abs(one.get(each["name"], 0.0) - other.get(each["name"], 0.0)),
@@ -253,8 +263,9 @@ def _by_size(one: Mapping[str, float], other: Mapping[str, float], unit: str) ->
 def is_within(name: str, first: PlanRow, second: PlanRow, catalog: Catalog) -> bool:
     """Whether a headline of the first row is better by less than what the estimates leave in doubt.
 
-    What time leaves in doubt of the figure is correlated as measured runs are; runs that are the same differ
-    in what they are charged alone. What power and prices leave in doubt is the same for both where these are.
+    What time leaves in doubt of the figure is correlated as measured times are, what power does as measured
+    draws are, and what a price does is the same for one supply. Runs that are the same differ in what they
+    are charged alone.
     """
     one, other = _quantity(first, name), _quantity(second, name)
     if one is None or other is None:
@@ -264,10 +275,12 @@ def is_within(name: str, first: PlanRow, second: PlanRow, catalog: Catalog) -> b
         return other.value - one.value <= math.hypot(one.high - one.value, other.value - other.low)
     whole, against = log_reach(one), log_reach(other)
     timed, beside = _of_time(name, first, whole), _of_time(name, second, against)
-    rest, left = whole.without(timed), against.without(beside)
+    alike = _Alike.of(first, second, catalog)
     reach = math.hypot(
-        paired_reach(timed, beside, _correlation(name, first, second, catalog)),
-        paired_reach(rest, left, 1.0 if _shares_rest(name, first, second) else 0.0),
+        paired_reach(timed, beside, alike.correlation(_family(name, first))),
+        paired_reach(
+            whole.without(timed), against.without(beside), _correlation_of_rest(name, first, second, alike)
+        ),
     )
     return math.log(other.value / one.value) <= reach
 
@@ -275,30 +288,45 @@ def is_within(name: str, first: PlanRow, second: PlanRow, catalog: Catalog) -> b
 def _of_time(name: str, row: PlanRow, whole: LogReach) -> LogReach:
     """What the time of the work leaves in doubt of a figure."""
     timed = _quantity(row, name if name in _TIMES else "duration_seconds")
-    return (
-        LogReach(0.0, 0.0) if timed is None or name == "accelerator_count" else log_reach(timed).within(whole)
-    )
+    return _NO_DOUBT if timed is None or name == "accelerator_count" else log_reach(timed).within(whole)
 
 
-def _shares_rest(name: str, first: PlanRow, second: PlanRow) -> bool:
-    """Whether the power, and of a cost the prices, of both are wrong alike."""
-    if first["accelerator_id"] != second["accelerator_id"]:
-        return False
-    return name != "cost" or first["supply"]["name"] == second["supply"]["name"]
-
-
-def _correlation(name: str, first: PlanRow, second: PlanRow, catalog: Catalog) -> float:
-    """Correlation of the errors of the times of two rows; 1 of the same run."""
-    asked, against = first["requests"]["throughput"], second["requests"]["throughput"]
-    if asked == against:
-        return 1.0
-    one, other = run_setting(asked, catalog), run_setting(against, catalog)
-    if one is None or other is None:
+def _correlation_of_rest(name: str, first: PlanRow, second: PlanRow, alike: "_Alike") -> float:
+    """Of what prices, and of own devices and emissions power, leave in doubt."""
+    one, other = first["supply"], second["supply"]
+    if name == "cost" and one["name"] != other["name"]:
         return 0.0
-    family, burst = _family(name, first), one.group.kind.removeprefix("serving")
-    known = catalog.curves.deviations
-    deviations = known.get(f"{family}{burst}") or known.get(family)
-    return 0.0 if deviations is None else correlation(deviations, one, other)
+    is_price = name == "cost" and one["kind"] != "owned"
+    return 1.0 if is_price else alike.correlation(_POWER)
+
+
+class _Alike(NamedTuple):
+    """What two rows run; ``same`` where it is one run."""
+
+    same: bool
+    one: Setting | None
+    other: Setting | None
+    known: Mapping[str, Deviations]
+
+    @classmethod
+    def of(cls, first: PlanRow, second: PlanRow, catalog: Catalog) -> "_Alike":
+        """Of two rows."""
+        asked, against = first["requests"]["throughput"], second["requests"]["throughput"]
+        known = catalog.curves.deviations
+        if asked == against:
+            return cls(same=True, one=None, other=None, known=known)
+        one, other = run_setting(asked, catalog), run_setting(against, catalog)
+        return cls(same=False, one=one, other=other, known=known)
+
+    def correlation(self, family: str) -> float:
+        """Correlation of the errors of a kind of answer."""
+        if self.same:
+            return 1.0
+        if self.one is None or self.other is None:
+            return 0.0
+        burst = self.one.group.kind.removeprefix("serving")
+        deviations = self.known.get(f"{family}{burst}") or self.known.get(family)
+        return 0.0 if deviations is None else correlation(deviations, self.one, self.other)
 
 
 def _family(name: str, row: PlanRow) -> str:

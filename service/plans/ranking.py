@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 from pydantic import MISSING
 
 from service.planning.errors import PlanningError
-from service.plans.bounds import Bounds, Columns, bounds_of
+from service.plans.bounds import Bounds, bounds_of
 from service.plans.pricing import Candidate, Pricer
 from service.plans.runs import Runs
 from service.plans.space import Kept, Outcome, Space, Supply
+from service.questions.hardware import resolve_cluster
+from service.questions.notes import Notes
 from service.questions.plan_answers import PlanConstraint
 from service.questions.plans import Goal
+from service.questions.references import ClusterInput
 from service.questions.workloads import TrainingWorkloadInput
 
 Key = tuple[float, float, float]
@@ -235,9 +238,9 @@ class _Pairs(NamedTuple):
         return (one, two, three), (int(self.supply[place]), int(self.kept[place]), -1)
 
 
-def _pairs(pricer: Pricer, kept: Sequence[Kept], rule_out: Callable[[PlanConstraint, int], None]) -> _Pairs:
+def _pairs(pricer: Pricer, kept: tuple[Kept, ...], rule_out: Callable[[PlanConstraint, int], None]) -> _Pairs:
     """What no bound rules out, in order."""
-    space, columns = pricer.space, Columns.of(pricer.space, kept)
+    space, columns = pricer.space, pricer.runs.columns(pricer.space, kept)
     names = _FIGURES[space.question.goal]
     parts = []
     for place, supply in enumerate(space.supplies):
@@ -302,9 +305,19 @@ def supplies_of(space: Space, place: int) -> list[Supply]:
         if supply.accelerator_id == name
         and supply.most_devices >= count
         and given.supply in (MISSING, supply.name)
+        and _joins(supply, given.cluster, space)
     ]
     if not found:
         at = f"{pointer}/cluster" if given.supply is MISSING else f"{pointer}/supply"
-        detail = "no supply of the plan has so many of these devices: name one under owned or rented"
+        detail = "no supply of the plan has so many of these devices in such nodes: see owned and rented"
         raise PlanningError("NO_SUPPLY", at, detail)
     return found
+
+
+def _joins(supply: Supply, cluster: ClusterInput, space: Space) -> bool:
+    """Whether the fast link of a supply joins as many devices as that of a given cluster."""
+    asked = resolve_cluster(cluster, space.catalog, Notes())
+    of_supply = space.clusters[supply.clusters[0]].model_copy(
+        update={"accelerator_count": cluster.accelerator_count}
+    )
+    return resolve_cluster(of_supply, space.catalog, Notes()).domain >= asked.domain

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import MISSING
 
 from service.estimates.carbon import location_based
@@ -29,6 +31,9 @@ from service.questions.notes import Notes
 from service.questions.references import ClusterInput
 from service.questions.resolve.calibrated import calibrated
 from service.questions.site import RunSite
+from service.questions.workloads import InferenceWorkloadInput
+
+Floats = NDArray[np.float64]
 
 NEVER_ENDS: Final = "NO_PROGRESS"
 """Refused by estimates of a run that failures or interruptions stop faster than it goes on."""
@@ -108,10 +113,39 @@ class Worked(NamedTuple):
         return None if found is None else found.value
 
 
+class Columns(NamedTuple):
+    """What a search keeps, as arrays; ``lasting`` are the seconds of the whole work."""
+
+    kept: tuple[Kept, ...]
+    cluster: NDArray[np.int64]
+    seconds: Floats
+    lasting: Floats
+    watts: Floats
+    devices: NDArray[np.int64]
+    known: dict[object, Floats]
+    """What does not depend on prices, by what it depends on."""
+
+
+def columns_of(space: Space, kept: tuple[Kept, ...]) -> Columns:
+    """The columns of some configurations."""
+    is_service = isinstance(space.question.workload, InferenceWorkloadInput)
+    counts = [cluster.accelerator_count for cluster in space.clusters]
+    return Columns(
+        kept,
+        np.array([each.cluster for each in kept], dtype=np.int64),
+        np.array([each.seconds for each in kept]),
+        np.array([(each.lasting_seconds or 0.0) if is_service else each.seconds for each in kept]),
+        np.array([each.watts or 0.0 for each in kept]),
+        np.array([each.accelerator_count or counts[each.cluster] for each in kept], dtype=np.int64),
+        {},
+    )
+
+
 class Runs:
-    """Rates of configurations, each worked out once: neither prices nor buildings change them."""
+    """Rates of configurations, each worked out once: neither prices nor constraints change them."""
 
     def __init__(self) -> None:
+        self._columns: Columns | None = None
         self._worked: dict[tuple[str, ...], Worked] = {}
         self._machines: dict[tuple[object, ...], Machines | None] = {}
 
@@ -129,6 +163,13 @@ class Runs:
             found = self._worked[key] = worked_of(
                 configuration_of(space, kept, accelerator_id), space.catalog
             )
+        return found
+
+    def columns(self, space: Space, kept: tuple[Kept, ...]) -> Columns:
+        """What a search keeps as arrays, made once for one ranking after the other of it."""
+        found = self._columns
+        if found is None or found.kept is not kept:
+            found = self._columns = columns_of(space, kept)
         return found
 
     def machines(self, space: Space, asked: ClusterInput, site: Site) -> Machines | None:

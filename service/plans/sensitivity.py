@@ -41,6 +41,7 @@ _DIGITS: Final = Decimal("0.000000001")
 _LINEAR: Final = frozenset({"price", "electricity_price", "carbon_intensity", "budget"})
 """Assumptions in which every figure is linear: one try at the end of the way misses no switch."""
 _LIMITS: Final = frozenset({"budget", "deadline"})
+_OF_ALL: Final = _LIMITS | {"work"}
 _TRIES: Final = 3
 """On the way of the others: time is paid in whole blocks, and failures grow faster than time."""
 _LEAST: Final = 1e-12
@@ -150,6 +151,7 @@ class _Study:
         self._space, self._runs, self._shown = space, ranking.runs, shown
         self._outcome = merged([outcome], 1) if _is_ordered(space.question) else outcome
         self._chosen = ranking.rows[0].candidate if ranking.rows else None
+        self._unmoved: dict[str, Candidate | None] = {}
 
     def of(self, moved: Moved) -> Iterator[Sensitivity]:
         """Up and down; one answer for both where neither changes the first row."""
@@ -202,16 +204,26 @@ class _Study:
 
     def _lead(self, moved: Moved, rival: Candidate | None, factor: float) -> float:
         """By how much a rival is before the first row with the assumption at ``factor``, in logarithms."""
-        space, _ = with_moved(self._space, self._outcome, moved, factor)
-        pricer = Pricer(space, self._runs)
-        chosen, other = _best(pricer, self._chosen), _best(pricer, rival)
+        chosen, other = (self._at(moved, factor, each) for each in (self._chosen, rival))
         if chosen is None or other is None:
             return -1.0 if other is None and (chosen or not self._chosen) else 1.0
-        own, against = (key_of(space.question.goal, each) for each in (chosen, other))
+        own, against = (key_of(self._space.question.goal, each) for each in (chosen, other))
         if own == against:
             return _LEAST * self._lead_of_all(moved, factor)
         distance = math.log(own[0] / against[0]) if 0.0 < own[0] * against[0] < math.inf else 0.0
         return min(-_LEAST, distance) if own < against else max(_LEAST, distance)
+
+    def _at(self, moved: Moved, factor: float, candidate: Candidate | None) -> Candidate | None:
+        """A candidate with the assumption at ``factor``, from its best start; None where it is ruled out."""
+        if candidate is None:
+            return None
+        if moved.assumption not in _OF_ALL and not _concerns(moved, candidate.supply):
+            key = repr(_choice(candidate))
+            if key not in self._unmoved:
+                self._unmoved[key] = _best(Pricer(self._space, self._runs), candidate)
+            return self._unmoved[key]
+        space, _ = with_moved(self._space, self._outcome, moved, factor)
+        return _best(Pricer(space, self._runs), candidate)
 
     def _lead_of_all(self, moved: Moved, factor: float) -> float:
         return 1.0 if self._is_new(self._first(moved, factor)) else -1.0
@@ -259,10 +271,7 @@ def _is_ordered(question: PlanQuestion) -> bool:
     return workload.data_pipeline is MISSING and not (several and workload.checkpointing is not MISSING)
 
 
-def _best(pricer: Pricer, candidate: Candidate | None) -> Candidate | None:
-    """The configuration of a candidate from its best start; None where that is ruled out."""
-    if candidate is None:
-        return None
+def _best(pricer: Pricer, candidate: Candidate) -> Candidate | None:
     found = pricer.candidates(candidate.supply, candidate.kept, candidate.name)
     feasible = [each for each in found if each.ruled_out_by is None]
     return min(feasible, key=partial(key_of, pricer.space.question.goal), default=None)

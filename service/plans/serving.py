@@ -95,6 +95,14 @@ class _Machine:
         """So many of the devices as a question gives them."""
         return self.given.model_copy(update={"accelerator_count": devices})
 
+    def most_replicas(self, layout: Parallelism) -> int:
+        """Replicas that the devices make: of groups that do not divide a domain those of one domain.
+
+        The next one would lie across two of them, and its figures would be those of one that does not.
+        """
+        domain = self.cluster.domain
+        return (self.most if domain % layout.tensor == 0 else domain) // layout.devices
+
     def is_alike(self, devices: int) -> bool:
         """Whether a replica on so many devices is joined as on the most.
 
@@ -181,6 +189,8 @@ def _stored(machine: _Machine, settings: Mapping[str, Any]) -> _Stored:
     stored = _Stored(settings, _with(space.question.workload, settings), has_rate=True, layouts=())
     one, catalog = machine.on(1)
     resolved = resolve(machine.question(stored, Parallelism()), one, catalog, Notes(), space.model)
+    if resolved.held.unknown is not None:
+        raise resolved.held.unknown
     try:
         compute_peak(one, resolved.workload)
         has_rate = cluster.accelerator.bandwidth_bytes_per_second is not None
@@ -351,13 +361,13 @@ class _Levels:
     def misses_alone(self, serving: Serving) -> bool:
         """Whether even requests that are alone take longer for a token than is allowed.
 
-        Proof that no number of replicas keeps the level then: half of the requests on the lattice
-        (``sampling``) have a deviate of their prefills above 0. Each of those takes at least the mean time of
-        a token without the part that grows with the batch (``_pace_samples``), and that is at least an
-        iteration of the batch that takes least; interpolation on the curve moves it by less than a twentieth.
-        So at most half of the requests are within the level. Requests of one token have no such time, bursts,
-        static batches and speculation have forms of their own, and what a tenant's own runs correct moves
-        with the load: of these nothing is proven.
+        Proof that no number of replicas joined like these keeps the level then: half of the requests on the
+        lattice (``sampling``) have a deviate of their prefills above 0. Each of those takes at least the mean
+        time of a token without the part that grows with the batch (``_pace_samples``), and that is at least
+        an iteration of the batch that takes least; interpolation on the curve moves it by less than a
+        twentieth. So at most half of the requests are within the level. Requests of one token have no such
+        time, bursts, static batches and speculation have forms of their own, and what a tenant's own runs
+        correct moves with the load: of these nothing is proven.
         """
         levels, load = self._levels, serving.load
         plain = load.burst_requests is None and serving.server.scheduler is Scheduler.CONTINUOUS
@@ -384,7 +394,7 @@ def _least_iteration(serving: Serving) -> float:
 
 def _decided(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanConstraint | PruningRule | Kept:
     """The configuration with its fewest replicas, or what rules it out."""
-    most = machine.most // layout.devices
+    most = machine.most_replicas(layout)
     constraint = _by_shape(machine, stored, layout)
     if constraint is not None:
         return constraint
@@ -396,10 +406,11 @@ def _decided(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanCon
         return least
     if placed.subject.asked.concurrency is not None:
         most = min(most, placed.subject.asked.concurrency)
-    levels, light = _Levels(placed), next(placed.servings([most]))
-    if PruningRule.LEVELS in machine.rules and levels.misses_alone(light):
-        return PruningRule.LEVELS
+    levels = _Levels(placed)
     if placed.is_alike(1):
+        light = next(placed.servings([most]))
+        if PruningRule.LEVELS in machine.rules and levels.misses_alone(light):
+            return PruningRule.LEVELS
         least = max(least, levels.least(light))
     return _with_fewest(placed, levels, least, most) or PlanConstraint.SERVICE_LEVEL
 
@@ -411,7 +422,9 @@ def _by_shape(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanCo
     if layout.devices > machine.most:
         return PlanConstraint.DEVICES
     reason = ruled_out(layout, machine.space.model.profile, machine.cluster)
-    return None if reason is None else PlanConstraint(reason.value)
+    if reason is not None:
+        return PlanConstraint(reason.value)
+    return None if machine.most_replicas(layout) else PlanConstraint.LINK
 
 
 def _with_fewest(placed: _Placed, levels: _Levels, least: int, most: int) -> Kept | None:

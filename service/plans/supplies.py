@@ -16,7 +16,13 @@ from service.questions.energy import RunLoad
 from service.questions.hardware import ACCELERATORS_PER_NODE, resolve_cluster
 from service.questions.notes import Notes, lookup
 from service.questions.plans import PlanConstraints, PlanQuestion, RentedDevices
-from service.questions.references import CatalogAccelerator, ClusterInput, SpecifiedAccelerator
+from service.questions.references import (
+    CatalogAccelerator,
+    ClusterInput,
+    LinkSpecification,
+    SpecifiedAccelerator,
+    SpecifiedLink,
+)
 from service.questions.rental import Rental
 from service.questions.resolve.model import resolve_model
 from service.questions.site import RunSite
@@ -69,9 +75,25 @@ def space_of(question: PlanQuestion, catalog: Catalog) -> Space:
     if not supplies:
         pointer = "/search/accelerator_counts" if machines else "/search/offers"
         raise PlanningError("NO_SUPPLY", pointer, "no devices are left to use")
+    _note_unknown_buildings(question, supplies, warnings)
     space = Space(question, catalog, model, tuple(clusters), tuple(supplies), tuple(warnings.warnings))
     check(space)
     return space
+
+
+def _note_unknown_buildings(question: PlanQuestion, supplies: Sequence[Supply], notes: Notes) -> None:
+    """What has no building has no power at a meter and no emissions, so that limits of these rule it out."""
+    limits = question.constraints
+    asked = (limits.facility_kw, limits.location_based_kg_co2e)
+    if question.goal != "cleanest" and all(limit is MISSING for limit in asked):
+        return
+    unknown = sum(supply.site is None for supply in supplies)
+    if unknown:
+        detail = (
+            f"the buildings of {unknown} of {len(supplies)} supplies are not given: their power and emissions "
+            "are not known, which rules them out"
+        )
+        notes.warn("SITE_REQUIRED", "/site", detail)
 
 
 def _check_times(question: PlanQuestion) -> None:
@@ -157,7 +179,7 @@ def _rented(question: PlanQuestion, catalog: Catalog) -> Iterator[_Machine]:
             region=region,
             purchase_option=_purchase_option(each.rental, catalog),
         )
-        yield _Machine(supply, each.cluster)
+        yield _Machine(supply, _rented_cluster(each, catalog))
 
 
 def _is_allowed(each: RentedDevices, constraints: PlanConstraints) -> bool:
@@ -253,7 +275,7 @@ def _rental(name: str, offer: KnownOffer, question: PlanQuestion) -> Rental:
 
 
 def _distinct(offers: dict[str, KnownOffer], catalog: Catalog) -> dict[str, KnownOffer]:
-    """Of offers of equal nodes at one price on one set of terms the largest instance: training takes nodes."""
+    """Of offers of equal nodes at one price on one set of terms the one of the largest instance."""
     largest: dict[tuple[object, ...], str] = {}
     for name, offer in offers.items():
         terms = (offer.accelerator_id, offer.provider, offer.region, offer.zone, offer.purchase_option)
@@ -293,11 +315,40 @@ def _among(of: Callable[[KnownOffer], str | None], allowed: Sequence[str]) -> _M
 
 
 def _cluster_of(offer: KnownOffer, catalog: Catalog) -> ClusterInput:
-    """An instance as a node; a price of single devices says nothing of nodes: those of the catalog hold."""
-    cluster = ClusterInput(accelerator=CatalogAccelerator(source="catalog", id=offer.accelerator_id))
-    if offer.accelerator_count in (1, _node(cluster, catalog)):
-        return cluster
-    return cluster.model_copy(update={"accelerators_per_node": offer.accelerator_count})
+    accelerator = CatalogAccelerator(source="catalog", id=offer.accelerator_id)
+    return _of_instances(ClusterInput(accelerator=accelerator), offer.accelerator_count, catalog)
+
+
+def _rented_cluster(each: RentedDevices, catalog: Catalog) -> ClusterInput:
+    """Nodes as the question gives them, else the instances that it rents."""
+    size, offer_id = each.rental.devices_per_instance, each.rental.offer_id
+    if size is MISSING and offer_id is not MISSING and offer_id in catalog.offers:
+        size = catalog.offers[offer_id].accelerator_count
+    if size is MISSING or each.cluster.accelerators_per_node is not MISSING:
+        return each.cluster
+    return _of_instances(each.cluster, size, catalog)
+
+
+def _of_instances(cluster: ClusterInput, size: int, catalog: Catalog) -> ClusterInput:
+    """A cluster of instances: devices of two of them are joined by the network, not by the vendor's node."""
+    reference, changes = cluster.accelerator, dict[str, object]()
+    known = catalog.accelerators.get(reference.id) if isinstance(reference, CatalogAccelerator) else None
+    server = known and known.accelerator.server
+    node = min(size, server.accelerator_count) if server else size
+    if node != _node(cluster, catalog):
+        changes["accelerators_per_node"] = node
+    own = known and catalog.links.get(known.intra_node_link_id or "")
+    if own and own.link.joined > node and cluster.intra_node_link is MISSING:
+        latency = own.link.latency_seconds
+        link = LinkSpecification(
+            kind=own.link.kind,
+            bandwidth_bytes_per_second=own.link.bytes_per_second,
+            latency_seconds=MISSING if latency is None else latency,
+            joined_count=node,
+            in_network_reduction=own.link.in_network,
+        )
+        changes["intra_node_link"] = SpecifiedLink(source="specification", specification=link)
+    return cluster.model_copy(update=changes)
 
 
 def _counts(question: PlanQuestion, machine: _Machine, catalog: Catalog) -> Iterable[int]:

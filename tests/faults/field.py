@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -25,7 +24,7 @@ from service.nodes.tables import COMPLETED, LeaseGrantRow, LeaseRow, NodeRow
 from service.protocol.suites import Suite
 from tests.faults import calibrations, node_service, node_worker
 from tests.faults.disk import lose_power
-from tests.faults.harness import ROOT, rows
+from tests.faults.harness import PROCESSES, ROOT, rows
 from tests.faults.points import read_ledger
 from tests.faults.proxy import Proxy
 from tests.faults.served import free_port
@@ -35,12 +34,6 @@ PATIENCE_SECONDS = 120.0
 FINAL = ("completed", "failed", "cancelled", "dead")
 LUCK = (0.0, 0.5, 1.0)
 """Share of what was not brought to the disk that is there after a kill; 1 is a kill without loss of power."""
-
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(
-    ["pytest", "uvicorn", "uvloop", "service.estimates.service", "tests.faults.node_service",
-     "tests.faults.node_worker"]
-)  # fmt: skip
 
 
 class Violation(AssertionError):
@@ -80,7 +73,7 @@ class Service:
         self.keyring = Keyring(read_or_create(folder / "secret.key"))
 
     def start(self, **armed):
-        self.process = _processes.Process(target=node_service.run, args=({**self._options, "armed": armed},))
+        self.process = PROCESSES.Process(target=node_service.run, args=({**self._options, "armed": armed},))
         self.process.start()
 
     def until_ready(self):
@@ -159,7 +152,7 @@ class Host:
     def _start(self, target, **options):
         busy = (self._options["home"], self._options["lock_file"])
         until(lambda: not node_worker.is_busy(*busy), "the worker before has ended")
-        self.process = _processes.Process(target=target, args=({**self._options, **options},))
+        self.process = PROCESSES.Process(target=target, args=({**self._options, **options},))
         self.process.start()
 
     def enrol(self, **armed):

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import multiprocessing
 import random
 import signal
 import time
@@ -19,7 +18,7 @@ from service.plans.tables import PlanPieceRow
 from service.questions.plans import PlanQuestion
 from service.snapshot.service import store_of
 from tests.faults import plan_worker
-from tests.faults.harness import LONG, TIMES, rows
+from tests.faults.harness import LONG, PROCESSES, TIMES, rows
 from tests.faults.points import read_ledger
 from tests.waiting import until
 
@@ -43,8 +42,6 @@ QUESTION = {
 }
 SEARCHES = 50 if LONG else 0
 
-_processes = multiprocessing.get_context("forkserver")
-
 
 class Crew:
     """Two processes that work on the searches of one database."""
@@ -58,7 +55,7 @@ class Crew:
         """Start those that are missing, armed for a point."""
         for _ in range(2 - len(self.processes)):
             options = (self._url, str(self._hits), {"point": point}, str(self._log))
-            process = _processes.Process(target=plan_worker.run, args=options)
+            process = PROCESSES.Process(target=plan_worker.run, args=options)
             process.start()
             self.processes.append(process)
 

@@ -3,6 +3,7 @@
 import copy
 import json
 from functools import cache
+from unittest.mock import patch
 
 from pydantic import TypeAdapter
 
@@ -88,16 +89,18 @@ def with_members(question, changes):
         if value is None:
             del at[last]
         else:
-            at[last] = value
+            at[last] = copy.deepcopy(value)
     return changed
 
 
 @cache
 def _planned(body):
     question = PlanQuestion.model_validate_json(body)
-    return _WRITE(answer(estimate_plan, question, shipped()))
+    # What the choice hangs on takes most of the time, and is looked at elsewhere.
+    with patch("service.plans.answer.sensitivities", return_value=[]):
+        return _WRITE(answer(estimate_plan, question, shipped()))
 
 
 def planned(question, **changes):
-    """The answer to a question."""
+    """The answer to a question, without its sensitivities."""
     return json.loads(_planned(json.dumps(with_members(question, changes))))

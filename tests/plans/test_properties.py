@@ -179,3 +179,29 @@ def test_the_same_question_has_the_same_answer(question):
     assert {name: one[name] for name in one if name != "evidence"} == {
         name: other[name] for name in other if name != "evidence"
     }
+
+
+OFFERED = {
+    "model": TRAINING["model"],
+    "workload": TRAINING["workload"],
+    "goal": "fastest",
+    "search": {
+        "accelerators": ["h100-sxm", "gh200-96gb"],
+        "accelerator_counts": [8],
+        "training": TRAINING["search"]["training"],
+        "rows": 50,
+    },
+}
+
+
+def test_no_layer_is_cut_over_instances_that_are_joined_by_a_network():
+    """Devices of one instance share a fast link; those of several meet over the network alone."""
+    offers = shipped().offers
+    sizes = {name: offer.accelerator_count for name, offer in offers.items()}
+    rows = planned(OFFERED)["rows"]
+    assert {sizes[row["supply"]["name"]] for row in rows} >= {1, 8}
+    for row in rows:
+        instance = sizes[row["supply"]["name"]]
+        cluster = row["requests"]["throughput"]["cluster"]
+        assert cluster.get("accelerators_per_node", 8) <= instance
+        assert row["parallelism"]["tensor"] <= instance

@@ -8,10 +8,11 @@ import pytest
 
 from service.examples import EXAMPLES
 from service.plans.answer import answer_of, row_of
-from service.plans.bounds import Columns, bounds_of
+from service.plans.bounds import bounds_of
 from service.plans.pricing import Pricer
 from service.plans.ranking import first, key_of, ranked
-from service.plans.runs import Runs
+from service.plans.requests import currency_of
+from service.plans.runs import Runs, columns_of
 from service.questions.plan_answers import PlanConstraint
 from tests.asking import ask, codes, gaps, shipped, usd
 from tests.plans.kept import QUESTION, outcome, question, space
@@ -128,7 +129,7 @@ class TestOrder:
         limits = of.question.constraints.model_copy(
             update={
                 "budget": question(
-                    constraints={"budget": usd(str(costs[len(costs) // 2]), _currency(of))}
+                    constraints={"budget": usd(str(costs[len(costs) // 2]), currency_of(of.question))}
                 ).constraints.budget,
                 "duration_seconds": times[len(times) // 2],
             }
@@ -147,10 +148,6 @@ class TestOrder:
         of = with_(of, goal=goal)
         ranking = ranked(of, found, RUNS)
         assert first(of, found, ranking.runs) == ranking.rows[0].candidate
-
-
-def _currency(of):
-    return "USD" if "currency_code" not in of.question.model_fields_set else of.question.currency_code
 
 
 MOVED = [
@@ -205,11 +202,12 @@ def paid(row, answers, currency):
 
 
 def shown(of, found):
-    """The answer with a row of every supply."""
+    """Rows of every supply."""
     names = dict.fromkeys(supply.name for supply in of.supplies)
     search = of.question.search.model_copy(update={"rows": 4 * len(names), "rows_per_supply": 2})
     of = with_(of, search=search)
-    return answer_of(of, found, ranked(of, found))
+    ranking = ranked(of, found)
+    return [row_of(of, row.candidate, row.rank, ranking.runs) for row in ranking.rows]
 
 
 @pytest.mark.parametrize("assumptions", [[], MOVED], ids=["as_given", "moved"])
@@ -220,14 +218,13 @@ def test_every_row_is_what_its_requests_answer(varied, assumptions):
     moves = [each for each in assumptions if each.get("of", "hall") in {*known, "h100-sxm"}]
     of = space(**{**members, "search": H100}, assumptions=moves)
     found = outcome(of, each=2)
-    answer = shown(of, found)
-    names = {row["supply"]["name"] for row in answer["rows"]}
-    assert known <= names
-    for row in answer["rows"]:
+    rows = shown(of, found)
+    assert known <= {row["supply"]["name"] for row in rows}
+    for row in rows:
         expected, answers = figures(row)
         for name, figure in expected.items():
             assert numbers(row[name]) == pytest.approx(numbers(figure), rel=1e-9), name
-        assert Decimal(row["cost"]["amount"]) == paid(row, answers, answer["currency_code"])
+        assert Decimal(row["cost"]["amount"]) == paid(row, answers, currency_of(of.question))
         hours = row["duration_seconds"]["value"] * row["accelerator_count"] / 3600
         assert row["device_hours"]["value"] == pytest.approx(hours, rel=1e-12)
 
@@ -237,7 +234,7 @@ def test_no_candidate_is_below_its_bounds(varied):
     of = space(**VARIED[varied], assumptions=[{"kind": "time", "factor": 0.8}])
     of = with_(of, goal="cleanest")
     found = outcome(of, each=3, seed=2)
-    pricer, columns = Pricer(of), Columns.of(of, found.kept)
+    pricer, columns = Pricer(of), columns_of(of, found.kept)
     looked_at = 0
     for supply in of.supplies[:6]:
         bounds = bounds_of(pricer, supply, columns)
@@ -394,11 +391,13 @@ class TestGiven:
 
     def test_one_that_does_not_fit_says_why_and_has_no_place(self):
         of = self.given(parallelism={"data": 32}, workload={**GIVEN["workload"], "micro_batch_size": 8})
-        answer = answer_of(of, outcome(of, each=1), ranked(of, outcome(of, each=1)))
-        [ours] = answer["given"]
+        found = outcome(of, each=1)
+        ranking = ranked(of, found)
+        [given] = ranking.given
+        ours = row_of(of, given.candidate, given.rank, ranking.runs)
         assert (ours["rank"], ours["ruled_out_by"], ours["name"]) == (0, "memory", "ours")
         assert ours["headroom_bytes"] < 0
-        assert "ours" not in [row.get("name") for row in answer["rows"]]
+        assert "ours" not in [row.candidate.name for row in ranking.rows]
 
     def test_more_devices_than_allowed(self):
         of = space(**VARIED["owned"], given=[GIVEN], constraints={"accelerator_count": 16})
@@ -442,9 +441,10 @@ class TestAnswer:
         assert set(ranking.priced_ruled_out) == {PlanConstraint.DEADLINE}
 
     def test_warnings_name_the_offer_and_its_place(self):
-        of = space()
+        of = space(constraints={"providers": ["crusoe"]}, search=H100)
         found = outcome(of, each=1)
         answer = answer_of(of, found, ranked(of, found))
         assert "PRICE_STALE" in codes(answer["warnings"])
-        for warning in answer["warnings"]:
-            assert warning["pointer"] in ("/search/offers", "/workload/checkpointing"), warning
+        of_offers = [each for each in answer["warnings"] if each["code"] == "PRICE_STALE"]
+        assert [each["pointer"] for each in of_offers] == ["/search/offers"]
+        assert of_offers[0]["detail"].startswith("crusoe-h100-sxm-80gb-on-demand: ")

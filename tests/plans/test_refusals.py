@@ -32,12 +32,18 @@ REFUSED = {
         {"/constraints/finish_by": "2027-01-01T00:00:00Z"},
         "/starts_at",
     ),
+    "over before it begins": (
+        TRAINING,
+        {"/constraints/finish_by": "2027-01-01T00:00:00Z", "/starts_at": "2027-02-01T00:00:00Z"},
+        "/constraints/finish_by",
+    ),
     "two supplies of one name": (TRAINING, {"/rented/1/name": "dear and fast"}, "/rented/1/name"),
     "an assumption of nothing": (
         TRAINING,
         {"/assumptions": [{"kind": "price", "of": "no such supply", "factor": 2.0}]},
         "/assumptions/0/of",
     ),
+    "a currency without a rate": (TRAINING, {"/currency_code": "XAF"}, "/currency_code"),
     "too many candidates": (TRAINING, {"/most_candidates": 10}, None),
 }
 

@@ -189,6 +189,21 @@ class TestPruning:
         assert rule not in others.pruned
         assert every.considered == others.considered
 
+    def test_a_level_is_tried_on_each_way_that_devices_are_joined(self):
+        """Four cards on a bridge are faster than four of eight, which PCI Express joins."""
+        levels = {"time_per_output_token_seconds": 0.00957}
+        space = space_of(
+            [machine("h200-nvl", 8)],
+            model="llama-3.1-70b",
+            search={"tensor": [4], "weight_precisions": ["fp8"]},
+            input_tokens=100,
+            output_tokens=50,
+            request_rate_per_second=0.01,
+            service_levels=levels,
+        )
+        outcome = searched(space)
+        assert [each.accelerator_count for each in outcome.kept] == [4]
+
     def test_weights_that_are_larger_than_a_device_are_pruned(self):
         space = space_of([machine("l4", 8)], model="llama-3.1-70b", concurrency=1)
         outcome = searched(space)
@@ -226,6 +241,22 @@ class TestConstraints:
             PlanConstraint.BLOCKS: 1,
             PlanConstraint.LINK: 1,
         }
+
+    def test_groups_lie_on_one_fast_link(self):
+        alone = [machine("h100-sxm", 64, accelerators_per_node=1)]
+        outcome = self.outcome(alone, {"tensor": [1, 2]}, request_rate_per_second=10.0)
+        assert outcome.ruled_out == {PlanConstraint.LINK: 1}
+        assert [each.parallelism["tensor"] for each in outcome.kept] == [1]
+        assert self.outcome(alone, {}, request_rate_per_second=10.0).considered == 1
+
+    def test_groups_that_do_not_divide_a_node_stay_in_one(self):
+        nodes = [machine("h100-sxm", 64, accelerators_per_node=6)]
+        few = self.outcome(nodes, {"tensor": [4]}, request_rate_per_second=1.0)
+        assert [each.accelerator_count for each in few.kept] == [4]
+        many = self.outcome(nodes, {"tensor": [4]}, request_rate_per_second=200.0)
+        assert many.ruled_out == {PlanConstraint.SERVICE_LEVEL: 1}
+        whole = self.outcome(nodes, {"tensor": [2]}, request_rate_per_second=200.0)
+        assert len(whole.kept) == 1
 
     def test_a_precision_without_a_rate(self):
         search = {"tensor": [1], "weight_precisions": ["bf16", "fp16"]}
@@ -344,6 +375,10 @@ class TestPieces:
                 ("NOT_MODELLED", "/workload/disaggregated"),
             ),
             ({"concurrency": 1, "model": "bert-base"}, ("NOT_MODELLED", "/model")),
+            (
+                {"concurrency": 1, "model": "qwen3-vl-8b"},
+                ("SAMPLE_FIELD_MISSING", "/workload/sample/height"),
+            ),
             (
                 {"concurrency": 1, "model": {"source": "parameter_count", "parameter_count": 10**9}},
                 ("ARCHITECTURE_REQUIRED", "/model"),

@@ -7,6 +7,8 @@ import pytest
 from service.planning.errors import PlanningError
 from service.plans.assumptions import moved, time_factor
 from service.plans.supplies import space_of
+from service.questions.hardware import resolve_cluster
+from service.questions.notes import Notes
 from service.questions.plans import PlanQuestion
 from tests.asking import codes, shipped, usd
 from tests.plans.kept import QUESTION, space
@@ -75,17 +77,31 @@ class TestOffers:
         assert "capacity_block" not in {supply.purchase_option for supply in of.supplies}
         assert "OFFER_EXPIRED" in codes(of.warnings)
 
-    def test_instances_of_one_price_are_one_supply_of_training_but_not_of_a_service(self):
-        pair = {f"nebius-gpu-h100-sxm-{size}gpu-eu-north1-on-demand" for size in (1, 8)}
-        trained = set(names(space())) & pair
-        served = set(names(space(workload=SERVICE))) & pair
-        assert trained == {"nebius-gpu-h100-sxm-8gpu-eu-north1-on-demand"}
-        assert served == pair
-
     def test_an_instance_is_a_node(self):
-        of = space(search={"accelerators": ["t4"], "accelerator_counts": [8]})
-        nodes = {supply.name: of.clusters[supply.clusters[0]].accelerators_per_node for supply in of.supplies}
-        assert nodes["aws-g4dn-12xlarge-us-east-1-on-demand"] == 4
+        of = space(search={"accelerators": ["t4", "h100-sxm", "mi300x"], "accelerator_counts": [8]})
+        joined = {
+            supply.name: resolve_cluster(of.clusters[supply.clusters[0]], of.catalog, Notes()).domain
+            for supply in of.supplies
+        }
+        sizes = {supply.name: of.catalog.offers[supply.name].accelerator_count for supply in of.supplies}
+        assert joined == sizes
+        assert {1, 4, 8} <= set(joined.values())
+
+    def test_rented_devices_stand_in_their_instances_unless_their_nodes_are_given(self):
+        pairs = {**RENTED["rental"], "devices_per_instance": 2}
+        given = {**NODE, "accelerators_per_node": 8}
+        other = {**RENTED, "name": "nodes", "cluster": given, "rental": pairs}
+        of = space(rented=[{**RENTED, "rental": pairs}, other], search=ALONE)
+        nodes = [of.clusters[supply.clusters[0]].accelerators_per_node for supply in of.supplies]
+        assert nodes == [2, 8]
+
+    def test_instances_of_equal_nodes_at_one_price_are_one_supply(self):
+        of = space(search={"accelerators": ["h100-sxm"], "accelerator_counts": [16]})
+        offers = [of.catalog.offers[supply.name] for supply in of.supplies]
+        paid = [
+            (one.provider, one.region, one.price_per_device_hour, one.accelerator_count) for one in offers
+        ]
+        assert len(set(paid)) == len(paid)
 
     def test_the_building_is_that_of_the_region(self):
         sites = [{"regions": ["eu-north1"], "site": {"pue": 1.05}}]
@@ -93,6 +109,14 @@ class TestOffers:
         pues = {supply.region: supply.site.pue for supply in of.supplies}
         assert pues["eu-north1"] == 1.05
         assert pues["us-east-1"] == 1.4
+
+    @pytest.mark.parametrize(
+        "members", [{"goal": "cleanest"}, {"constraints": {"facility_kw": 100.0}}], ids=["goal", "limit"]
+    )
+    def test_what_has_no_building_is_said_where_it_matters(self, members):
+        assert "SITE_REQUIRED" in codes(space(**members).warnings)
+        assert "SITE_REQUIRED" not in codes(space(**members, site={"pue": 1.2}).warnings)
+        assert "SITE_REQUIRED" not in codes(space().warnings)
 
 
 class TestDevices:
@@ -215,9 +239,14 @@ class TestGiven:
         [
             ({"parallelism": {"tensor": 3, "data": 16}}, ("PARALLELISM_MISMATCH", "/given/0/parallelism")),
             ({"supply": "nobody"}, ("NO_SUPPLY", "/given/0/supply")),
+            ({"supply": "crusoe-h100-sxm-80gb-on-demand"}, ("NO_SUPPLY", "/given/0/supply")),
             (
                 {"workload": {**QUESTION["workload"], "total_tokens": 5}},
                 ("WORK_DIFFERS", "/given/0/workload/total_tokens"),
+            ),
+            (
+                {"cluster": {**NODE, "intra_node_link": {"source": "catalog", "id": "none"}}},
+                ("UNKNOWN_REFERENCE", "/given/0/cluster/intra_node_link/id"),
             ),
             ({"workload": SERVICE}, ("WORK_DIFFERS", "/given/0/workload/kind")),
             (

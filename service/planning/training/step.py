@@ -12,6 +12,7 @@ micro-batches and lengths may be arrays, one entry for each layout; choices are 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from service.planning.architecture import Block
 from service.planning.calibration.steps import StepRates
 from service.planning.compression import compressed_exchange
 from service.planning.figures import doublings, is_only, larger
@@ -311,6 +312,18 @@ def _block(at: _Context, times: BlockTimes, block: BlockProfile) -> _Passes:
     return _Passes(forward, _added([forward, _backward(backward), _again(recomputed)]))
 
 
+def _blocks(at: _Context) -> list[_Passes]:
+    """Every block in the order of the profile, those of the same content worked out once."""
+    known: dict[tuple[int, Block], _Passes] = {}
+    found = []
+    for times, block in zip(at.compute.blocks, at.profile.blocks, strict=True):
+        key = (id(times), block.block)
+        if key not in known:
+            known[key] = _block(at, times, block)
+        found.append(known[key])
+    return found
+
+
 def _between(profile: Profile, layout: Parallelism, links: Links, tokens: float, width: float) -> _Between:
     """For ``tokens`` of a micro-batch on one device, elements ``width`` bytes wide."""
     hidden, placed = profile.widest_elements * tokens * width, links.placement
@@ -490,7 +503,7 @@ def step_seconds(
     width = ELEMENT_BYTES[workload.recipe.activations]
     between = _between(profile, layout, platform.links, tokens, width)
     at = _Context(profile, workload, layout, compute, platform, between, further_passes(profile, workload))
-    blocks = [_block(at, *each) for each in zip(compute.blocks, profile.blocks, strict=True)]
+    blocks = _blocks(at)
     last = layout.pipeline - 1
     # Of one stage all three are the same.
     places = (0,) if is_only(layout.pipeline, 1.0) else (0 * layout.pipeline, layout.pipeline // 2, last)

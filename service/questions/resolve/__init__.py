@@ -137,7 +137,11 @@ def _trained(given: TrainingWorkloadInput, place: _Place) -> Resolved:
     _check_length(given.sequence_length, "/workload/sequence_length", model, notes)
     batch = laid_out.micro_batch_size * laid_out.micro_batches * chosen.data if known else None
     total = total_tokens_of(given, batch)
-    held = held._replace(workload=held.workload._replace(micro_batches=laid_out.micro_batches))
+    held = held._replace(
+        workload=held.workload._replace(
+            micro_batches=laid_out.micro_batches, compression=laid_out.compression
+        )
+    )
     return Resolved(model, laid_out, chosen, layout is None, known, held, total)
 
 

@@ -285,6 +285,29 @@ def test_serving_settings_read_back_or_are_missing(settings, tool):
     _agrees(tool, settings)
 
 
+ODD = st.sampled_from([-1, 0, 1, 2, 3, 2.5, True, False, "auto", "none", "1F1B", "", [], ["mx"]])
+
+
+@given(st.data(), st.sampled_from(TOOLS))
+def test_whatever_a_file_holds_is_read_or_named(data, tool):
+    names = sorted({key for rule in TABLE[tool].rules for key in rule.keys} | {"num-layers", "more"})
+    keys = data.draw(st.dictionaries(st.sampled_from(names), ODD, max_size=8))
+    read = settings_read(tool, keys, {"/cluster/accelerator_count": 16, "/model/blocks": 32})
+    assert all(error.code == "UNREADABLE" and error.pointer.startswith("/") for error in read.unread)
+    assert ("more" in read.others) == ("more" in keys)
+
+
+def test_pairs_are_two_sequences():
+    """Tokens of dpo count both of a pair, as estimates have them."""
+    settings = {
+        "/workload/objective": "dpo",
+        "/workload/sequence_length": 1000,
+        "/workload/global_batch_size": 10,
+        "/workload/total_tokens": 1_000_000,
+    }
+    assert written("megatron_lm", settings).keys["train-iters"] == 50
+
+
 def test_torchrun():
     keys = written("torchrun", {"/cluster/accelerator_count": 1024, "/cluster/accelerators_per_node": 8}).keys
     assert arguments(keys) == ["--nnodes", "128", "--nproc-per-node", "8"]

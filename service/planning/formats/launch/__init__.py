@@ -23,6 +23,7 @@ from service.planning.formats.launch.rules import (
     GLOBAL_BATCH,
     MICRO_BATCH,
     NEUTRAL,
+    OBJECTIVE,
     OF_ENGINE,
     PIPELINE,
     SEQUENCE_LENGTH,
@@ -42,6 +43,7 @@ from service.planning.formats.launch.surfaces import (
     sections,
     toml,
 )
+from service.planning.workload import PAIRED
 
 __all__ = [
     "TABLE",
@@ -148,7 +150,11 @@ def settings_read(tool: ToolName, keys: Keys, known: Settings | None = None) -> 
         try:
             settings |= rule.read(keys, settings)
         except PlanningError as error:
-            unread.append(error)
+            # A key that is no number is named by the setting that it would have said.
+            pointer = error.pointer if error.pointer.startswith("/") else rule.settings[0]
+            unread.append(PlanningError(error.code, pointer, error.detail))
+        except ZeroDivisionError:
+            unread.append(PlanningError("UNREADABLE", rule.settings[0], "it divides by a degree of 0"))
     names = {key for rule in TABLE[tool].rules for key in rule.keys}
     others = tuple(sorted(name for name in keys if name not in names))
     said = settings if TABLE[tool].starts_only else completed(settings)
@@ -165,7 +171,8 @@ def keys_of(tool: ToolName, text: str) -> Keys:
         if file_format == "toml":
             return of_sections(tomllib.loads(text))
         if file_format is None and not text.lstrip().startswith("{"):
-            return of_arguments(split(text, comments=True))
+            joined = text.replace("\\\r\n", " ").replace("\\\n", " ")
+            return of_arguments(split(joined, comments=True))
         document = json.loads(text)
     except ValueError as error:
         raise PlanningError("UNREADABLE", "", f"this is no configuration of {tool}") from error
@@ -179,10 +186,10 @@ def completed(settings: Settings) -> Settings:
     given = dict(settings)
     model = _product(given, (TENSOR, PIPELINE, CONTEXT))
     devices, micro = given.get(DEVICES), given.get(MICRO_BATCH)
-    if DATA not in given and isinstance(devices, int):
+    if DATA not in given and isinstance(devices, int) and model > 0:
         given[DATA] = devices // model
     data, batch, steps = given.get(DATA), given.get(GLOBAL_BATCH), given.get(ACCUMULATION)
-    if isinstance(data, int) and isinstance(micro, int):
+    if isinstance(data, int) and isinstance(micro, int) and min(data, micro) > 0:
         if isinstance(batch, int) and steps is None and batch % (micro * data) == 0:
             given[ACCUMULATION] = batch // (micro * data)
         elif isinstance(steps, int) and batch is None:
@@ -195,9 +202,9 @@ def _in_steps(given: dict[str, Value]) -> Settings:
     tokens, batch, length = given.get(TOKENS), given.get(GLOBAL_BATCH), given.get(SEQUENCE_LENGTH)
     if not isinstance(tokens, int) or not isinstance(batch, int) or not isinstance(length, int):
         return given
-    return {name: value for name, value in given.items() if name != TOKENS} | {
-        STEPS: ceil(tokens / (batch * length))
-    }
+    of_sample = length * (2 if given.get(OBJECTIVE) in PAIRED else 1)
+    rest = {name: value for name, value in given.items() if name != TOKENS}
+    return rest | {STEPS: ceil(tokens / (batch * of_sample))}
 
 
 def _product(given: Settings, names: tuple[str, ...]) -> int:
