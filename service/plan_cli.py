@@ -119,17 +119,22 @@ def _advance(progress: "Progress", tasks: "list[TaskID]", done: int, total: int)
 
 def _with_configurations(text: bytes, given: list[str], on: str | None) -> bytes:
     """The question with configurations in use among those that it ranks."""
+    if not given:
+        return text
+
+    from pydantic import ValidationError  # noqa: PLC0415
+
     from service.planning.errors import PlanningError  # noqa: PLC0415
     from service.planning.formats.launch import TABLE  # noqa: PLC0415
     from service.plans.configuration import read_configuration  # noqa: PLC0415
+    from service.questions.plans import PlanQuestion  # noqa: PLC0415
 
-    if not given:
-        return text
     try:
-        question = json.loads(text)
-        workload, known = question["workload"], [*question.get("owned", []), *question.get("rented", [])]
-    except (ValueError, KeyError, TypeError):
-        return text  # what is wrong with it is told where it is read
+        PlanQuestion.model_validate_json(text)
+    except ValidationError:
+        return text  # what is wrong with it is told where it is asked
+    question = json.loads(text)
+    workload, known = question["workload"], [*question.get("owned", []), *question.get("rented", [])]
     cluster = _cluster(on, known)
     for each in given:
         tool, _, path = each.partition("=")

@@ -169,6 +169,37 @@ class TestConfigurations:
     def test_how_one_is_given(self, here, asked, arguments):
         assert here(asked(), *arguments).exit_code == 2
 
+    @pytest.mark.parametrize("text", ["", "[]", "{", '{"workload": "training", "owned": [1]}', "null"])
+    @pytest.mark.usefixtures("here")
+    def test_of_no_question(self, text):
+        used = f"torchtitan={SAMPLES / 'torchtitan-llama3-70b.toml'}"
+        told = CliRunner().invoke(app, ["plan", "-", "--configuration", used], input=text)
+        assert told.exit_code == 1
+        assert told.stderr.startswith("ironlaw: ")
+
+    def test_a_server_in_use(self, here, tmp_path):
+        """Flags of SGLang beside a question for vLLM, whose limits are no limits of SGLang."""
+        workload = {
+            "kind": "inference",
+            "input_tokens": 1000,
+            "output_tokens": 200,
+            "concurrency": 16,
+            "memory_fraction": 0.95,
+            "engine": {"name": "vllm", "max_num_seqs": 8},
+            "horizon": {"duration_seconds": 3600},
+        }
+        question, flags = tmp_path / "question.json", tmp_path / "flags.txt"
+        question.write_text(json.dumps({**QUESTION, "workload": workload, "search": {"offers": False}}))
+        flags.write_text("--tp 2 --kv-cache-dtype fp8_e4m3 \\\n  --max-running-requests 64  # as it runs\n")
+        told = here(question, "--json", "--configuration", f"sglang={flags}", "--on", "h100-sxm:2")
+        assert told.exit_code == 0, told.stderr
+        (row,) = json.loads(told.stdout)["given"]
+        asked = row["requests"]["throughput"]
+        assert asked["workload"]["engine"]["name"] == "sglang"
+        assert asked["workload"]["engine"]["max_num_seqs"] == 64
+        assert "memory_fraction" not in asked["workload"]
+        assert (asked["parallelism"]["tensor"], row["kv_cache_precision"]) == (2, "fp8")
+
     def test_another_program_than_the_workload_has(self, here, asked):
         told = here(asked(), "--configuration", f"vllm={SAMPLES / 'ds-zero2.json'}")
         assert told.exit_code == 1

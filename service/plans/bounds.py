@@ -98,10 +98,15 @@ def bounds_of(pricer: Pricer, supply: Supply, columns: Columns) -> Bounds:
         kwh * intensity if intensity is not None else np.full_like(kwh, -np.inf),
         kw,
         price_known,
-        site is not None
-        and site.pues is not None
-        and (site.grid.mean is not None or site.grid.in_time is not None),
+        _emits(pricer, supply, site),
     )
+
+
+def _emits(pricer: Pricer, supply: Supply, site: Site | None) -> bool:
+    """Whether power of the devices, overhead of the building and intensity of the grid are known."""
+    if site is None or site.pues is None or (site.grid.mean is None and site.grid.in_time is None):
+        return False
+    return pricer.runs.machines(pricer.space, pricer.space.clusters[supply.clusters[0]], site) is not None
 
 
 def _waits(space: Space) -> bool:

@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from service.planning.errors import PlanningError
-from service.planning.formats.launch import TABLE, Settings, Value, keys_of, settings_read, tool_named
+from service.planning.formats.launch import (
+    TABLE,
+    Settings,
+    ToolName,
+    Value,
+    keys_of,
+    settings_read,
+    tool_named,
+)
 from service.planning.parallelism import Sharding
 
 _WORK: Final = frozenset({"total_steps", "total_samples", "total_tokens", "sequence_length"})
@@ -43,6 +51,8 @@ def read_configuration(
     said = {key: value for key, value in _nested(read.settings, "/workload/").items() if key not in _WORK}
     if "global_batch_size" in said:
         said.pop("gradient_accumulation_steps", None)
+    if TABLE[known].kind == "inference":
+        run = _under(known, run)
     return ConfigurationRead(
         {"name": name, "cluster": dict(cluster), "parallelism": laid_out, "workload": _merged(run, said)},
         tuple(notes),
@@ -55,6 +65,15 @@ def _in_samples(workload: Mapping[str, Any]) -> dict[str, Any]:
     if "total_steps" in run and "global_batch_size" in run:
         run["total_samples"] = run.pop("total_steps") * run["global_batch_size"]
     return run
+
+
+def _under(engine: ToolName, workload: dict[str, Any]) -> dict[str, Any]:
+    """A served workload under ``engine``, without the limits that hold for another one."""
+    asked = workload.get("engine", {})
+    if str(asked.get("name", "")).strip().lower() == engine:
+        return workload
+    rest = {name: value for name, value in workload.items() if name != "memory_fraction"}
+    return {**rest, "engine": {"name": engine}}
 
 
 def _nested(settings: Settings, room: str) -> dict[str, Any]:

@@ -361,13 +361,13 @@ class _Levels:
     def misses_alone(self, serving: Serving) -> bool:
         """Whether even requests that are alone take longer for a token than is allowed.
 
-        Proof that no number of replicas keeps the level then: half of the requests on the lattice
-        (``sampling``) have a deviate of their prefills above 0. Each of those takes at least the mean time of
-        a token without the part that grows with the batch (``_pace_samples``), and that is at least an
-        iteration of the batch that takes least; interpolation on the curve moves it by less than a twentieth.
-        So at most half of the requests are within the level. Requests of one token have no such time, bursts,
-        static batches and speculation have forms of their own, and what a tenant's own runs correct moves
-        with the load: of these nothing is proven.
+        Proof that no number of replicas joined like these keeps the level then: half of the requests on the
+        lattice (``sampling``) have a deviate of their prefills above 0. Each of those takes at least the mean
+        time of a token without the part that grows with the batch (``_pace_samples``), and that is at least
+        an iteration of the batch that takes least; interpolation on the curve moves it by less than a
+        twentieth. So at most half of the requests are within the level. Requests of one token have no such
+        time, bursts, static batches and speculation have forms of their own, and what a tenant's own runs
+        correct moves with the load: of these nothing is proven.
         """
         levels, load = self._levels, serving.load
         plain = load.burst_requests is None and serving.server.scheduler is Scheduler.CONTINUOUS
@@ -406,10 +406,11 @@ def _decided(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanCon
         return least
     if placed.subject.asked.concurrency is not None:
         most = min(most, placed.subject.asked.concurrency)
-    levels, light = _Levels(placed), next(placed.servings([most]))
-    if PruningRule.LEVELS in machine.rules and levels.misses_alone(light):
-        return PruningRule.LEVELS
+    levels = _Levels(placed)
     if placed.is_alike(1):
+        light = next(placed.servings([most]))
+        if PruningRule.LEVELS in machine.rules and levels.misses_alone(light):
+            return PruningRule.LEVELS
         least = max(least, levels.least(light))
     return _with_fewest(placed, levels, least, most) or PlanConstraint.SERVICE_LEVEL
 

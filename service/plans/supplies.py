@@ -75,9 +75,25 @@ def space_of(question: PlanQuestion, catalog: Catalog) -> Space:
     if not supplies:
         pointer = "/search/accelerator_counts" if machines else "/search/offers"
         raise PlanningError("NO_SUPPLY", pointer, "no devices are left to use")
+    _note_unknown_buildings(question, supplies, warnings)
     space = Space(question, catalog, model, tuple(clusters), tuple(supplies), tuple(warnings.warnings))
     check(space)
     return space
+
+
+def _note_unknown_buildings(question: PlanQuestion, supplies: Sequence[Supply], notes: Notes) -> None:
+    """What has no building has no power at a meter and no emissions, so that limits of these rule it out."""
+    limits = question.constraints
+    asked = (limits.facility_kw, limits.location_based_kg_co2e)
+    if question.goal != "cleanest" and all(limit is MISSING for limit in asked):
+        return
+    unknown = sum(supply.site is None for supply in supplies)
+    if unknown:
+        detail = (
+            f"the buildings of {unknown} of {len(supplies)} supplies are not given: their power and emissions "
+            "are not known, which rules them out"
+        )
+        notes.warn("SITE_REQUIRED", "/site", detail)
 
 
 def _check_times(question: PlanQuestion) -> None:

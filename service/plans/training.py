@@ -16,12 +16,12 @@ from service.planning.errors import PlanningError
 from service.planning.parallelism import PipelineSchedule, Sharding, divisors
 from service.planning.precision import TrainingPrecision
 from service.planning.search import (
-    BOUNDS,
-    Bound,
+    PROOFS,
     Devices,
     Found,
     Limits,
     Options,
+    Proof,
     Recomputing,
     Shape,
     number_of,
@@ -89,7 +89,7 @@ def pieces(space: Space) -> tuple[Piece, ...]:
     return tuple(found)
 
 
-def search(space: Space, piece: Piece, *, bounds: frozenset[Bound] = BOUNDS) -> Outcome:
+def search(space: Space, piece: Piece, *, proofs: frozenset[Proof] = PROOFS) -> Outcome:
     """What becomes of the candidates of a piece; tests leave bounds out."""
     question, part = space.question, piece.part
     places = tuple(part["clusters"])
@@ -120,7 +120,7 @@ def search(space: Space, piece: Piece, *, bounds: frozenset[Bound] = BOUNDS) -> 
             weighs_power(space),
         ),
         rows=(part["rows"][0], part["rows"][1]),
-        bounds=bounds,
+        proofs=proofs,
     )
     return Outcome(
         found.considered,

@@ -172,7 +172,7 @@ class PlanRow(TypedDict):
     replicas: NotRequired[Integer]
     """Servers of the service."""
     starts_at: NotRequired[str]
-    """When it begins, where the question has a window."""
+    """When it begins, where the question says."""
     total_bytes: NotRequired[QuantityAnswer]
     """Memory of the fullest device; absent where a part of it is not known."""
     headroom_bytes: NotRequired[Integer]

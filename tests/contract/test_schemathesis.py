@@ -24,7 +24,7 @@ from tests.contract.test_document import NOUNS, OPERATIONS, PATH
 
 WITH_A_LARGE_SHAPE = (
     "estimate_.*|(create|update|import)_model|(create|update|import|bill)_tariff|import_evidence"
-    "|plan_fleet"
+    "|create_plan|plan_fleet"
 )
 """Operations whose bodies may hold an architecture, a tariff or a file: the coverage phase would ask some ten
 thousand requests for each and keep them all in memory. Every field of theirs is in the hostile corpus, and

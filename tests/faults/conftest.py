@@ -36,6 +36,10 @@ Sets are drawn of what nodes have measured while the service is killed before an
 withdrawal or an import; the last two are sent again with their Idempotency-Key. In the end what counts of a
 node is what its accepted results make without the withdrawn ones, no set was drawn twice, every import is
 there once, and each change has moved the catalog's revision once.
+
+Two processes search for a plan. One of them is killed at each named point and the other with it wherever it
+is then; after that one at a time is killed at random moments. In the end the plan has the answer that one
+process gives which searches all by itself, and every piece of the search counts once.
 """
 
 _LONG_ALONE = [

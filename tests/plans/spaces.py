@@ -32,6 +32,7 @@ def space(
     goal="cheapest",
     work=(),
     replaced=False,
+    most=None,
     **training,
 ):
     """The space of a question; ``training`` is what is varied."""
@@ -48,5 +49,7 @@ def space(
         "search": search,
         "rented": [rented(*each) if isinstance(each, tuple) else each for each in devices],
     }
+    if most:
+        question["most_candidates"] = most
     asked = PlanQuestion.model_validate_json(json.dumps(question))
     return space_of(asked, catalog or shipped())

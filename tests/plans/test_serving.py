@@ -189,6 +189,21 @@ class TestPruning:
         assert rule not in others.pruned
         assert every.considered == others.considered
 
+    def test_a_level_is_tried_on_each_way_that_devices_are_joined(self):
+        """Four cards on a bridge are faster than four of eight, which PCI Express joins."""
+        levels = {"time_per_output_token_seconds": 0.00957}
+        space = space_of(
+            [machine("h200-nvl", 8)],
+            model="llama-3.1-70b",
+            search={"tensor": [4], "weight_precisions": ["fp8"]},
+            input_tokens=100,
+            output_tokens=50,
+            request_rate_per_second=0.01,
+            service_levels=levels,
+        )
+        outcome = searched(space)
+        assert [each.accelerator_count for each in outcome.kept] == [4]
+
     def test_weights_that_are_larger_than_a_device_are_pruned(self):
         space = space_of([machine("l4", 8)], model="llama-3.1-70b", concurrency=1)
         outcome = searched(space)

@@ -110,6 +110,14 @@ class TestOffers:
         assert pues["eu-north1"] == 1.05
         assert pues["us-east-1"] == 1.4
 
+    @pytest.mark.parametrize(
+        "members", [{"goal": "cleanest"}, {"constraints": {"facility_kw": 100.0}}], ids=["goal", "limit"]
+    )
+    def test_what_has_no_building_is_said_where_it_matters(self, members):
+        assert "SITE_REQUIRED" in codes(space(**members).warnings)
+        assert "SITE_REQUIRED" not in codes(space(**members, site={"pue": 1.2}).warnings)
+        assert "SITE_REQUIRED" not in codes(space().warnings)
+
 
 class TestDevices:
     def test_whole_nodes_in_doublings_and_all_nodes(self):

@@ -17,7 +17,7 @@ from service.estimates.own_runs import with_own_runs
 from service.estimates.power import device_draw
 from service.estimates.rates import plan_run
 from service.planning.errors import PlanningError
-from service.planning.search import BOUNDS, Found, Shape
+from service.planning.search import PROOFS, Found, Shape
 from service.planning.search.layouts import grid, interleaved, under, with_batch
 from service.planning.search.shapes import allowed
 from service.plans import training
@@ -271,7 +271,7 @@ def random_space(seed, goal):
 def test_what_bounds_leave_out_changes_nothing(seed, goal):
     """In a random space of 100,000 candidates, against the same with all of them worked out."""
     of = random_space(seed, goal)
-    pruned, unpruned = found(of), found(of, bounds=frozenset())
+    pruned, unpruned = found(of), found(of, proofs=frozenset())
     assert pruned.considered == unpruned.considered > 100_000
     assert pruned.kept == unpruned.kept
     assert pruned.kept
@@ -282,11 +282,11 @@ def test_what_bounds_leave_out_changes_nothing(seed, goal):
         assert decided == outcome.considered
 
 
-@pytest.mark.parametrize("bound", sorted(BOUNDS))
+@pytest.mark.parametrize("bound", sorted(PROOFS))
 def test_without_a_bound_the_answer_is_the_same(bound):
     """Each of them decides some of this space, and none of the others does all that it does."""
     of = tight_space()
-    every, without = found(of), found(of, bounds=BOUNDS - {bound})
+    every, without = found(of), found(of, proofs=PROOFS - {bound})
     assert every.pruned[PruningRule(bound)] > 0
     assert without.pruned[PruningRule(bound)] == 0
     assert without.kept == every.kept
@@ -370,10 +370,8 @@ def test_parts_that_are_thinned_first_leave_the_same(measures, depth, parts):
 )  # fmt: skip
 def test_what_cannot_be_searched_is_refused(work, varied, code, pointer):
     given_work = {key: value for key, value in (WORK | work).items() if value is not None}
-    of = space(("h100-sxm", 64), work=given_work, replaced=True, **varied)
-    of = of._replace(question=of.question.model_copy(update={"most_candidates": 10_000}))
     with pytest.raises(PlanningError) as caught:
-        pieces(of)
+        pieces(space(("h100-sxm", 64), work=given_work, replaced=True, most=10_000, **varied))
     assert (caught.value.code, caught.value.pointer) == (code, pointer)
 
 

@@ -2,11 +2,11 @@
 
 from service.planning.search.bounds import least_block_seconds, least_state_bytes, least_step_seconds
 from service.planning.search.engine import (
-    BOUNDS,
-    Bound,
+    PROOFS,
     Decided,
     Found,
     Limits,
+    Proof,
     Subject,
     Timed,
     searched,
@@ -24,8 +24,7 @@ from service.planning.search.shapes import Shape
 from service.planning.search.skyline import skyline
 
 __all__ = [
-    "BOUNDS",
-    "Bound",
+    "PROOFS",
     "Choice",
     "Decided",
     "Devices",
@@ -33,6 +32,7 @@ __all__ = [
     "Layouts",
     "Limits",
     "Options",
+    "Proof",
     "Recomputing",
     "Shape",
     "Subject",

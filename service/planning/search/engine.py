@@ -36,7 +36,7 @@ _MANY: Final = 128
 """Layouts from which on two arrays of a part of them take less than one of all."""
 
 
-class Bound(StrEnum):
+class Proof(StrEnum):
     """A proof that a layout need not be worked out."""
 
     STATE = "state"
@@ -49,7 +49,7 @@ class Bound(StrEnum):
     """With smaller micro-batches, of which it has more than stages either way, it does not fit."""
 
 
-BOUNDS: Final = frozenset(Bound)
+PROOFS: Final = frozenset(Proof)
 
 
 class Timed(NamedTuple):
@@ -108,7 +108,7 @@ class Decided(NamedTuple):
     scored: int
     feasible: int
     ruled_out: Mapping[str, int]
-    pruned: Mapping[Bound, int]
+    pruned: Mapping[Proof, int]
     found: tuple[Found, ...]
 
 
@@ -125,12 +125,12 @@ class _Search:
     """The search of one part of a space."""
 
     def __init__(
-        self, subject: Subject, shape: Shape, options: Options, limits: Limits, bounds: frozenset[Bound]
+        self, subject: Subject, shape: Shape, options: Options, limits: Limits, proofs: frozenset[Proof]
     ) -> None:
         self.subject, self.shape, self.options, self.limits = subject, shape, options, limits
-        self.bounds = bounds
+        self.proofs = proofs
         self.ruled_out: Counter[str] = Counter()
-        self.pruned: Counter[Bound] = Counter()
+        self.pruned: Counter[Proof] = Counter()
         self.considered = self.scored = self.feasible = 0
         self._found: list[Found] = []
         self._fronts: dict[int, _Front] = {}
@@ -143,8 +143,8 @@ class _Search:
 
     @property
     def _bounds_time(self) -> bool:
-        by_deadline = Bound.DEADLINE in self.bounds and self.limits.seconds is not None
-        return by_deadline or (Bound.ROOFLINE in self.bounds and not self.limits.weighs_power)
+        by_deadline = Proof.DEADLINE in self.proofs and self.limits.seconds is not None
+        return by_deadline or (Proof.ROOFLINE in self.proofs and not self.limits.weighs_power)
 
     def run(self, layouts: Layouts) -> None:
         """Decide all of them in each choice."""
@@ -159,18 +159,18 @@ class _Search:
         left, broken = allowed(chosen, choice, self.shape)
         self.ruled_out += broken
         chosen = chosen.taken(left)
-        if chosen and Bound.STATE in self.bounds and self.limits.usable_bytes is not None:
+        if chosen and Proof.STATE in self.proofs and self.limits.usable_bytes is not None:
             fits = self.subject.least_bytes(chosen, choice) <= self.limits.usable_bytes
-            self.pruned[Bound.STATE] += chosen.number - int(np.count_nonzero(fits))
+            self.pruned[Proof.STATE] += chosen.number - int(np.count_nonzero(fits))
             chosen = chosen.taken(fits)
         if not chosen:
             return
         least = np.zeros(chosen.number)
         if self._bounds_time:
             least = self.subject.least_seconds(chosen, choice)
-        if Bound.DEADLINE in self.bounds and self.limits.seconds is not None:
+        if Proof.DEADLINE in self.proofs and self.limits.seconds is not None:
             early = least <= self.limits.seconds
-            self.pruned[Bound.DEADLINE] += chosen.number - int(np.count_nonzero(early))
+            self.pruned[Proof.DEADLINE] += chosen.number - int(np.count_nonzero(early))
             chosen, least = chosen.taken(early), least[early]
         if chosen:
             yield _Task(choice, chosen, least)
@@ -201,21 +201,21 @@ class _Search:
         layout may draw less.
         """
         depth = self.limits.depth
-        if Bound.ROOFLINE not in self.bounds or self.limits.weighs_power or not self._fronts:
+        if Proof.ROOFLINE not in self.proofs or self.limits.weighs_power or not self._fronts:
             return task
         late = np.full(int(task.layouts.place.max()) + 1, np.inf)
         for place, front in self._fronts.items():
             if front.seconds.size >= depth and place < late.size:
                 late[place] = front.seconds[depth - 1]
         promising = task.least <= late[task.layouts.place]
-        self.pruned[Bound.ROOFLINE] += task.layouts.number - int(np.count_nonzero(promising))
+        self.pruned[Proof.ROOFLINE] += task.layouts.number - int(np.count_nonzero(promising))
         return task.taken(promising)
 
     def _fitting(self, task: _Task) -> _Task:
         usable = self.limits.usable_bytes
         if usable is None:
             return task
-        if Bound.WORK in self.bounds and self.subject.grows_with_batch and task.layouts.number >= _MANY:
+        if Proof.WORK in self.proofs and self.subject.grows_with_batch and task.layouts.number >= _MANY:
             return self._fitting_by_batch(task, usable)
         fits = self.subject.held_bytes(task.layouts, task.choice) <= usable
         self.ruled_out["memory"] += task.layouts.number - int(np.count_nonzero(fits))
@@ -245,7 +245,7 @@ class _Search:
         rest = np.flatnonzero(~known & ~cut)
         if rest.size:
             fits[rest] = self.subject.held_bytes(layouts.taken(rest), task.choice) <= usable
-        self.pruned[Bound.WORK] += int(np.count_nonzero(cut))
+        self.pruned[Proof.WORK] += int(np.count_nonzero(cut))
         self.ruled_out["memory"] += count - int(np.count_nonzero(fits)) - int(np.count_nonzero(cut))
         return task.taken(fits)
 
@@ -335,13 +335,13 @@ def searched(
     limits: Limits,
     *,
     rows: tuple[int, int] = (0, 1),
-    bounds: frozenset[Bound] = BOUNDS,
+    proofs: frozenset[Proof] = PROOFS,
 ) -> Decided:
     """What becomes of every layout of some clusters: the best of each by seconds and watts, and counts.
 
     ``rows`` are first and step among the combinations of degrees and micro-batches: a part of them.
     """
-    search = _Search(subject, shape, options, limits, bounds)
+    search = _Search(subject, shape, options, limits, proofs)
     search.run(with_batch(grid(many, options).taken(slice(rows[0], None, rows[1])), shape.global_batch_size))
     return Decided(
         search.considered,

@@ -171,7 +171,8 @@ def keys_of(tool: ToolName, text: str) -> Keys:
         if file_format == "toml":
             return of_sections(tomllib.loads(text))
         if file_format is None and not text.lstrip().startswith("{"):
-            return of_arguments(split(text, comments=True))
+            joined = text.replace("\\\r\n", " ").replace("\\\n", " ")
+            return of_arguments(split(joined, comments=True))
         document = json.loads(text)
     except ValueError as error:
         raise PlanningError("UNREADABLE", "", f"this is no configuration of {tool}") from error

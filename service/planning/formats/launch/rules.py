@@ -120,9 +120,7 @@ def choice(
             return {setting: max(found, key=lambda pair: pair[0])[1]}
         if all(value in quiet.get(name, ()) for name, value in said.items()):
             return {}
-        raise unreadable(
-            setting, f"{', '.join(sorted(said))} are no {setting.rsplit('/', 1)[-1]} that is known"
-        )
+        raise unreadable(setting, f"what {', '.join(sorted(said))} say is none of its values")
 
     return Rule((setting,), names, meaning, write, read)
 
