@@ -12,7 +12,7 @@ ESTIMATES = {
 }
 TIMES = ("step_seconds", "tokens_per_second", "model_flops_utilization")
 CHECKED = ("price", "deadline", "work")
-JUST = 1e-6
+JUST = 1e-5
 """How far on either side of a factor the plan is asked again."""
 
 

@@ -441,10 +441,10 @@ class TestAnswer:
         assert set(ranking.priced_ruled_out) == {PlanConstraint.DEADLINE}
 
     def test_warnings_name_the_offer_and_its_place(self):
-        of = space(constraints={"providers": ["crusoe"]}, search=H100)
+        of = space(constraints={"providers": ["nebius"]}, search=H100)
         found = outcome(of, each=1)
         answer = answer_of(of, found, ranked(of, found))
         assert "PRICE_STALE" in codes(answer["warnings"])
         of_offers = [each for each in answer["warnings"] if each["code"] == "PRICE_STALE"]
         assert [each["pointer"] for each in of_offers] == ["/search/offers"]
-        assert of_offers[0]["detail"].startswith("crusoe-h100-sxm-80gb-on-demand: ")
+        assert of_offers[0]["detail"].startswith("nebius-gpu-h100-sxm-8gpu-eu-north1-on-demand: ")
