@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import MISSING
 
+from service.planning.errors import PlanningError
 from service.planning.switching import Switch, narrowed, rungs
 from service.plans.assumptions import names_of_site
 from service.plans.pricing import Candidate, Pricer
@@ -73,7 +74,7 @@ def sensitivities(
     """Every assumption of the first rows, up and down; the smallest movement first, then those without one.
 
     A start that moves is not another choice: it follows. What would take too many bills under a tariff is
-    left out, which is a gap.
+    left out, and what has no answer when it is moved; either is a gap.
     """
     if not outcome.kept and not ranking.rows:
         return []
@@ -83,7 +84,16 @@ def sensitivities(
         moves = [moved for moved in moves if moved.assumption not in _BILLED_ANEW]
         detail = "to move time, work and prices of electricity takes a bill of the tariff for every start"
         notes.gap("/sensitivities", "TOO_MANY_BILLS", detail)
-    found = [each for moved in moves for each in study.of(moved)]
+    found: list[Sensitivity] = []
+    for moved in moves:
+        try:
+            found += study.of(moved)
+        except (PlanningError, ArithmeticError) as error:
+            # The question has an answer, that in which it is moved so far may have none.
+            code, why = ("OUT_OF_RANGE", "figures are too large or too small to compute with")
+            if isinstance(error, PlanningError):
+                code, why = error.code, error.detail
+            notes.gap("/sensitivities", code, f"{moved.assumption} is not moved: {why}")
     return sorted(found, key=lambda each: abs(math.log(each["factor"])) if "factor" in each else math.inf)
 
 
@@ -114,7 +124,7 @@ def _weighs_emissions(question: PlanQuestion) -> bool:
 def _of_each(assumption: Assumption, names: Sequence[str], every: Sequence[str]) -> Iterator[Moved]:
     """Each name by itself, and all of them together where that is more than one."""
     yield from (Moved(assumption, name) for name in names)
-    if every and list(names) != list(every):
+    if len(every) > 1 or (every and not names):
         yield Moved(assumption)
 
 
@@ -174,9 +184,12 @@ class _Study:
     def __init__(self, space: Space, outcome: Outcome, ranking: Ranking, shown: Shown) -> None:
         """Whatever is moved is moved for all of a cluster: what another betters there stays behind it."""
         self._space, self._runs, self._shown = space, ranking.runs, shown
-        self._outcome = merged([outcome], 1) if _is_ordered(space.question) else outcome
+        self._outcome = outcome
         self._chosen = ranking.rows[0].candidate if ranking.rows else None
         self._unmoved: dict[str, Candidate | None] = {}
+        best = merged([outcome], 1)
+        if _is_ordered(space.question) and not self._is_new(first(space, best, self._runs)):
+            self._outcome = best
 
     @property
     def bills(self) -> int:

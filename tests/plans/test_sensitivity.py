@@ -280,3 +280,15 @@ class TestList:
         ]
         kinds = {each["assumption"] for each in answer["sensitivities"]}
         assert kinds == {"price"}
+
+    def test_what_has_no_answer_when_it_is_moved_is_a_gap(self):
+        """A run of 12 years where the PUE goes by the month: 48 are more than a load profile holds."""
+        site = {"pue_by_month": [1.2, *[1.3] * 11], "electricity": {"price_per_kwh": usd("0.1")}}
+        work = QUESTION["workload"] | {"total_tokens": 16_000_000_000_000}
+        question = QUESTION | {"owned": [OWN | {"site": site}], "rented": [], "workload": work}
+        answer = estimate_plan(read(question | {"starts_at": "2026-12-01T00:00:00Z"}), shipped())
+        years = answer["rows"][0]["duration_seconds"]["value"] / (365.25 * 86400)
+        assert 10.0 < years < 40.0
+        found = [gap["code"] for gap in answer["gaps"] if gap["pointer"] == "/sensitivities"]
+        assert set(found) == {"RUN_TOO_LONG"}
+        assert "price" in {each["assumption"] for each in answer["sensitivities"]}
