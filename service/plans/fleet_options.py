@@ -141,9 +141,9 @@ def windows_of(question: FleetQuestion) -> tuple[Window, ...]:
         at = f"/workloads/{place}"
         begin = question.starts_at if workload.earliest_start_at is MISSING else workload.earliest_start_at
         end = question.ends_at if workload.finish_by is MISSING else workload.finish_by
-        if begin < question.starts_at:
-            raise PlanningError("BEFORE_START", f"{at}/earliest_start_at", "the fleet starts later")
         earliest = math.ceil((begin - question.starts_at).total_seconds())
+        if earliest < 0:
+            raise PlanningError("BEFORE_START", f"{at}/earliest_start_at", "the fleet starts later")
         latest = math.floor((end - question.starts_at).total_seconds())
         if latest <= earliest:
             given = [

@@ -218,6 +218,11 @@ def test_a_later_deadline_lets_a_long_run_end_and_not_a_second_before():
     assert reasons(plan(fleet({**long, "finish_by": before}))) == {"long": "deadline"}
 
 
+def test_a_fleet_begins_at_a_whole_second():
+    answer = plan(fleet(run("a"), starts_at="2026-12-30T00:00:00.25Z"))
+    assert answer["assignments"][0]["starts_at"] == "2026-12-30T00:00:01Z"
+
+
 def test_what_others_have_is_made_up_for_by_devices_or_time():
     """Two runs on all devices, each of two thirds of the window: the second waits for the first."""
     both = [run(name, accelerator_counts=[16]) for name in "ab"]
