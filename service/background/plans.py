@@ -1,8 +1,9 @@
 """Searches for plans, a piece at a time by whichever process is free; the last piece asks for the ranking."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from service.estimates.service import NoSoundAnswer, answer
 from service.kit.jobs.kinds import Done, Job, Kind
@@ -12,7 +13,10 @@ from service.plans.jobs import LEASE, RANK, SEARCH, PieceToSearch, PlanToRank
 from service.plans.service import pieces_of, pin_of, rank, search_piece
 from service.plans.stored import Wanted
 from service.questions.catalog import Catalog
+from service.questions.plans import PlanQuestion
 from service.snapshot.service import store_of
+
+_Found = TypeVar("_Found")
 
 
 def _search(job: Job[PieceToSearch]) -> Done:
@@ -21,16 +25,11 @@ def _search(job: Job[PieceToSearch]) -> Done:
         piece = stored.piece(session, job.tenant_id, job.arguments) if plan else None
     if plan is None or piece is None:
         return Done()
-    catalog = _catalog(job)
-    if plan.pin != pin_of(catalog):
-        return _begin_again(job, plan, catalog)
-    try:
-        outcome = answer(partial(search_piece, piece=piece), plan.question, catalog)
-    except NoSoundAnswer as refused:
-        return _fail(job, refused)
-    with job.writing() as session:
-        stored.keep(session, job.tenant_id, job.arguments, outcome)
-    return Done({"candidates": piece.candidates})
+    outcome = _found(job, plan, partial(search_piece, piece=piece))
+    if outcome is not None:
+        with job.writing() as session:
+            stored.keep(session, job.tenant_id, job.arguments, outcome)
+    return Done()
 
 
 def _rank(job: Job[PlanToRank]) -> Done:
@@ -39,16 +38,30 @@ def _rank(job: Job[PlanToRank]) -> Done:
         outcomes = stored.outcomes(session, job.tenant_id, job.arguments.plan_id)
     if plan is None:
         return Done()
-    catalog = _catalog(job)
-    if plan.pin != pin_of(catalog):
-        return _begin_again(job, plan, catalog)
-    try:
-        ranked = answer(partial(rank, outcomes=outcomes), plan.question, catalog)
-    except NoSoundAnswer as refused:
-        return _fail(job, refused)
-    with job.writing() as session:
-        stored.finish(session, job.tenant_id, job.arguments, ranked)
+    ranked = _found(job, plan, partial(rank, outcomes=outcomes))
+    if ranked is not None:
+        with job.writing() as session:
+            stored.finish(session, job.tenant_id, job.arguments, ranked)
     return Done()
+
+
+def _found(job: Job[Any], plan: Wanted, find: Callable[[PlanQuestion, Catalog], _Found]) -> _Found | None:
+    """What is found under the pin of a plan; None where the plan fails or is begun anew instead."""
+    catalog = _catalog(job)
+    try:
+        if plan.pin == pin_of(catalog):
+            found = answer(find, plan.question, catalog)
+            if plan.pin == pin_of(catalog):  # no day has ended meanwhile
+                return found
+        prepared = answer(pieces_of, plan.question, catalog)
+    except NoSoundAnswer as refused:
+        # What its question lacks is no fault of the job.
+        with job.writing() as session:
+            stored.fail(session, job.tenant_id, job.arguments, refused.errors[0])
+    else:
+        with job.writing() as session:
+            stored.begin_again(session, job.tenant_id, job.arguments, prepared)
+    return None
 
 
 def _catalog(job: Job[Any]) -> Catalog:
@@ -58,25 +71,13 @@ def _catalog(job: Job[Any]) -> Catalog:
     return store.current(job.tenant_id)
 
 
-def _begin_again(job: Job[Any], plan: Wanted, catalog: Catalog) -> Done:
-    try:
-        prepared = answer(pieces_of, plan.question, catalog)
-    except NoSoundAnswer as refused:
-        return _fail(job, refused)
-    with job.writing() as session:
-        stored.begin_again(session, job.tenant_id, job.arguments, prepared)
-    return Done()
-
-
-def _fail(job: Job[Any], refused: NoSoundAnswer) -> Done:
-    """End the plan: what its question lacks is no fault of the job."""
-    with job.writing() as session:
-        stored.fail(session, job.tenant_id, job.arguments, refused.errors[0])
-    return Done()
-
-
-SEARCHING = Kind(name=SEARCH.name, arguments=SEARCH.arguments, run=_search, lease=LEASE)
-RANKING = Kind(name=RANK.name, arguments=RANK.arguments, run=_rank, lease=LEASE)
+_LONGEST_BACKOFF = timedelta(seconds=10)
+SEARCHING = Kind(
+    name=SEARCH.name, arguments=SEARCH.arguments, run=_search, lease=LEASE, longest_backoff=_LONGEST_BACKOFF
+)
+RANKING = Kind(
+    name=RANK.name, arguments=RANK.arguments, run=_rank, lease=LEASE, longest_backoff=_LONGEST_BACKOFF
+)
 
 
 def _sweep(job: Job[Nothing]) -> Done:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-PRECISION: Final = 1e-9
+PRECISION: Final = 1e-6
 """Relative width to which a switching factor is known."""
 _TRUNCATION: Final = 0.1
 _ORDER: Final = 1.5

@@ -131,7 +131,8 @@ class _Answering:
         least = made.bound.least_figure
         most = made.bound.most_placed
         found: FleetBound = {
-            "most_workloads": [{"priority": one, "workloads": most[one]} for one in sorted(most)]
+            "most_workloads": [{"priority": one, "workloads": most[one]} for one in sorted(most)],
+            "most_in_all": made.bound.most_in_all,
         }
         if self.question.goal == "cheapest":
             found["least_cost"] = self._money(least)

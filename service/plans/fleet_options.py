@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pydantic import MISSING
 
+from service.kit.clock import now
 from service.planning.errors import PlanningError
 from service.planning.schedule import Mode
 from service.plans.pricing import Candidate, Pricer
@@ -346,7 +347,7 @@ def budget_of(question: FleetQuestion, catalog: Catalog) -> Decimal | None:
     given, code = question.budget, currency_of(question)
     if given.currency_code == code:
         return Decimal(given.amount)
-    rates, on = catalog.exchange_rates, question.starts_at.date()
+    rates, on = catalog.exchange_rates, now().date()
     found = rates.convert(Decimal(given.amount), given.currency_code, code, on)
     if found is None:
         detail = "no exchange rate to the currency of the costs is known"

@@ -99,6 +99,7 @@ class Stuck(NamedTuple):
 
     tenant_id: str
     plan_id: str
+    beginning: int
     job_state: str
     error_code: str | None
     error_summary: str | None
@@ -113,8 +114,9 @@ def stuck(session: Session, kinds: Collection[str], *, limit: int) -> list[Stuck
         JobRow.effect_key.like(key),
         JobRow.state.in_((DEAD, CANCELLED)),
     )
+    told = (JobRow.state, JobRow.error_code, JobRow.error_summary)
     found = (
-        select(PlanRow.tenant_id, PlanRow.id, JobRow.state, JobRow.error_code, JobRow.error_summary)
+        select(PlanRow.tenant_id, PlanRow.id, PlanRow.beginning, *told)
         .join(JobRow, ended)
         .where(PlanRow.state == RUNNING)
         .order_by(PlanRow.tenant_id, PlanRow.id, JobRow.effect_key)

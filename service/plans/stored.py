@@ -119,7 +119,7 @@ def _wants(row: PlanRow, asked: PlanToRank) -> bool:
 
 
 def _locked(session: Writer, tenant_id: str, asked: PlanToRank) -> PlanRow | None:
-    """The plan of a job, if it still wants what the job has done."""
+    """The plan of a job, if it still wants what the job does."""
     row = repository.locked(session, tenant_id, asked.plan_id)
     return row if row is not None and _wants(row, asked) else None
 
@@ -184,8 +184,9 @@ def fail_stuck(session: Writer) -> int:
     """End searches of which a job has ended without doing its piece; how many."""
     failed = 0
     for found in repository.stuck(session, jobs.KINDS, limit=_FAILED_AT_ONCE):
-        row = repository.locked(session, found.tenant_id, found.plan_id)
-        if row is not None and row.state == RUNNING:
+        asked = PlanToRank(plan_id=found.plan_id, beginning=found.beginning)
+        row = _locked(session, found.tenant_id, asked)
+        if row is not None:
             code, summary = "JOB_CANCELLED", "A job of the search was cancelled."
             if found.job_state != "cancelled":
                 code, summary = found.error_code or "UNEXPECTED", found.error_summary or ""

@@ -97,7 +97,7 @@ class FleetAssignment(TypedDict):
     may_end_late: bool
     """Whether it ends after finish_by at the high end of its duration."""
     row: PlanRow
-    """Its configuration, with its estimates and the requests that give them."""
+    """Its configuration, with its estimates and the requests that give them. Its rank is always 1."""
 
 
 class PoolReason(TypedDict):
@@ -210,7 +210,9 @@ class FleetBound(TypedDict):
     """What no schedule exceeds."""
 
     most_workloads: list[PriorityBound]
-    """By priority."""
+    """By priority, as if it were alone."""
+    most_in_all: Integer
+    """Of all priorities."""
     least_cost: NotRequired[MoneyAmount]
     """Of the workloads that are placed, where the goal is the cheapest."""
     least_seconds: NotRequired[float]

@@ -40,7 +40,7 @@ QUESTION = {
         "rows": 3,
     },
 }
-SEARCHES = 50 if LONG else 0
+SEARCHES = 20 if LONG else 0
 
 
 class Crew:

@@ -89,7 +89,9 @@ def remedy(answer, change):
 
 
 def test_who_runs_where_and_when_has_the_figures_of_the_estimates():
-    answer = plan(fleet(run("a"), run("b"), SERVICE, rented=[CLOUD], budget=usd("100000")))
+    question = fleet(run("a"), run("b"), SERVICE, rented=[CLOUD], budget=usd("100000"))
+    answer = plan(question)
+    assert answer == plan(question)
     assert answer["is_optimal"]
     assert answer["unplaced"] == []
     total = Decimal(0)

@@ -1,13 +1,14 @@
 """Plans over HTTP and their searches in the background: one answer, whoever searches, kept and told."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from math import inf
 
 import pytest
 from sqlalchemy import func, select, update
 
 from service.background.plans import RANKING, SEARCHING, SWEEPING
+from service.backup import back_up, restore
 from service.estimates.service import answer
 from service.examples import EXAMPLES
 from service.kit.clock import now
@@ -181,6 +182,23 @@ class TestCatalog:
         columns = (PlanRow.catalog_revision, PlanRow.method_version, PlanRow.day)
         (pinned,) = rows(database, select(*columns))
         assert tuple(pinned) == service.pin_of(client.app.state.snapshots.current("default"))
+
+    def test_a_day_that_ends_while_a_piece_is_searched_ends_its_search(self, client, database, monkeypatch):
+        evening = datetime(2026, 12, 1, 23, 59, tzinfo=UTC)
+        times = [evening]
+        monkeypatch.setattr(service, "now", lambda: times[-1])
+        place = begun(client)
+
+        def past_midnight(space, piece):
+            times.append(evening + timedelta(minutes=2))
+            return toy.search(space, piece)
+
+        toy.install(monkeypatch, search=past_midnight)
+        assert search(database, most=1) == 1
+        assert client.get(place).json()["progress"]["pieces_done"] == 0
+        assert search(database) == toy.PIECES + 1
+        assert client.get(place).json()["answer"] == expected(client)
+        assert [row.day for row in rows(database, select(PlanRow.day))] == ["2026-12-02"]
 
 
 class TestRefusing:
@@ -356,6 +374,19 @@ class TestRepeating:
         assert client.get("/v1/plans").json()["items"] == []
         assert jobs(database) == {}
         assert pieces(database) == 0
+
+
+def test_a_search_goes_on_where_it_is_restored(client, database, databases, tmp_path):
+    place = begun(client)
+    search(database, most=2)
+    back_up(database, tmp_path / "backup")
+    restored = databases.empty()
+    restore(restored, tmp_path / "backup")
+    assert search(restored) == toy.PIECES - 2 + 1
+    with restored.reading() as session:
+        plan = stored.get(session, "default", place.rpartition("/")[2])
+    assert plan["answer"] == expected(client)
+    assert client.get(place).json()["state"] == "running"
 
 
 def test_an_outcome_that_is_stored_is_the_same():

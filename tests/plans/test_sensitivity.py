@@ -17,7 +17,7 @@ from service.plans.supplies import space_of
 from service.questions.plans import PlanQuestion
 from tests.asking import shipped, usd
 
-BESIDE = 1e-6
+BESIDE = 1e-5
 """How far from a factor the plan is asked anew."""
 
 
@@ -131,7 +131,13 @@ def moved(question, sensitivity, factor):
         limit = {"duration_seconds": constraints["duration_seconds"] * factor}
         return question | {"constraints": constraints | limit}
     if kind == "deadline":
-        start, end = (datetime.fromisoformat(t) for t in (question["starts_at"], constraints["finish_by"]))
+        start, end = (
+            datetime.fromisoformat(t)
+            for t in (
+                question.get("starts_at") or question["window"]["earliest_start_at"],
+                constraints["finish_by"],
+            )
+        )
         end = start + timedelta(seconds=(end - start).total_seconds() * factor)
         return question | {"constraints": constraints | {"finish_by": end.isoformat()}}
     if kind == "work":

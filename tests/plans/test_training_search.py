@@ -26,7 +26,7 @@ from service.plans.space import Kept
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
 from service.questions.plan_answers import PlanConstraint, PruningRule
 from service.questions.resolve.calibrated import calibrated
-from tests.asking import shipped
+from tests.asking import shipped, usd
 from tests.calibrated import a_set, with_sets
 from tests.estimates.test_own_runs import FAMILIES, measured
 from tests.planning.test_local_evidence import DEVIATIONS
@@ -177,9 +177,50 @@ def test_layouts_at_once_have_the_figures_of_single_estimates(model, name, is_me
             # An answered memory is a sum of whole bytes.
             assert held[entry] == pytest.approx(expected[2], rel=1e-9, abs=8.0)
             compared += 1
+        # The proofs hold.
+        assert np.all(subject.least_seconds(layouts, choice) <= seconds)
+        assert np.all(subject.least_bytes(layouts, choice) <= held)
     assert compared >= 6
-    assert np.all(subject.least_seconds(layouts, choice) <= seconds)
-    assert np.all(subject.least_bytes(layouts, choice) <= held)
+
+
+def test_a_layout_of_an_own_run_is_known_again():
+    """Of it the run says more than of its neighbours; both as single estimates have it."""
+    of = space(
+        ("h100-sxm", 16), counts=[16], catalog=measured_catalog(), goal="pareto", depth=100, tensor=[2],
+        pipeline=[1, 2, 4], shardings=["zero_1"], micro_batch_sizes=[2],
+        recomputations=[{"strategy": "none"}],
+        pipeline_schedules=["one_f_one_b"],
+    )  # fmt: skip
+    outcome = found(of)
+    assert {kept.parallelism["pipeline"] for kept in outcome.kept} == {1, 2, 4}
+    plain = {
+        kept.parallelism["pipeline"]: kept.seconds
+        for kept in found(of._replace(catalog=replace(of.catalog, measured_answers=()))).kept
+    }
+    factors = {}
+    for kept in outcome.kept:
+        assert kept.seconds == pytest.approx(alone(of, body(of, kept))[0], rel=1e-9)
+        factors[kept.parallelism["pipeline"]] = kept.seconds / plain[kept.parallelism["pipeline"]]
+    assert factors[2] > factors[1] * 1.001
+    assert factors[1] == pytest.approx(factors[4], rel=1e-9)
+
+
+def test_a_device_without_a_bandwidth_is_timed_by_its_share_of_the_peak():
+    specification = {"name": "own", "peak_flops_per_second": {"bf16": 4e14}, "memory_bytes": 80 * 10**9}
+    device = {
+        "name": "own",
+        "cluster": {
+            "accelerator": {"source": "specification", "specification": specification},
+            "accelerator_count": 16,
+        },
+        "rental": {"price_per_device_hour": usd("1")},
+    }
+    of = space(device, counts=[16], depth=30)
+    for kept in found(of).kept:
+        assert kept.seconds == pytest.approx(alone(of, body(of, kept))[0], rel=1e-9)
+    moved = space(device, counts=[16], work={"offload": {"optimizer": "cpu"}})
+    outcome = found(moved)
+    assert outcome.ruled_out == {PlanConstraint.PRECISION: outcome.considered}
 
 
 # --- the best ---------------------------------------------------------------------------------------------
