@@ -52,6 +52,10 @@ _TIMES = (
 """Figures of a throughput estimate that a row shows."""
 
 
+_SURE_TO_FIT = 0.9
+"""Probability of a fit below which a plan says so."""
+
+
 def answer_of(space: Space, outcome: Outcome, ranking: Ranking) -> PlanAnswer:
     """The rows with their estimates, and what separates and sways them."""
     question, notes = space.question, Notes(list(space.warnings))
@@ -74,11 +78,21 @@ def answer_of(space: Space, outcome: Outcome, ranking: Ranking) -> PlanAnswer:
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
+    if rows and rows[0].get("fit_probability", 1.0) < _SURE_TO_FIT:
+        _warn_of_fit(rows[0], notes)
     if len(rows) > 1:
         answer["separation"] = separation(question.goal, rows[0], rows[1], space.catalog)
     if not rows:
         notes.gap("/rows", "NONE_FEASIBLE", _why_none(answer["candidates"]))
     return answer
+
+
+def _warn_of_fit(row: PlanRow, notes: Notes) -> None:
+    how = "constraints.headroom_share keeps a part free"
+    if "replicas" in row:
+        how = "a smaller memory_fraction keeps a part free"
+    detail = f"the first row fits with a probability of {row['fit_probability']:.2f}: {how}"
+    notes.warn("FIT_UNSURE", "/constraints/headroom_share", detail)
 
 
 def row_of(
@@ -209,6 +223,8 @@ def _add_memory(row: PlanRow, shown: _Row) -> None:
         shown.gap("total_bytes", "MEMORY_UNKNOWN", "a part of the memory of the fullest device is not known")
     if "headroom_bytes" in memory:
         row["headroom_bytes"] = memory["headroom_bytes"]
+    if "fit_probability" in memory:
+        row["fit_probability"] = memory["fit_probability"]
 
 
 def _add_money(row: PlanRow, shown: _Row) -> None:

@@ -48,7 +48,7 @@ def check(space: Space) -> None:
         detail = "what a service costs and emits needs to know how long it runs"
         raise PlanningError("HORIZON_REQUIRED", "/workload/horizon", detail)
     if isinstance(workload, InferenceWorkloadInput):
-        _refuse_deadlines(space)
+        _refuse_limits_of_training(space)
     runs = Runs()
     for place in range(len(space.question.given)):
         _check_given(space, place, runs)
@@ -73,11 +73,14 @@ def _check_currency(space: Space) -> None:
         raise PlanningError("CURRENCY_MISMATCH", "/currency_code", detail)
 
 
-def _refuse_deadlines(space: Space) -> None:
+def _refuse_limits_of_training(space: Space) -> None:
     for name in ("duration_seconds", "finish_by"):
         if getattr(space.question.constraints, name) is not MISSING:
             detail = "a service runs for its horizon: a deadline is one of training"
             raise PlanningError("NOT_APPLICABLE", f"/constraints/{name}", detail)
+    if space.question.constraints.headroom_share:
+        detail = "the memory_fraction of the workload says how much of a device the engine takes"
+        raise PlanningError("NOT_APPLICABLE", "/constraints/headroom_share", detail)
 
 
 def _check_given(space: Space, place: int, runs: Runs) -> None:

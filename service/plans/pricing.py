@@ -197,7 +197,9 @@ class Pricer:
         limit = self.space.question.constraints.accelerator_count
         if limit is not MISSING and found.devices > limit:
             return PlanConstraint.DEVICES
-        if estimate_memory(worked.configuration.memory, worked.catalog).get("fits") is False:
+        memory = estimate_memory(worked.configuration.memory, worked.catalog)
+        left = self.space.question.constraints.headroom_share * memory.get("usable_bytes", 0.0)
+        if memory.get("fits") is False or memory.get("headroom_bytes", left) < left:
             return PlanConstraint.MEMORY
         workload, serving = worked.configuration.throughput.workload, worked.run.serving
         if not isinstance(workload, InferenceWorkloadInput) or workload.service_levels is MISSING:

@@ -114,7 +114,7 @@ def search(space: Space, piece: Piece, *, proofs: frozenset[Proof] = PROOFS) -> 
         alike.many,
         _options(question, alike.per_node),
         Limits(
-            subject.usable_bytes,
+            _most_bytes(question, subject),
             _latest(question, subject.cluster.accelerator.id),
             question.search.depth,
             weighs_power(space),
@@ -331,6 +331,12 @@ def _cut(alike: _Alike, precision: TrainingPrecision, options: Options) -> Itera
             places, within = [], 0
     if places:
         yield Piece(within, part())
+
+
+def _most_bytes(question: PlanQuestion, subject: TrainedLayouts) -> float | None:
+    """What a run may take of a device; None where its memory is not known."""
+    usable = subject.usable_bytes
+    return None if usable is None else usable * (1.0 - question.constraints.headroom_share)
 
 
 def _run(space: Space, alike: _Alike, precision: TrainingPrecision) -> TrainedLayouts:

@@ -177,6 +177,8 @@ class PlanRow(TypedDict):
     """Memory of the fullest device; absent where a part of it is not known."""
     headroom_bytes: NotRequired[Integer]
     """What is left of the device, or of the engine's share of it."""
+    fit_probability: NotRequired[float]
+    """Probability that a device holds it, by the intervals of its memory and of the device's."""
     step_seconds: NotRequired[QuantityAnswer]
     """One optimizer step."""
     tokens_per_second: NotRequired[QuantityAnswer]

@@ -92,6 +92,9 @@ class PlanConstraints(Input):
         | MISSING
     ) = MISSING
     """Ways of paying whose offers count; all when left out."""
+    headroom_share: Annotated[float, Field(ge=0.0, le=0.9)] = 0.0
+    """Least share of what a training run may use of a device that it leaves free. Of a service the
+    memory_fraction of its workload says how much the engine takes."""
     facility_kw: Positive | MISSING = MISSING
     """Most power at the meter of the building, that of hosts and cooling included."""
     location_based_kg_co2e: Positive | MISSING = MISSING

@@ -204,3 +204,22 @@ def test_no_layer_is_cut_over_instances_that_are_joined_by_a_network():
         cluster = row["requests"]["throughput"]["cluster"]
         assert cluster.get("accelerators_per_node", 8) <= instance
         assert row["parallelism"]["tensor"] <= instance
+
+
+def test_what_is_to_be_left_free_is_left_free():
+    """The winner of the plain question fits with a doubt, and says so; room makes that of the winner sure."""
+    tight, roomy = planned(TRAINING), planned(TRAINING, **{"/constraints": {"headroom_share": 0.25}})
+
+    def free(row):
+        return row["headroom_bytes"] / (row["headroom_bytes"] + row["total_bytes"]["value"])
+
+    assert free(tight["rows"][0]) < 0.25
+    for row in tight["rows"]:
+        assert row["fit_probability"] == asked_again(row)["memory"]["fit_probability"]
+    assert ("FIT_UNSURE" in {each["code"] for each in tight["warnings"]}) == (
+        tight["rows"][0]["fit_probability"] < 0.9
+    )
+    assert roomy["rows"]
+    assert min(map(free, roomy["rows"])) >= 0.25
+    assert best(roomy, "cheapest") >= best(tight, "cheapest")
+    assert "FIT_UNSURE" not in {each["code"] for each in roomy["warnings"]}
