@@ -230,8 +230,8 @@ class Separation(TypedDict):
     figures: list[Difference]
     """Headlines that differ, that of the goal first."""
     parts: list[Difference]
-    """Of the goal's figure: phases of all steps or of a request, charges, or emissions by kind of equipment, by
-    the size of their difference."""
+    """Of the goal's figure: phases of all steps or of a request, charges, or emissions by kind of equipment,
+    by the size of their difference."""
     within_interval: bool
     """Whether the first row is better by less than the estimates are unsure of."""
 
