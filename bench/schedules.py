@@ -39,7 +39,7 @@ def _fleet(chance: random.Random, size: int, pools: int, slack: float) -> tuple[
 
 
 def _gap(found: Schedule) -> int:
-    return sum(found.bound.most_placed.values()) - len(found.placed)
+    return found.bound.most_in_all - len(found.placed)
 
 
 def main() -> None:

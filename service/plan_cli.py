@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -184,6 +185,8 @@ def _searched(text: bytes, processes: int | None, advance: Advance) -> dict[str,
         found = answer(lambda asked, known: rank(asked, known, outcomes), question, catalog)
     except Problem as problem:
         raise _refused(problem) from problem
+    except BrokenProcessPool as error:
+        raise Refused("ironlaw: a process that searched has died; --processes 1 needs none") from error
     told: dict[str, Any] = from_json(to_json(found))
     return told
 

@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -287,6 +288,17 @@ def test_a_service_answers_the_same(here, asked, answer, client, monkeypatch):
     assert json.loads(told.stdout)["rows"] == answer["rows"]
     assert json.loads(told.stdout)["launch_hints"] == answer["launch_hints"]
     assert client.get("/v1/plans").json()["items"][0]["state"] == "done"
+
+
+def test_a_process_that_dies_is_told(here, asked, monkeypatch):
+    def dies(*_):
+        raise BrokenProcessPool
+        yield
+
+    monkeypatch.setattr(plan_cli, "_one_by_one", dies)
+    told = here(asked())
+    assert told.exit_code == 1
+    assert "a process that searched has died" in told.stderr
 
 
 def _children(pid):

@@ -79,9 +79,10 @@ class Placed(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """What no schedule exceeds: tasks placed by priority, and the least figure for those that are placed."""
+    """What no schedule exceeds: tasks placed, by priority and in all; the least figure of those placed."""
 
     most_placed: Mapping[int, int]
+    most_in_all: int
     least_figure: Decimal
 
 
@@ -116,6 +117,7 @@ class _ExhaustedError(Exception):
 
 def schedule(tasks: Sequence[Task], fleet: Fleet, most_steps: int = MOST_STEPS) -> Schedule:
     """The best schedule, or the best that is known after ``most_steps``; the same for the same question."""
+    tasks = [task._replace(modes=tuple(_possible(task, fleet))) for task in tasks]
     search = _Search(tasks, fleet, most_steps)
     search.keep(_listed(tasks, fleet))
     is_optimal = search.finishes()
@@ -177,40 +179,40 @@ def bound_of(tasks: Sequence[Task], fleet: Fleet, placed: Sequence[int]) -> Boun
     Of the tasks whose windows lie in an interval those that are placed take at most all device-seconds of
     every pool in it: with ``f_t`` the least share of those of one pool that a mode of task ``t`` takes,
     ``sum f_t <= pools``, so that no more can be placed than the ones with the smallest shares; and within
-    the budget no more than the cheapest. Each priority is counted as if it were alone.
+    the budget no more than the cheapest. Each priority is counted as if it were alone, then all of them;
+    modes are those in which a task runs if it is alone.
     """
-    modes = [_possible(task, fleet) for task in tasks]
-    most = dict[int, int]()
-    for priority in sorted({task.priority for task in tasks}):
-        members = [place for place, task in enumerate(tasks) if task.priority == priority and modes[place]]
-        counts = [len(members), *_most_in_windows(tasks, fleet, modes, members)]
-        if fleet.budget is not None:
-            costs = sorted(min(mode.cost for mode in modes[place]) for place in members)
-            counts.append(sum(cost <= fleet.budget for cost in accumulate(costs)))
-        most[priority] = min(counts)
-    figures = (_least(modes[place], fleet.goal)[0] for place in placed)
-    return Bound(most, sum(figures, Decimal(0)))
+    priorities = sorted({task.priority for task in tasks})
+    members = [place for place, task in enumerate(tasks) if task.modes]
+    most = {
+        priority: _most(tasks, fleet, [place for place in members if tasks[place].priority == priority])
+        for priority in priorities
+    }
+    figures = (_least(tasks[place].modes, fleet.goal)[0] for place in placed)
+    in_all = min(_most(tasks, fleet, members), sum(most.values()))
+    return Bound(most, in_all, sum(figures, Decimal(0)))
 
 
-def _most_in_windows(
-    tasks: Sequence[Task], fleet: Fleet, modes: Sequence[Sequence[Mode]], members: Sequence[int]
-) -> Iterator[int]:
+def _most(tasks: Sequence[Task], fleet: Fleet, members: Sequence[int]) -> int:
+    counts = [len(members), *_most_in_windows(tasks, fleet, members)]
+    if fleet.budget is not None:
+        costs = sorted(min(mode.cost for mode in tasks[place].modes) for place in members)
+        counts.append(sum(cost <= fleet.budget for cost in accumulate(costs)))
+    return min(counts)
+
+
+def _most_in_windows(tasks: Sequence[Task], fleet: Fleet, members: Sequence[int]) -> Iterator[int]:
+    areas = {
+        place: min(
+            Fraction(mode.devices * mode.seconds, fleet.capacities[mode.pool]) for mode in tasks[place].modes
+        )
+        for place in members
+    }
     begins, ends = {tasks[place].earliest for place in members}, {tasks[place].latest for place in members}
     for begin, end in product(sorted(begins), sorted(ends)):
         inside = [place for place in members if begin <= tasks[place].earliest and tasks[place].latest <= end]
-        if not inside:
-            continue
-        shares = sorted(
-            min(
-                Fraction(mode.devices * mode.seconds, fleet.capacities[mode.pool] * (end - begin))
-                for mode in modes[place]
-            )
-            for place in inside
-        )
-        total, count = Fraction(0), 0
-        for share in shares:
-            total += share
-            count += total <= len(fleet.capacities)
+        taken = accumulate(sorted(areas[place] for place in inside))
+        count = sum(area <= len(fleet.capacities) * (end - begin) for area in taken)
         yield len(members) - len(inside) + count
 
 
@@ -257,7 +259,7 @@ class _Search:
     def __init__(self, tasks: Sequence[Task], fleet: Fleet, most_steps: int) -> None:
         self.tasks, self.fleet, self.left = tasks, fleet, most_steps
         self.order = sorted(range(len(tasks)), key=lambda place: (tasks[place], place))
-        self.modes = [_possible(task, fleet) for task in tasks]
+        self.modes = [task.modes for task in tasks]
         self.priorities = sorted({task.priority for task in tasks})
         self.best: list[Placed] = []
         self.value = _value([], tasks, fleet.goal)
@@ -301,7 +303,7 @@ class _Search:
     def _branches(self, depth: int, chosen: Mapping[int, Mode]) -> Iterator[Mode | None]:
         """Modes, then none. Of equal tasks a later one takes no earlier branch: they could be exchanged."""
         place = self.order[depth]
-        modes: list[Mode | None] = [*self.modes[place], None]
+        modes: list[Mode | None] = [*self.tasks[place].modes, None]
         if depth and self.tasks[self.order[depth - 1]] == self.tasks[place]:
             modes = modes[modes.index(chosen.get(self.order[depth - 1])) :]
         spent = sum((mode.cost for mode in chosen.values()), Decimal(0))
@@ -349,7 +351,9 @@ class _Search:
     def _roomy(self, place: int, chosen: Mapping[int, Mode]) -> list[Mode]:
         """Modes of an open task that each pool can hold beside what is chosen."""
         return [
-            mode for mode in self.modes[place] if self._pool({**chosen, place: mode}, mode.pool) is not None
+            mode
+            for mode in self.tasks[place].modes
+            if self._pool({**chosen, place: mode}, mode.pool) is not None
         ]
 
 
@@ -482,7 +486,7 @@ def _in_order(
     done, spent = {one.task for one in placed}, sum((one.mode.cost for one in placed), Decimal(0))
     for place in order:
         found = list[Placed]()
-        for mode in _possible(tasks[place], fleet) if place not in done else ():
+        for mode in tasks[place].modes if place not in done else ():
             if fleet.budget is not None and spent + mode.cost > fleet.budget:
                 continue
             beside = [one for one in placed if one.mode.pool == mode.pool]

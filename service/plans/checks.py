@@ -29,6 +29,7 @@ _LEFT_TO_THE_SEARCH = (
     "/workload/micro_batch_size",
     "/workload/global_batch_size",
     "/workload/gradient_accumulation_steps",
+    "/workload/optimizer_in_backward",
     "/workload/weight_",
     "/workload/kv_cache_precision",
 )

@@ -49,7 +49,9 @@ class _Assigned(NamedTuple):
 
 class _Answering:
     def __init__(self, question: FleetQuestion, catalog: Catalog) -> None:
-        self.question, self.catalog = question, catalog
+        self.asked, self.catalog = question, catalog
+        whole = question.starts_at + timedelta(microseconds=-question.starts_at.microsecond % 1_000_000)
+        self.question = question = question.model_copy(update={"starts_at": whole})
         _check_names(question)
         self.budget = budget_of(question, catalog)
         self.pools = pools_of(question, catalog)
@@ -83,7 +85,7 @@ class _Answering:
             "pools": [self._occupation(number, made.placed) for number in range(len(self.pools))],
             "months": [],
             "currency_code": self.code,
-            "evidence": evidence(self.question, notes, self.catalog.revision),
+            "evidence": evidence(self.asked, notes, self.catalog.revision),
             "warnings": notes.warnings,
             "gaps": notes.gaps,
         }
@@ -131,7 +133,8 @@ class _Answering:
         least = made.bound.least_figure
         most = made.bound.most_placed
         found: FleetBound = {
-            "most_workloads": [{"priority": one, "workloads": most[one]} for one in sorted(most)]
+            "most_workloads": [{"priority": one, "workloads": most[one]} for one in sorted(most)],
+            "most_in_all": made.bound.most_in_all,
         }
         if self.question.goal == "cheapest":
             found["least_cost"] = self._money(least)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pydantic import MISSING
 
+from service.kit.clock import now
 from service.planning.errors import PlanningError
 from service.planning.schedule import Mode
 from service.plans.pricing import Candidate, Pricer
@@ -140,9 +141,9 @@ def windows_of(question: FleetQuestion) -> tuple[Window, ...]:
         at = f"/workloads/{place}"
         begin = question.starts_at if workload.earliest_start_at is MISSING else workload.earliest_start_at
         end = question.ends_at if workload.finish_by is MISSING else workload.finish_by
-        if begin < question.starts_at:
-            raise PlanningError("BEFORE_START", f"{at}/earliest_start_at", "the fleet starts later")
         earliest = math.ceil((begin - question.starts_at).total_seconds())
+        if earliest < 0:
+            raise PlanningError("BEFORE_START", f"{at}/earliest_start_at", "the fleet starts later")
         latest = math.floor((end - question.starts_at).total_seconds())
         if latest <= earliest:
             given = [
@@ -346,7 +347,7 @@ def budget_of(question: FleetQuestion, catalog: Catalog) -> Decimal | None:
     given, code = question.budget, currency_of(question)
     if given.currency_code == code:
         return Decimal(given.amount)
-    rates, on = catalog.exchange_rates, question.starts_at.date()
+    rates, on = catalog.exchange_rates, now().date()
     found = rates.convert(Decimal(given.amount), given.currency_code, code, on)
     if found is None:
         detail = "no exchange rate to the currency of the costs is known"

@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Literal, NamedTuple
 
 from service.planning.cost import rounded
+from service.planning.errors import PlanningError
 from service.planning.schedule import Placed, earliest_start, least_capacity
-from service.plans.fleet_options import Asking, Option, Options, Pool, TooManyError, currency_of, moment
+from service.plans.fleet_options import Asking, Option, Options, Pool, currency_of, moment
 from service.questions.base import MoneyAmount
 from service.questions.fleet_plans import FleetReason, FleetRemedy, PoolReason, UnplacedWorkload
 from service.questions.notes import Notes
@@ -51,10 +52,10 @@ class Beside(NamedTuple):
         return earliest_start(self.on(pool), capacity, option.mode, window.earliest, latest)
 
     def more(self, place: int, pool: int, pointer: str) -> Sequence[Option]:
-        """Configurations on more devices than a pool has; a gap where there are too many to look at."""
+        """Configurations on more devices than a pool has; a gap where more cannot be looked at."""
         try:
             return self.asking.beyond(place, pool).options
-        except TooManyError as error:
+        except PlanningError as error:
             self.notes.gap(pointer, error.code, error.detail)
             return ()
 
@@ -95,7 +96,7 @@ def _reason(place: int, pool: int, found: Options, beside: Beside) -> PoolReason
             {"rule": rule, "candidates": found.pruned[rule]} for rule in PruningRule if found.pruned.get(rule)
         ]
     seconds = [option.candidate.seconds for option in found.options if option.candidate.seconds is not None]
-    if seconds:
+    if seconds and _is_training(place, beside):
         reason["least_duration_seconds"] = min(seconds)
     timely = _timely(place, found.options, beside)
     if timely:
@@ -104,6 +105,10 @@ def _reason(place: int, pool: int, found: Options, beside: Beside) -> PoolReason
     if ends:
         reason["could_end_at"] = beside.at(min(ends))
     return reason
+
+
+def _is_training(place: int, beside: Beside) -> bool:
+    return isinstance(beside.asking.question.workloads[place].workload, TrainingWorkloadInput)
 
 
 def _why(place: int, found: Options, beside: Beside) -> FleetReason:
@@ -125,7 +130,7 @@ def _timely(place: int, options: Sequence[Option], beside: Beside) -> list[Optio
 
 def _late(place: int, options: Sequence[Option], beside: Beside) -> Iterator[tuple[int, int, Option]]:
     """Start and end of a training run beside the others, whenever that is, within the budget."""
-    if not isinstance(beside.asking.question.workloads[place].workload, TrainingWorkloadInput):
+    if not _is_training(place, beside):
         return
     for option in options:
         start = beside.start(option, place, is_timely=False)

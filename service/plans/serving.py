@@ -421,6 +421,8 @@ def _by_shape(machine: _Machine, stored: _Stored, layout: Parallelism) -> PlanCo
         return PlanConstraint.PRECISION
     if layout.devices > machine.most:
         return PlanConstraint.DEVICES
+    if machine.place in machine.space.apart and layout.devices > machine.cluster.domain:
+        return PlanConstraint.LINK
     reason = ruled_out(layout, machine.space.model.profile, machine.cluster)
     if reason is not None:
         return PlanConstraint(reason.value)

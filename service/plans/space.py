@@ -50,7 +50,8 @@ class Supply(NamedTuple):
 class Space(NamedTuple):
     """A question with its clusters and the supplies of them.
 
-    A cluster of a training run has a number of devices, one of a service the most that its supplies have.
+    A cluster of a training run has a number of devices, one of a service the most that its supplies have. The
+    nodes of clusters that are ``apart`` are joined by no network that is known.
     """
 
     question: PlanQuestion
@@ -59,6 +60,7 @@ class Space(NamedTuple):
     clusters: tuple[ClusterInput, ...]
     supplies: tuple[Supply, ...]
     warnings: tuple[AnswerWarning, ...] = ()
+    apart: frozenset[int] = frozenset()
 
     def cluster_of(self, kept: "Kept") -> ClusterInput:
         """The devices of a configuration; those of given configurations stand behind those of the space."""

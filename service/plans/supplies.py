@@ -8,6 +8,7 @@ from pydantic import MISSING
 from service.kit.clock import now
 from service.planning.errors import PlanningError
 from service.planning.prices import is_expired
+from service.planning.quantity import Basis
 from service.planning.shift import starts_within
 from service.plans.checks import check
 from service.plans.space import Space, Supply
@@ -40,6 +41,8 @@ class _Machine(NamedTuple):
 
     supply: Supply
     cluster: ClusterInput
+    is_joined: bool = True
+    """Whether the network between nodes is known, or the question speaks for it."""
 
 
 def space_of(question: PlanQuestion, catalog: Catalog) -> Space:
@@ -58,27 +61,45 @@ def space_of(question: PlanQuestion, catalog: Catalog) -> Space:
         *_offered(question, catalog, warnings),
     ]
     clusters: list[ClusterInput] = []
-    order: dict[str, int] = {}
+    order: dict[tuple[str, bool], int] = {}
     supplies = []
     for machine in machines:
         places = []
         for count in _counts(question, machine, catalog):
             cluster = machine.cluster.model_copy(update={"accelerator_count": count})
-            places.append(order.setdefault(cluster.model_dump_json(), len(order)))
+            places.append(order.setdefault((cluster.model_dump_json(), machine.is_joined), len(order)))
             if len(order) > len(clusters):
                 clusters.append(cluster)
         if places:
             supplies.append(machine.supply._replace(clusters=tuple(places)))
-        else:
+        elif machine.is_joined:
             detail = f"{machine.supply.name} has fewer devices than any number that is searched"
             warnings.warn("SUPPLY_TOO_SMALL", machine.supply.pointer, detail)
     if not supplies:
         pointer = "/search/accelerator_counts" if machines else "/search/offers"
         raise PlanningError("NO_SUPPLY", pointer, "no devices are left to use")
     _note_unknown_buildings(question, supplies, warnings)
-    space = Space(question, catalog, model, tuple(clusters), tuple(supplies), tuple(warnings.warnings))
+    _note_unknown_networks(question, machines, warnings)
+    apart = frozenset(place for (_, is_joined), place in order.items() if not is_joined)
+    told = tuple(warnings.warnings)
+    space = Space(question, catalog, model, tuple(clusters), tuple(supplies), told, apart)
     check(space)
     return space
+
+
+def _note_unknown_networks(question: PlanQuestion, machines: Sequence[_Machine], notes: Notes) -> None:
+    ids = sorted({machine.supply.accelerator_id for machine in machines if not machine.is_joined})
+    if ids:
+        what = "a training run takes one of them" if _is_training(question) else "a replica lies within one"
+        detail = (
+            f"what joins instances of {', '.join(ids)} is not known, and {what}: say what joins them under "
+            "`rented`, with inter_node_link"
+        )
+        notes.warn("LINK_UNKNOWN", "/search/offers", detail)
+
+
+def _is_training(question: PlanQuestion) -> bool:
+    return isinstance(question.workload, TrainingWorkloadInput)
 
 
 def _note_unknown_buildings(question: PlanQuestion, supplies: Sequence[Supply], notes: Notes) -> None:
@@ -90,8 +111,8 @@ def _note_unknown_buildings(question: PlanQuestion, supplies: Sequence[Supply], 
     unknown = sum(supply.site is None for supply in supplies)
     if unknown:
         detail = (
-            f"the buildings of {unknown} of {len(supplies)} supplies are not given: their power and emissions "
-            "are not known, which rules them out"
+            f"the buildings of {unknown} of {len(supplies)} supplies are not given: their power and "
+            "emissions are not known, which rules them out"
         )
         notes.warn("SITE_REQUIRED", "/site", detail)
 
@@ -228,7 +249,7 @@ def _offered(question: PlanQuestion, catalog: Catalog, notes: Notes) -> Iterator
         detail = f"{len(offers) - len(current)} offers can no longer be had and are left out"
         notes.warn("OFFER_EXPIRED", "/search/offers", detail)
     current = _with_known_spot(question, current, notes)
-    if isinstance(question.workload, TrainingWorkloadInput):
+    if _is_training(question):
         current = _distinct(current, catalog)
     for name, offer in current.items():
         site, at = _site_of(question, offer.region)
@@ -246,7 +267,8 @@ def _offered(question: PlanQuestion, catalog: Catalog, notes: Notes) -> Iterator
             region=offer.region,
             purchase_option=offer.purchase_option,
         )
-        yield _Machine(supply, _cluster_of(offer, catalog))
+        cluster = _cluster_of(offer, catalog)
+        yield _Machine(supply, cluster, _is_joined(offer, cluster, catalog))
 
 
 def _with_known_spot(
@@ -319,6 +341,18 @@ def _cluster_of(offer: KnownOffer, catalog: Catalog) -> ClusterInput:
     return _of_instances(ClusterInput(accelerator=accelerator), offer.accelerator_count, catalog)
 
 
+def _is_joined(offer: KnownOffer, cluster: ClusterInput, catalog: Catalog) -> bool:
+    """Whether the catalog knows what joins instances of an offer.
+
+    The network of the vendor's system is that of its whole nodes: it is not sold with parts of one.
+    """
+    server = catalog.accelerators[offer.accelerator_id].accelerator.server
+    if offer.accelerator_count < (server.accelerator_count if server else ACCELERATORS_PER_NODE):
+        return False
+    asked = cluster.model_copy(update={"accelerator_count": 2 * offer.accelerator_count})
+    return resolve_cluster(asked, catalog, Notes()).inter_node_link.basis is not Basis.ASSUMED
+
+
 def _rented_cluster(each: RentedDevices, catalog: Catalog) -> ClusterInput:
     """Nodes as the question gives them, else the instances that it rents."""
     size, offer_id = each.rental.devices_per_instance, each.rental.offer_id
@@ -356,8 +390,10 @@ def _counts(question: PlanQuestion, machine: _Machine, catalog: Catalog) -> Iter
     most, asked = machine.supply.most_devices, question.search.accelerator_counts
     if question.constraints.accelerator_count is not MISSING:
         most = min(most, question.constraints.accelerator_count)
-    if not isinstance(question.workload, TrainingWorkloadInput):
+    if not _is_training(question):
         return (most,)
+    if not machine.is_joined:
+        most = min(most, _node(machine.cluster, catalog))
     if asked is not MISSING:
         return [count for count in sorted(set(asked)) if count <= most]
     return _doublings(_node(machine.cluster, catalog), most)

@@ -66,7 +66,7 @@ class FleetQuestion(Input):
     rented: Annotated[list[RentedDevices], Field(max_length=20)] = []
     """Devices that can be rented."""
     starts_at: Instant
-    """From when on the pools are free."""
+    """From when on the pools are free; the next whole second."""
     ends_at: Instant
     """Until when workloads without a time of their own have to be done."""
     budget: MoneyInput | MISSING = MISSING
@@ -97,7 +97,7 @@ class FleetAssignment(TypedDict):
     may_end_late: bool
     """Whether it ends after finish_by at the high end of its duration."""
     row: PlanRow
-    """Its configuration, with its estimates and the requests that give them."""
+    """Its configuration, with its estimates and the requests that give them. Its rank is always 1."""
 
 
 class PoolReason(TypedDict):
@@ -113,7 +113,7 @@ class PoolReason(TypedDict):
     pruned: NotRequired[list[PrunedCandidates]]
     """And what a bound proves to be ruled out: more state than a device holds."""
     least_duration_seconds: NotRequired[float]
-    """Of the configurations that are left."""
+    """Of a training run: of the configurations that are left."""
     least_cost: NotRequired[MoneyAmount]
     """Of the configurations that are done in the window."""
     could_end_at: NotRequired[str]
@@ -210,7 +210,9 @@ class FleetBound(TypedDict):
     """What no schedule exceeds."""
 
     most_workloads: list[PriorityBound]
-    """By priority."""
+    """By priority, as if it were alone."""
+    most_in_all: Integer
+    """Of all priorities."""
     least_cost: NotRequired[MoneyAmount]
     """Of the workloads that are placed, where the goal is the cheapest."""
     least_seconds: NotRequired[float]

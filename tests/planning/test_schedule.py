@@ -118,6 +118,7 @@ def _check_bound(found: Schedule, tasks: Sequence[Task], fleet: Fleet) -> None:
     missing, first, _ = _value(found.placed, tasks, fleet)
     most = found.bound.most_placed
     assert all(-count <= most[priority] for priority, count in zip(sorted(most), missing, strict=True))
+    assert len(found.placed) <= found.bound.most_in_all <= sum(most.values())
     assert found.bound.least_figure <= first
 
 
@@ -150,8 +151,8 @@ def test_the_bound_counts_what_windows_and_budget_leave_room_for() -> None:
     tasks = [_task(1, 10, (0, 8, 4, 3)) for _ in range(5)]
     by_devices = schedule(tasks, Fleet((8,), None, "cheapest"))
     by_budget = schedule(tasks, Fleet((80,), Decimal(10), "cheapest"))
-    assert by_devices.bound.most_placed == {1: 2}
-    assert by_budget.bound.most_placed == {1: 3}
+    assert (by_devices.bound.most_placed, by_devices.bound.most_in_all) == ({1: 2}, 2)
+    assert (by_budget.bound.most_placed, by_budget.bound.most_in_all) == ({1: 3}, 3)
     assert (len(by_devices.placed), len(by_budget.placed)) == (2, 3)
 
 

@@ -89,7 +89,9 @@ def remedy(answer, change):
 
 
 def test_who_runs_where_and_when_has_the_figures_of_the_estimates():
-    answer = plan(fleet(run("a"), run("b"), SERVICE, rented=[CLOUD], budget=usd("100000")))
+    question = fleet(run("a"), run("b"), SERVICE, rented=[CLOUD], budget=usd("100000"))
+    answer = plan(question)
+    assert answer == plan(question)
     assert answer["is_optimal"]
     assert answer["unplaced"] == []
     total = Decimal(0)
@@ -214,6 +216,11 @@ def test_a_later_deadline_lets_a_long_run_end_and_not_a_second_before():
     assert plan(fleet({**long, "finish_by": found["finish_by"]}))["unplaced"] == []
     before = f"{time(found['finish_by']) - timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"
     assert reasons(plan(fleet({**long, "finish_by": before}))) == {"long": "deadline"}
+
+
+def test_a_fleet_begins_at_a_whole_second():
+    answer = plan(fleet(run("a"), starts_at="2026-12-30T00:00:00.25Z"))
+    assert answer["assignments"][0]["starts_at"] == "2026-12-30T00:00:01Z"
 
 
 def test_what_others_have_is_made_up_for_by_devices_or_time():

@@ -6,9 +6,11 @@ import pytest
 
 from service.planning.errors import PlanningError
 from service.plans.assumptions import moved, time_factor
+from service.plans.search import merged, pieces, search
 from service.plans.supplies import space_of
 from service.questions.hardware import resolve_cluster
 from service.questions.notes import Notes
+from service.questions.plan_answers import PlanConstraint
 from service.questions.plans import PlanQuestion
 from tests.asking import codes, shipped, usd
 from tests.plans.kept import QUESTION, space
@@ -33,6 +35,10 @@ def names(of):
 def counts(of, name):
     supply = next(supply for supply in of.supplies if supply.name == name)
     return [of.clusters[place].accelerator_count for place in supply.clusters]
+
+
+def offers_of(of):
+    return [of.catalog.offers[supply.name] for supply in of.supplies]
 
 
 def refusal(**members):
@@ -78,14 +84,39 @@ class TestOffers:
         assert "OFFER_EXPIRED" in codes(of.warnings)
 
     def test_an_instance_is_a_node(self):
-        of = space(search={"accelerators": ["t4", "h100-sxm", "mi300x"], "accelerator_counts": [8]})
-        joined = {
-            supply.name: resolve_cluster(of.clusters[supply.clusters[0]], of.catalog, Notes()).domain
-            for supply in of.supplies
-        }
-        sizes = {supply.name: of.catalog.offers[supply.name].accelerator_count for supply in of.supplies}
-        assert joined == sizes
-        assert {1, 4, 8} <= set(joined.values())
+        of = space(search={"accelerators": ["t4", "h100-sxm", "mi300x"]})
+        for supply in of.supplies:
+            many = of.clusters[supply.clusters[0]].model_copy(update={"accelerator_count": 64})
+            size = of.catalog.offers[supply.name].accelerator_count
+            assert resolve_cluster(many, of.catalog, Notes()).domain == size, supply.name
+
+    @pytest.mark.parametrize(
+        ("offer", "known"),
+        [
+            ("nebius-gpu-h100-sxm-8gpu-eu-north1-on-demand", True),
+            ("nebius-gpu-h100-sxm-1gpu-eu-north1-on-demand", False),
+            ("lambda-gpu-1x-gh200-us-east-1-on-demand", False),
+            ("aws-p3-2xlarge-us-east-1-on-demand", False),
+            ("aws-g4dn-12xlarge-us-east-1-on-demand", False),
+        ],
+    )
+    def test_a_run_takes_several_instances_only_over_a_network_that_is_known(self, offer, known):
+        named = {"accelerators": [shipped().offers[offer].accelerator_id]}
+        trained, served = space(search=named), space(search=named, workload=SERVICE)
+        size = shipped().offers[offer].accelerator_count
+        assert counts(trained, offer) == ([size * 2**n for n in range(12)] if known else [size])
+        assert ("LINK_UNKNOWN" in codes(trained.warnings)) == any(
+            each.accelerator_count < 8 for each in offers_of(trained)
+        )
+        places = next(supply.clusters for supply in served.supplies if supply.name == offer)
+        assert (not served.apart & set(places)) == known
+
+    def test_a_replica_lies_within_an_instance_where_nothing_is_known_to_join_them(self):
+        accelerators = {"accelerators": ["gh200-96gb"], "serving": {"tensor": [1], "pipeline": [1, 2]}}
+        of = space(search=accelerators, workload=SERVICE)
+        outcome = merged([search(of, piece) for piece in pieces(of)], of.question.search.depth)
+        assert {kept.parallelism["pipeline"] for kept in outcome.kept} == {1}
+        assert outcome.ruled_out[PlanConstraint.LINK] >= 1
 
     def test_rented_devices_stand_in_their_instances_unless_their_nodes_are_given(self):
         pairs = {**RENTED["rental"], "devices_per_instance": 2}
@@ -202,6 +233,10 @@ class TestRefused:
             (
                 {"assumptions": [{"kind": "price", "of": "nobody", "factor": 2.0}]},
                 ("UNKNOWN_REFERENCE", "/assumptions/0/of"),
+            ),
+            (
+                {"assumptions": [{"kind": "price", "factor": 1000.0}] * 3},
+                ("FACTOR_TOO_LARGE", "/assumptions/2/factor"),
             ),
             (
                 {"workload": SERVICE, "assumptions": [{"kind": "time", "factor": 2.0}]},

@@ -26,7 +26,7 @@ from service.plans.space import Kept
 from service.questions.estimates import MemoryQuestion, ThroughputQuestion
 from service.questions.plan_answers import PlanConstraint, PruningRule
 from service.questions.resolve.calibrated import calibrated
-from tests.asking import shipped
+from tests.asking import shipped, usd
 from tests.calibrated import a_set, with_sets
 from tests.estimates.test_own_runs import FAMILIES, measured
 from tests.planning.test_local_evidence import DEVIATIONS
@@ -167,7 +167,7 @@ def test_layouts_at_once_have_the_figures_of_single_estimates(model, name, is_me
     trained = Trained(of.model, of.question.workload, of.clusters[-1], with_own_runs(catalog))
     subject = TrainedLayouts(trained, weighs_power=True)
     compared = 0
-    for precision, choice, layouts in sampled(of, random.Random(name), 7):  # noqa: S311 - a sample
+    for precision, choice, layouts in sampled(of, random.Random(name), 5):  # noqa: S311 - a sample
         seconds, watts = subject.timed(layouts, choice)
         held = subject.held_bytes(layouts, choice)
         for entry in range(layouts.number):
@@ -177,9 +177,50 @@ def test_layouts_at_once_have_the_figures_of_single_estimates(model, name, is_me
             # An answered memory is a sum of whole bytes.
             assert held[entry] == pytest.approx(expected[2], rel=1e-9, abs=8.0)
             compared += 1
-    assert compared >= 6
-    assert np.all(subject.least_seconds(layouts, choice) <= seconds)
-    assert np.all(subject.least_bytes(layouts, choice) <= held)
+        # The proofs hold.
+        assert np.all(subject.least_seconds(layouts, choice) <= seconds)
+        assert np.all(subject.least_bytes(layouts, choice) <= held)
+    assert compared >= 4
+
+
+def test_a_layout_of_an_own_run_is_known_again():
+    """Of it the run says more than of its neighbours; both as single estimates have it."""
+    of = space(
+        ("h100-sxm", 16), counts=[16], catalog=measured_catalog(), goal="pareto", depth=100, tensor=[2],
+        pipeline=[1, 2, 4], shardings=["zero_1"], micro_batch_sizes=[2],
+        recomputations=[{"strategy": "none"}],
+        pipeline_schedules=["one_f_one_b"],
+    )  # fmt: skip
+    outcome = found(of)
+    assert {kept.parallelism["pipeline"] for kept in outcome.kept} == {1, 2, 4}
+    plain = {
+        kept.parallelism["pipeline"]: kept.seconds
+        for kept in found(of._replace(catalog=replace(of.catalog, measured_answers=()))).kept
+    }
+    factors = {}
+    for kept in outcome.kept:
+        assert kept.seconds == pytest.approx(alone(of, body(of, kept))[0], rel=1e-9)
+        factors[kept.parallelism["pipeline"]] = kept.seconds / plain[kept.parallelism["pipeline"]]
+    assert factors[2] > factors[1] * 1.001
+    assert factors[1] == pytest.approx(factors[4], rel=1e-9)
+
+
+def test_a_device_without_a_bandwidth_is_timed_by_its_share_of_the_peak():
+    specification = {"name": "own", "peak_flops_per_second": {"bf16": 4e14}, "memory_bytes": 80 * 10**9}
+    device = {
+        "name": "own",
+        "cluster": {
+            "accelerator": {"source": "specification", "specification": specification},
+            "accelerator_count": 16,
+        },
+        "rental": {"price_per_device_hour": usd("1")},
+    }
+    of = space(device, counts=[16], depth=30)
+    for kept in found(of).kept:
+        assert kept.seconds == pytest.approx(alone(of, body(of, kept))[0], rel=1e-9)
+    moved = space(device, counts=[16], work={"offload": {"optimizer": "cpu"}})
+    outcome = found(moved)
+    assert outcome.ruled_out == {PlanConstraint.PRECISION: outcome.considered}
 
 
 # --- the best ---------------------------------------------------------------------------------------------
@@ -241,7 +282,7 @@ def test_of_a_small_space_the_best_are_found(goal):
     assert np.array(measures) == pytest.approx(np.array(best), rel=1e-9)
 
 
-def random_space(seed, goal):
+def random_space(seed):
     """About 100,000 candidates on clusters of two kinds of devices, some of them too small."""
     chosen = random.Random(seed)  # noqa: S311 - a sample
     first, second = chosen.sample(["h100-sxm", "a100-sxm-80gb", "b200-sxm", "l40s", "mi300x"], 2)
@@ -250,7 +291,6 @@ def random_space(seed, goal):
         (second, 1024),
         model=chosen.choice(["llama-3.1-70b", "llama-3.1-8b", "mixtral-8x7b", "qwen3-32b"]),
         counts=chosen.sample([64, 96, 128, 192, 256, 384, 512, 768, 1024], 6),
-        goal=goal,
         work={
             "global_batch_size": chosen.choice([768, 1024, 1536, 3072]),
             "sequence_length": chosen.choice([4096, 8192, 32_768]),
@@ -261,16 +301,15 @@ def random_space(seed, goal):
         context=[1],
         expert=[1, 4],
         sequence_parallel=[True, False],
-        micro_batch_sizes=[1, 2, 3, 4, 6, 8, 12, 16],
+        micro_batch_sizes=[1, 2, 3, 4, 6, 8],
         recomputations=EVERYTHING["recomputations"],
         depth=chosen.choice([1, 5, 20]),
     )
 
 
-@pytest.mark.parametrize(("seed", "goal"), [(6, "cheapest"), (4, "pareto")])
-def test_what_bounds_leave_out_changes_nothing(seed, goal):
+def test_what_proofs_leave_out_changes_nothing():
     """In a random space of 100,000 candidates, against the same with all of them worked out."""
-    of = random_space(seed, goal)
+    of = random_space(6)
     pruned, unpruned = found(of), found(of, proofs=frozenset())
     assert pruned.considered == unpruned.considered > 100_000
     assert pruned.kept == unpruned.kept
@@ -307,9 +346,12 @@ def tight_space():
 
 def test_pieces_of_any_size_in_any_order_are_the_whole(monkeypatch):
     """A piece may be some clusters, or a part of one."""
-    of = space(("h100-sxm", 64), counts=[8, 32, 64], depth=4, goal="pareto")
+    of = space(
+        ("h100-sxm", 64), counts=[8, 32, 64], depth=4, goal="pareto", shardings=["zero_1"],
+        recomputations=[{"strategy": "none"}, {"strategy": "full"}],
+    )  # fmt: skip
     whole = found(of)
-    monkeypatch.setattr(training, "PIECE", 900)
+    monkeypatch.setattr(training, "PIECE", 300)
     parts = pieces(of)
     assert {len(piece.part["clusters"]) for piece in parts} == {1}
     assert len(parts) > 3

@@ -224,8 +224,11 @@ class _Search:
     def _fitting_by_batch(self, task: _Task, usable: float) -> _Task:
         """The smallest micro-batch of each layout first: where it does not fit, larger ones do not.
 
-        As long as there are more micro-batches than stages: then those in flight are the same, and a larger
-        one of the same sequences holds no less.
+        A replica has g sequences, m = g / b micro-batches of b. Those in flight are n of them, or all:
+        min(b n, g) sequences, which do not fall as b grows; what else is there of a token, logits and the
+        block at work, grows with b. State, gathered weights and buckets change where a step has one
+        micro-batch alone, or no more than stages (``memory.transients``): beyond both they are the same. What
+        is not covered is left to :attr:`Subject.grows_with_batch`.
         """
         layouts, count = task.layouts, task.layouts.number
         many = layouts.micro_batches > layouts.pipeline
