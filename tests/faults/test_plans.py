@@ -40,7 +40,7 @@ QUESTION = {
         "rows": 3,
     },
 }
-SEARCHES = 20 if LONG else 0
+SEARCHES, KILLS_EACH = 20 if LONG else 0, 5
 
 
 class Crew:
@@ -106,11 +106,6 @@ class Search:
         with self._database.writing() as session:
             self._id = stored.create(session, TENANT, self._prepared).body["id"]
 
-    @property
-    def progress(self):
-        with self._database.reading() as session:
-            return stored.get(session, TENANT, self._id)["progress"]
-
     def _is_done(self):
         states = select(JobRow.state).where(JobRow.kind.in_(KINDS)).distinct()
         return [row.state for row in rows(self._database, states)] == [DONE]
@@ -148,30 +143,28 @@ def test_a_search_whose_processes_are_killed_comes_to_the_same_answer(databases,
             search.check()
             crew.kill()
         hits = crew.hits()
-        kills = at_random(crew, search)
+        kill_at_random(crew, search)
     assert {point: hits[point] for point in plan_worker.POINTS if hits[point] < TIMES} == {}
     report(
         "Processes killed while they search",
         database=databases.kind,
         processes=2,
         **{f"kills, {point}": hits[point] for point in plan_worker.POINTS},
-        kills_at_random=kills,
+        kills_at_random=SEARCHES * KILLS_EACH,
         searches=TIMES + SEARCHES,
         other_answers=0,
         minutes=f"{(time.monotonic() - began) / 60:.1f}",
     )
 
 
-def at_random(crew, search):
-    """Searches of which a process is killed again and again, at any moment; how many kills."""
-    chance, kills = random.Random(1), 0  # noqa: S311
+def kill_at_random(crew, search):
+    """Searches of which one process after the other is killed, at any moment."""
+    chance = random.Random(1)  # noqa: S311
     for _ in range(SEARCHES):
         search.ask()
-        while search.progress["pieces_done"] < search.progress["pieces"]:
+        for _ in range(KILLS_EACH):
             crew.start()
             time.sleep(chance.uniform(0.0, 2.0))
             crew.kill_one(chance)
-            kills += 1
         crew.start()
         search.check()
-    return kills
