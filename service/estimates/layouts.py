@@ -20,6 +20,7 @@ from service.planning.frameworks import TRAITS
 from service.planning.memory.training import memory_of_layouts
 from service.planning.operators import Machine, machine_of
 from service.planning.parallelism import Parallelism, Sharding
+from service.planning.positions import forward_flops_of_sample
 from service.planning.power import DeviceWork, mean_device_watts, step_works
 from service.planning.precision import NumberFormat
 from service.planning.profile import Profile
@@ -83,12 +84,12 @@ class TrainedLayouts:
         model, given, cluster, catalog = trained
         notes = Notes()
         catalog = calibrated(catalog, cluster)
-        self._curves, self._weighs_power = catalog.curves, weighs_power
+        self._catalog, self._curves, self._weighs_power = catalog, catalog.curves, weighs_power
         self._cluster = resolve_cluster(cluster, catalog, notes)
         workload = training_workload(given, self._cluster, notes)
         check_adaptation(workload, model)
         held = sampled_training(model.profile, workload, given, notes)
-        _check(held.profile, held.unknown)
+        _check(held.profile, held.unknown, generates=workload.rollout is not None)
         self._profile: Profile = held.profile
         self._workload: TrainingWorkload = held.workload
         self._pipeline: DataPipeline | None = data_pipeline(given, notes)
@@ -101,17 +102,11 @@ class TrainedLayouts:
         self._steps = total / each / self._tokens
         self._sequences = batch
         self._least_blocks: dict[Recomputing, float] = {}
-        self._catalog = catalog
 
     @property
     def cluster(self) -> Cluster:
         """The cluster with its figures."""
         return self._cluster
-
-    @property
-    def workload(self) -> TrainingWorkload:
-        """The workload of one micro-batch."""
-        return self._workload
 
     @property
     def training_count(self) -> int:
@@ -386,13 +381,21 @@ def _equal(layouts: Layouts, layout: Parallelism, choice: Choice) -> NDArray[np.
     return found
 
 
-def _check(profile: Profile, unknown: PlanningError | None) -> None:
+def _check(profile: Profile, unknown: PlanningError | None, *, generates: bool) -> None:
     """Refuse a model whose memory or time does not tell layouts apart."""
     if unknown is not None:
         raise unknown
     if not profile.shapes_known:
         detail = "a parameter count says nothing of shapes, by which layouts differ in memory and time"
         raise PlanningError("ARCHITECTURE_REQUIRED", "/model", detail)
+    if profile.sampled is not None and profile.sample is not None:
+        if generates:
+            detail = "generating the samples of models that are asked by the sample is not modelled"
+            raise PlanningError("NOT_MODELLED", "/workload/objective", detail)
+        try:
+            forward_flops_of_sample(profile.sampled, profile.sample)
+        except PlanningError as error:
+            raise PlanningError(error.code, "/model", error.detail) from error
     if profile.sample is None and profile.unmodelled_kinds:
         kinds = ", ".join(sorted(profile.unmodelled_kinds))
         detail = f"the work of layers of kind {kinds} is not modelled"

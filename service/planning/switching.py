@@ -51,7 +51,7 @@ def narrowed(lead: Callable[[float], float], switch: Switch) -> Switch:
         if abs(width) <= PRECISION:
             break
         middle = low + 0.5 * width
-        line = low + width * behind / (behind - ahead)
+        line = low + width * behind / (behind - ahead) if behind < ahead else middle
         towards = math.copysign(1.0, middle - line)
         drawn = _TRUNCATION * abs(width) ** _ORDER
         tried = line + towards * drawn if drawn <= abs(middle - line) else middle

@@ -67,7 +67,7 @@ def answer_of(space: Space, outcome: Outcome, ranking: Ranking) -> PlanAnswer:
         "rows": rows,
         "given": given,
         "candidates": _counts(outcome, ranking),
-        "sensitivities": sensitivities(space, outcome, ranking, row_of),
+        "sensitivities": sensitivities(space, outcome, ranking, row_of, notes),
         "launch_hints": launch_hints(rows[0], space.model, space.catalog) if rows else [],
         "currency_code": currency_of(question),
         "evidence": evidence(question, notes, space.catalog.revision),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from math import prod
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import MISSING
 
@@ -16,6 +16,8 @@ from service.questions.site import Electricity, RunSite
 from service.questions.workloads import TrainingWorkloadInput
 
 Assumption = Literal["price", "time", "electricity_price", "carbon_intensity", "interruption_rate"]
+
+_MOST: Final = 1e6
 
 
 def factor_of(question: PlanQuestion, kind: Assumption, *names: str | None) -> float:
@@ -97,8 +99,13 @@ def _moved_site(site: RunSite, electricity: float, carbon: float) -> RunSite:
 
 def check_assumptions(space: Space) -> None:
     """Refuse what moves nothing: a name of none of the supplies, and the time of a service."""
+    largest: dict[str, float] = {}
     for place, each in enumerate(space.question.assumptions):
         pointer = f"/assumptions/{place}"
+        largest[each.kind] = largest.get(each.kind, 1.0) * max(1.0, each.factor)
+        if largest[each.kind] > _MOST:
+            detail = f"together the factors of one kind are at most {_MOST:g}"
+            raise PlanningError("FACTOR_TOO_LARGE", f"{pointer}/factor", detail)
         if each.kind == "time" and not isinstance(space.question.workload, TrainingWorkloadInput):
             detail = "the replicas of a service would change with it: only the time of training is moved"
             raise PlanningError("NOT_MODELLED", f"{pointer}/kind", detail)

@@ -140,6 +140,8 @@ class Pricer:
         with located(supply):
             first = self._figures(worked, supply, kept, begins)
             if window is not MISSING and self.needs_energy(supply):
+                alone = window.model_copy(update={"latest_start_at": window.earliest_start_at})
+                question = question.model_copy(update={"window": alone})
                 starts_of(question, self._started(first), self.metered(worked, supply, begins))
 
     def _figures(self, worked: Worked, supply: Supply, kept: Kept, starts_at: datetime | None) -> Candidate:

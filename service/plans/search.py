@@ -5,7 +5,8 @@ the whole is the same in whatever order they are done.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from service.plans import serving, training
@@ -52,16 +53,22 @@ def _members(values: Mapping[str, Any]) -> list[tuple[str, tuple[int, float, str
     return [(name, _rank(values[name])) for name in sorted(values)]
 
 
-def _place(kept: Kept) -> tuple[Any, ...]:
-    """Where it stands among others: by its measures, equals by layout and then by workload."""
-    return _measures(kept), _members(kept.parallelism), _members(kept.workload)
+def _settings(kept: Kept) -> tuple[Any, ...]:
+    return _members(kept.parallelism), _members(kept.workload)
+
+
+def _in_order(kept: Iterable[Kept]) -> Iterator[Kept]:
+    """By their measures, equals by layout and then by workload."""
+    for _, equals in groupby(sorted(kept, key=_measures), key=_measures):
+        several = list(equals)
+        yield from several if len(several) == 1 else sorted(several, key=_settings)
 
 
 def best_of(kept: Iterable[Kept], depth: int) -> tuple[Kept, ...]:
     """Those of one cluster that fewer than ``depth`` others are at least as good as in all measures."""
     found: list[Kept] = []
     held: list[tuple[float, float, float]] = []
-    for one in sorted(kept, key=_place):
+    for one in _in_order(kept):
         own = _measures(one)
         # Those before it are at least as fast.
         betters = 0

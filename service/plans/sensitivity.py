@@ -6,6 +6,7 @@ question would. Of a service time is not moved: its replicas would change.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -14,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import MISSING
 
+from service.planning.errors import PlanningError
 from service.planning.switching import Switch, narrowed, rungs
 from service.plans.assumptions import names_of_site
 from service.plans.pricing import Candidate, Pricer
@@ -21,6 +23,7 @@ from service.plans.ranking import Ranking, first, key_of
 from service.plans.runs import Runs
 from service.plans.search import merged
 from service.plans.space import REACH, Kept, Outcome, Space, Supply
+from service.questions.notes import Notes
 from service.questions.plan_answers import PlanRow, Sensitivity
 from service.questions.plans import MovedAssumption, PlanConstraints, PlanQuestion
 from service.questions.workloads import TrainingWorkloadInput, WorkloadInput
@@ -42,6 +45,12 @@ _LINEAR: Final = frozenset({"price", "electricity_price", "carbon_intensity", "b
 """Assumptions in which every figure is linear: one try at the end of the way misses no switch."""
 _LIMITS: Final = frozenset({"budget", "deadline"})
 _OF_ALL: Final = _LIMITS | {"work"}
+_BILLED_ANEW: Final = frozenset({"time", "work", "electricity_price"})
+_MOST_BILLS: Final = 1500
+"""Bills of tariffs in one ranking, beyond which the assumptions that change them are not moved: each takes
+about a millisecond, and a ranking is made some fifty times."""
+_MOST_FACTOR: Final = 1000.0
+"""The largest that an estimate is asked with."""
 _TRIES: Final = 3
 """On the way of the others: time is paid in whole blocks, and failures grow faster than time."""
 _LEAST: Final = 1e-12
@@ -59,13 +68,32 @@ Shown = Callable[[Space, Candidate, int, Runs], PlanRow]
 """A candidate as a row of an answer."""
 
 
-def sensitivities(space: Space, outcome: Outcome, ranking: Ranking, shown: Shown) -> list[Sensitivity]:
+def sensitivities(
+    space: Space, outcome: Outcome, ranking: Ranking, shown: Shown, notes: Notes
+) -> list[Sensitivity]:
     """Every assumption of the first rows, up and down; the smallest movement first, then those without one.
 
-    A start that moves is not another choice: it follows.
+    A start that moves is not another choice: it follows. What would take too many bills under a tariff is
+    left out, and what has no answer when it is moved; either is a gap.
     """
+    if not outcome.kept and not ranking.rows:
+        return []
     study = _Study(space, outcome, ranking, shown)
-    found = [each for moved in _assumptions(space, ranking) for each in study.of(moved)]
+    moves = list(_assumptions(space, ranking))
+    if study.bills > _MOST_BILLS:
+        moves = [moved for moved in moves if moved.assumption not in _BILLED_ANEW]
+        detail = "to move time, work and prices of electricity takes a bill of the tariff for every start"
+        notes.gap("/sensitivities", "TOO_MANY_BILLS", detail)
+    found: list[Sensitivity] = []
+    for moved in moves:
+        try:
+            found += study.of(moved)
+        except (PlanningError, ArithmeticError) as error:
+            # The question has an answer, that in which it is moved so far may have none.
+            code, why = ("OUT_OF_RANGE", "figures are too large or too small to compute with")
+            if isinstance(error, PlanningError):
+                code, why = error.code, error.detail
+            notes.gap("/sensitivities", code, f"{moved.assumption} is not moved: {why}")
     return sorted(found, key=lambda each: abs(math.log(each["factor"])) if "factor" in each else math.inf)
 
 
@@ -96,7 +124,7 @@ def _weighs_emissions(question: PlanQuestion) -> bool:
 def _of_each(assumption: Assumption, names: Sequence[str], every: Sequence[str]) -> Iterator[Moved]:
     """Each name by itself, and all of them together where that is more than one."""
     yield from (Moved(assumption, name) for name in names)
-    if every and list(names) != list(every):
+    if len(every) > 1 or (every and not names):
         yield Moved(assumption)
 
 
@@ -124,6 +152,13 @@ def _billed(supply: Supply) -> str | None:
     return _place(supply) if known else None
 
 
+def _has_tariff(supply: Supply) -> bool:
+    """Whether what electricity costs is known only from a bill."""
+    if _billed(supply) is None or supply.site is None:
+        return False
+    return supply.site.electricity is MISSING or supply.site.electricity.price_per_kwh is MISSING
+
+
 def _emitting(supply: Supply) -> str | None:
     """Where the emissions of a kWh are known."""
     site = supply.site
@@ -149,20 +184,35 @@ class _Study:
     def __init__(self, space: Space, outcome: Outcome, ranking: Ranking, shown: Shown) -> None:
         """Whatever is moved is moved for all of a cluster: what another betters there stays behind it."""
         self._space, self._runs, self._shown = space, ranking.runs, shown
-        self._outcome = merged([outcome], 1) if _is_ordered(space.question) else outcome
+        self._outcome = outcome
         self._chosen = ranking.rows[0].candidate if ranking.rows else None
         self._unmoved: dict[str, Candidate | None] = {}
+        best = merged([outcome], 1)
+        if _is_ordered(space.question) and not self._is_new(first(space, best, self._runs)):
+            self._outcome = best
+
+    @property
+    def bills(self) -> int:
+        """Bills under tariffs that a ranking takes, each configuration from each start."""
+        window, kept = self._space.question.window, Counter(each.cluster for each in self._outcome.kept)
+        minutes = 0.0
+        if window is not MISSING:
+            minutes = (window.latest_start_at - window.earliest_start_at) / timedelta(minutes=1)
+        starts = 1 if window is MISSING else int(minutes // window.step_minutes) + 1
+        supplies = [supply for supply in self._space.supplies if _has_tariff(supply)]
+        return starts * sum(kept[cluster] for supply in supplies for cluster in supply.clusters)
 
     def of(self, moved: Moved) -> Iterator[Sensitivity]:
         """Up and down; one answer for both where neither changes the first row."""
         changed = False
-        for low, high in ((1.0 / REACH, 1.0), (1.0, REACH)):
-            found = self._change(moved, low if low < 1.0 else high)
+        least, most = 1.0 / REACH, min(REACH, _MOST_FACTOR / _moved_already(self._space.question, moved))
+        for low, high in ((least, 1.0), (1.0, most)):
+            found = self._change(moved, low if low < 1.0 else high) if low < high else None
             if found is not None:
                 changed = True
                 yield self._answer(moved, low, high, found)
         if not changed:
-            yield self._answer(moved, 1.0 / REACH, REACH)
+            yield self._answer(moved, least, max(1.0, most))
 
     def _change(self, moved: Moved, end: float) -> "_Change | None":
         """The change nearest to 1 on the way to ``end``."""
@@ -191,7 +241,11 @@ class _Study:
         """
         start = way.holds
         while True:
-            way = narrowed(partial(self._lead, moved, rival), way)
+            lead = partial(self._lead, moved, rival)
+            if lead(way.changed) <= 0.0:
+                # Figures that are equal but for their last digits: the order of all decides.
+                lead = partial(self._lead_of_all, moved)
+            way = narrowed(lead, way)
             nearer = self._first(moved, way.holds)
             if way.holds == start or not self._is_new(nearer):
                 break
@@ -255,6 +309,12 @@ class _Change(NamedTuple):
 
     switch: Switch
     becomes: Candidate | None
+
+
+def _moved_already(question: PlanQuestion, moved: Moved) -> float:
+    """The most that the question itself multiplies an assumption by."""
+    factors = [each.factor for each in question.assumptions if each.kind == moved.assumption]
+    return math.prod(max(1.0, factor) for factor in factors)
 
 
 def _is_ordered(question: PlanQuestion) -> bool:

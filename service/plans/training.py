@@ -90,7 +90,7 @@ def pieces(space: Space) -> tuple[Piece, ...]:
 
 
 def search(space: Space, piece: Piece, *, proofs: frozenset[Proof] = PROOFS) -> Outcome:
-    """What becomes of the candidates of a piece; tests leave bounds out."""
+    """What becomes of the candidates of a piece; tests leave proofs out."""
     question, part = space.question, piece.part
     places = tuple(part["clusters"])
     alike = next(each for each in _all_alike(space, places) if each.places == places)
@@ -127,7 +127,7 @@ def search(space: Space, piece: Piece, *, proofs: frozenset[Proof] = PROOFS) -> 
         found.scored,
         found.feasible,
         {PlanConstraint(name): count for name, count in found.ruled_out.items()},
-        {PruningRule(bound.value): count for bound, count in found.pruned.items()},
+        {PruningRule(proof.value): count for proof, count in found.pruned.items()},
         tuple(_kept(each, precision) for each in found.found),
     )
 

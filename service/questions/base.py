@@ -20,7 +20,7 @@ Degree = Annotated[int, Field(ge=1, le=1_000_000, json_schema_extra=_INT64)]
 Positive = Annotated[float, Field(gt=0, le=1e30)]
 NotNegative = Annotated[float, Field(ge=0, le=1e30)]
 Share = Annotated[float, Field(gt=0, le=1)]
-Factor = Annotated[float, Field(gt=0, le=1000)]
+Factor = Annotated[float, Field(gt=0, le=1e12)]
 """What a figure is multiplied by, to see what would follow."""
 ResourceId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}$", max_length=100)]
 CatalogName = Annotated[

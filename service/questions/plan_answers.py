@@ -228,13 +228,14 @@ class Separation(TypedDict):
     figures: list[Difference]
     """Headlines that differ, that of the goal first."""
     parts: list[Difference]
-    """Of the goal's figure: phases of the step or charges, by the size of their difference."""
+    """Of the goal's figure: phases of all steps or of a request, charges, or emissions by kind of equipment, by
+    the size of their difference."""
     within_interval: bool
     """Whether the first row is better by less than the estimates are unsure of."""
 
 
 class Sensitivity(TypedDict):
-    """An assumption that, moved so far, changes the first row."""
+    """An assumption that, moved so far, changes the first row; up and down by themselves where both do."""
 
     assumption: Literal[
         "price",

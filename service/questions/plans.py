@@ -11,7 +11,6 @@ from service.questions.base import (
     Count,
     CurrencyCode,
     Degree,
-    Factor,
     Input,
     Instant,
     MoneyInput,
@@ -197,7 +196,7 @@ class MovedAssumption(Input):
     emissions of a kWh, where a figure is given or known; interruptions of spot devices."""
     of: Text | MISSING = MISSING
     """Which supply, accelerator or site; all of them when left out."""
-    factor: Factor
+    factor: Annotated[float, Field(ge=0.001, le=1000.0)]
     """What it is multiplied by."""
 
 

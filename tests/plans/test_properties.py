@@ -110,7 +110,7 @@ def test_every_row_is_what_its_requests_answer(question, goal):
         assert again["memory"]["fits"]
 
 
-@settings(max_examples=3, phases=[Phase.generate])
+@settings(max_examples=2, phases=[Phase.generate])
 @given(st.floats(0.2, 3.0), st.floats(1.0, 3.0), st.sampled_from(["fastest", "cleanest"]))
 def test_more_money_never_makes_it_worse(share, more, goal):
     cheapest = best(planned(TRAINING), "cheapest")
@@ -123,7 +123,7 @@ def test_more_money_never_makes_it_worse(share, more, goal):
         assert Decimal(row["cost"]["amount"]) <= Decimal(f"{cheapest * share * more:.2f}")
 
 
-@settings(max_examples=3, phases=[Phase.generate])
+@settings(max_examples=2, phases=[Phase.generate])
 @given(st.floats(0.5, 3.0), st.floats(1.0, 3.0))
 def test_more_time_never_costs_more(share, more):
     fastest = best(planned(TRAINING, goal="fastest"), "fastest")
@@ -157,13 +157,12 @@ def test_more_freedom_never_makes_it_worse(question, goal, less, more):
     assert best(free, goal) <= best(bound, goal) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("goal", ["cheapest", "cleanest"])
-def test_what_is_told_apart_does_not_move_the_first_row(question, goal):
-    first = planned(question, goal=goal)["rows"][0]
+def test_what_is_told_apart_does_not_move_the_first_row(question):
+    first = planned(question, goal="cleanest")["rows"][0]
     for depth in (1, 40):
-        other = planned(question, goal=goal, **{"/search/depth": depth})["rows"][0]
+        other = planned(question, goal="cleanest", **{"/search/depth": depth})["rows"][0]
         assert other["supply"] == first["supply"]
-        assert FIGURES[GOALS[goal]](other) == FIGURES[GOALS[goal]](first)
+        assert FIGURES["emissions"](other) == FIGURES["emissions"](first)
 
 
 def test_a_supply_that_nobody_would_take_changes_no_row(question):

@@ -1,6 +1,7 @@
 """What is ranked: as if every candidate were worked out, and each row as its own requests answer."""
 
 import json
+from datetime import timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -13,6 +14,7 @@ from service.plans.pricing import Pricer
 from service.plans.ranking import first, key_of, ranked
 from service.plans.requests import currency_of
 from service.plans.runs import Runs, columns_of
+from service.plans.search import merged, pieces, search
 from service.questions.plan_answers import PlanConstraint
 from tests.asking import ask, codes, gaps, shipped, usd
 from tests.plans.kept import QUESTION, outcome, question, space
@@ -269,11 +271,11 @@ class TestAssumptions:
     def test_the_price_of_own_nodes_leaves_their_electricity(self):
         plain, none = (
             self.price_of("hall"),
-            self.price_of("hall", assumptions=[{"kind": "price", "factor": 1e-9}]),
+            self.price_of("hall", assumptions=[{"kind": "price", "factor": 0.001}]),
         )
         double = self.price_of("hall", assumptions=[{"kind": "price", "factor": 2.0}])
         assert none.cost > 0
-        assert double.cost - plain.cost == pytest.approx(plain.cost - none.cost, abs=Decimal("0.05"))
+        assert double.cost - plain.cost == pytest.approx(plain.cost - none.cost, rel=Decimal("0.002"))
 
     def test_time_and_carbon(self):
         moved = [{"kind": "time", "factor": 2.0}, {"kind": "carbon_intensity", "factor": 3.0}]
@@ -311,6 +313,59 @@ class TestStarts:
         row = row_of(of, best, 1)
         assert row["starts_at"] == f"{best.starts_at:%Y-%m-%dT%H:%M:%SZ}"
         assert Decimal(row["cost"]["amount"]) == best.cost
+
+    def every_start(self, of, kept):
+        window, pricer = of.question.window, Pricer(of)
+        step, at = timedelta(minutes=window.step_minutes), window.earliest_start_at
+        found = []
+        while at <= window.latest_start_at:
+            found.append(pricer.at(of.supplies[0], kept, at))
+            at += step
+        return found
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def few(cls, of):
+        """A window of few starts, and one configuration from each of them."""
+        window = of.question.window
+        last = window.earliest_start_at + timedelta(hours=18)
+        of = with_(of, window=window.model_copy(update={"latest_start_at": last, "step_minutes": 180}))
+        return of, outcome(of, each=1).kept[-1]
+
+    def test_the_cleanest_start_is_another(self, few):
+        of, kept = few
+        starts = self.every_start(of, kept)
+        [clean] = Pricer(with_(of, goal="cleanest")).candidates(of.supplies[0], kept)
+        assert clean.kg_co2e == pytest.approx(min(each.kg_co2e for each in starts), rel=1e-9)
+        [cheap] = Pricer(of).candidates(of.supplies[0], kept)
+        assert cheap.cost == min(each.cost for each in starts)
+
+    def test_a_pareto_set_has_all_starts_that_no_other_betters(self, few):
+        of, kept = few
+        starts = {(each.cost, round(each.kg_co2e, 6)) for each in self.every_start(of, kept)}
+        best = {
+            one for one in starts if not any(o != one and o[0] <= one[0] and o[1] <= one[1] for o in starts)
+        }
+        found = Pricer(with_(of, goal="pareto")).candidates(of.supplies[0], kept)
+        assert {(each.cost, round(each.kg_co2e, 6)) for each in found} == best
+
+    def test_only_starts_in_time_count(self, few):
+        of, kept = few
+        of = with_(of, goal="cleanest")
+        starts = self.every_start(of, kept)
+        done = starts[1].starts_at + timedelta(seconds=starts[1].time + 60)
+        limits = of.question.constraints.model_copy(update={"finish_by": done})
+        [best] = Pricer(with_(of, constraints=limits)).candidates(of.supplies[0], kept)
+        assert best.starts_at == min(starts[:2], key=lambda each: each.kg_co2e).starts_at
+        assert best.ruled_out_by is None
+
+    def test_where_none_is_in_time_it_is_late(self, few):
+        of = few[0]
+        done = of.question.window.earliest_start_at + timedelta(hours=1)
+        limits = of.question.constraints.model_copy(update={"finish_by": done})
+        ranking = ranked(with_(of, constraints=limits), outcome(of, each=1))
+        assert ranking.rows == ()
+        assert set(ranking.priced_ruled_out) == {PlanConstraint.DEADLINE}
 
 
 class TestPareto:
@@ -448,3 +503,48 @@ class TestAnswer:
         of_offers = [each for each in answer["warnings"] if each["code"] == "PRICE_STALE"]
         assert [each["pointer"] for each in of_offers] == ["/search/offers"]
         assert of_offers[0]["detail"].startswith("nebius-gpu-h100-sxm-8gpu-eu-north1-on-demand: ")
+
+
+SERVED = {
+    "workload": {
+        "kind": "inference",
+        "input_tokens": 512,
+        "output_tokens": 128,
+        "request_rate_per_second": 8.0,
+        "service_levels": {"time_to_first_token_seconds": 2.0, "percentile": 90.0},
+        "horizon": {"duration_seconds": 864000.0},
+    },
+    "search": {"accelerators": ["h100-sxm"], "serving": {"tensor": [1, 2], "pipeline": [1]}},
+    "owned": OWNED,
+    "site": SITE,
+}
+
+
+@pytest.mark.parametrize("goal", ["cheapest", "cleanest", "fewest_devices"])
+def test_a_row_of_a_service_is_what_its_requests_answer(goal):
+    of = space(**SERVED, goal=goal, assumptions=[{"kind": "price", "of": "hall", "factor": 2.0}])
+    found = merged([search(of, piece) for piece in pieces(of)], of.question.search.depth)
+    candidates = [each for each in every(of, found) if each.ruled_out_by is None]
+    ranking = ranked(of, found, RUNS)
+    keys = sorted(key_of(goal, each) for each in candidates)
+    assert [keys[row.rank - 1] for row in ranking.rows] == [
+        key_of(goal, row.candidate) for row in ranking.rows
+    ]
+    for ranked_row in ranking.rows[:2]:
+        row = row_of(of, ranked_row.candidate, ranked_row.rank, ranking.runs)
+        answers = {
+            name: ask(
+                shipped(), name.replace("_", "-"), json.loads(asked.model_dump_json(exclude_unset=True))
+            )
+            for name, asked in row["requests"].items()
+        }
+        throughput, bill = answers["throughput"], answers["utility_bill"]
+        expected = {name: throughput[name] for name in ("request_seconds", "time_to_first_token_seconds")}
+        expected["service_level_share"] = throughput["service_level_goodput"]["share"]
+        expected["total_bytes"] = answers["memory"]["per_device"]["total_bytes"]
+        expected["facility_kwh"] = bill["energy"]["facility_kwh"]
+        expected["location_based_kg_co2e"] = bill["carbon"]["location_based_kg_co2e"]
+        for name, figure in expected.items():
+            assert numbers(row[name]) == pytest.approx(numbers(figure), rel=1e-9), name
+        assert row["service_level_share"]["value"] >= 0.9
+        assert Decimal(row["cost"]["amount"]) == paid(row, answers, "USD")

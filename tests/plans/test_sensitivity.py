@@ -8,6 +8,8 @@ from functools import cache
 
 import pytest
 
+from service.examples import EXAMPLES
+from service.plans import sensitivity
 from service.plans.answer import row_of
 from service.plans.ranking import ranked
 from service.plans.search import merged, pieces, search
@@ -121,9 +123,9 @@ def switching(name, most=None):
     return [each for each in plan(name)["sensitivities"] if "factor" in each][:most]
 
 
-def moved(question, sensitivity, factor):
+def moved(question, found, factor):
     """The question with an assumption at a factor, as a user would ask it."""
-    kind, constraints = sensitivity["assumption"], question.get("constraints", {})
+    kind, constraints = found["assumption"], question.get("constraints", {})
     if kind == "budget":
         amount = Decimal(constraints["budget"]["amount"]) * Decimal(factor)
         return question | {"constraints": constraints | {"budget": usd(f"{amount:.9f}")}}
@@ -144,8 +146,8 @@ def moved(question, sensitivity, factor):
         work = question["workload"]
         return question | {"workload": work | {"total_tokens": round(work["total_tokens"] * factor)}}
     assumption = {"kind": kind, "factor": factor}
-    if "of" in sensitivity:
-        assumption["of"] = sensitivity["of"]
+    if "of" in found:
+        assumption["of"] = found["of"]
     return question | {"assumptions": [assumption]}
 
 
@@ -245,7 +247,7 @@ class TestList:
             if each["assumption"] == "deadline" and each["searched_high"] == 1.0
         )
         lasting = answer["rows"][0]["duration_seconds"]["value"]
-        assert tighter["factor"] == pytest.approx(lasting / 150_000.0, rel=1e-8)
+        assert tighter["factor"] == pytest.approx(lasting / 150_000.0, rel=2e-6)
 
     def test_what_is_needed_for_any_row(self):
         """150 USD pay for nothing: the least budget that does is the cost of the cheapest."""
@@ -255,4 +257,38 @@ class TestList:
         budget = next(each for each in answer["sensitivities"] if each["assumption"] == "budget")
         cheapest = first_of(QUESTION)
         assert choice(budget["becomes"]) == choice(cheapest)
-        assert budget["factor"] == pytest.approx(float(cheapest["cost"]["amount"]) / 150.0, rel=1e-8)
+        assert budget["factor"] == pytest.approx(float(cheapest["cost"]["amount"]) / 150.0, rel=2e-6)
+
+    def test_it_is_moved_no_further_than_an_estimate_can_be_asked(self):
+        question = QUESTION | {"assumptions": [{"kind": "time", "factor": 500.0}]}
+        answer = estimate_plan(read(question), shipped())
+        highest = {each["searched_high"] for each in answer["sensitivities"] if each["assumption"] == "time"}
+        assert highest <= {1.0, 2.0}
+
+    def test_too_many_bills_under_a_tariff_are_a_gap(self, monkeypatch):
+        site = EXAMPLES["estimate_utility_bill_shift"]["site"]
+        window = {
+            "earliest_start_at": "2026-11-20T00:00:00Z",
+            "latest_start_at": "2026-11-20T12:00:00Z",
+            "step_minutes": 720,
+        }
+        question = QUESTION | {"owned": [OWN | {"site": site}], "rented": [], "window": window}
+        monkeypatch.setattr(sensitivity, "_MOST_BILLS", 1)
+        answer = estimate_plan(read(question), shipped())
+        assert [gap["code"] for gap in answer["gaps"] if gap["pointer"] == "/sensitivities"] == [
+            "TOO_MANY_BILLS"
+        ]
+        kinds = {each["assumption"] for each in answer["sensitivities"]}
+        assert kinds == {"price"}
+
+    def test_what_has_no_answer_when_it_is_moved_is_a_gap(self):
+        """A run of 12 years where the PUE goes by the month: 48 are more than a load profile holds."""
+        site = {"pue_by_month": [1.2, *[1.3] * 11], "electricity": {"price_per_kwh": usd("0.1")}}
+        work = QUESTION["workload"] | {"total_tokens": 16_000_000_000_000}
+        question = QUESTION | {"owned": [OWN | {"site": site}], "rented": [], "workload": work}
+        answer = estimate_plan(read(question | {"starts_at": "2026-12-01T00:00:00Z"}), shipped())
+        years = answer["rows"][0]["duration_seconds"]["value"] / (365.25 * 86400)
+        assert 10.0 < years < 40.0
+        found = [gap["code"] for gap in answer["gaps"] if gap["pointer"] == "/sensitivities"]
+        assert set(found) == {"RUN_TOO_LONG"}
+        assert "price" in {each["assumption"] for each in answer["sensitivities"]}

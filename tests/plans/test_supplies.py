@@ -235,6 +235,10 @@ class TestRefused:
                 ("UNKNOWN_REFERENCE", "/assumptions/0/of"),
             ),
             (
+                {"assumptions": [{"kind": "price", "factor": 1000.0}] * 3},
+                ("FACTOR_TOO_LARGE", "/assumptions/2/factor"),
+            ),
+            (
                 {"workload": SERVICE, "assumptions": [{"kind": "time", "factor": 2.0}]},
                 ("NOT_MODELLED", "/assumptions/0/kind"),
             ),

@@ -167,7 +167,7 @@ def test_layouts_at_once_have_the_figures_of_single_estimates(model, name, is_me
     trained = Trained(of.model, of.question.workload, of.clusters[-1], with_own_runs(catalog))
     subject = TrainedLayouts(trained, weighs_power=True)
     compared = 0
-    for precision, choice, layouts in sampled(of, random.Random(name), 7):  # noqa: S311 - a sample
+    for precision, choice, layouts in sampled(of, random.Random(name), 5):  # noqa: S311 - a sample
         seconds, watts = subject.timed(layouts, choice)
         held = subject.held_bytes(layouts, choice)
         for entry in range(layouts.number):
@@ -180,7 +180,7 @@ def test_layouts_at_once_have_the_figures_of_single_estimates(model, name, is_me
         # The proofs hold.
         assert np.all(subject.least_seconds(layouts, choice) <= seconds)
         assert np.all(subject.least_bytes(layouts, choice) <= held)
-    assert compared >= 6
+    assert compared >= 4
 
 
 def test_a_layout_of_an_own_run_is_known_again():
@@ -282,7 +282,7 @@ def test_of_a_small_space_the_best_are_found(goal):
     assert np.array(measures) == pytest.approx(np.array(best), rel=1e-9)
 
 
-def random_space(seed, goal):
+def random_space(seed):
     """About 100,000 candidates on clusters of two kinds of devices, some of them too small."""
     chosen = random.Random(seed)  # noqa: S311 - a sample
     first, second = chosen.sample(["h100-sxm", "a100-sxm-80gb", "b200-sxm", "l40s", "mi300x"], 2)
@@ -291,7 +291,6 @@ def random_space(seed, goal):
         (second, 1024),
         model=chosen.choice(["llama-3.1-70b", "llama-3.1-8b", "mixtral-8x7b", "qwen3-32b"]),
         counts=chosen.sample([64, 96, 128, 192, 256, 384, 512, 768, 1024], 6),
-        goal=goal,
         work={
             "global_batch_size": chosen.choice([768, 1024, 1536, 3072]),
             "sequence_length": chosen.choice([4096, 8192, 32_768]),
@@ -302,16 +301,15 @@ def random_space(seed, goal):
         context=[1],
         expert=[1, 4],
         sequence_parallel=[True, False],
-        micro_batch_sizes=[1, 2, 3, 4, 6, 8, 12, 16],
+        micro_batch_sizes=[1, 2, 3, 4, 6, 8],
         recomputations=EVERYTHING["recomputations"],
         depth=chosen.choice([1, 5, 20]),
     )
 
 
-@pytest.mark.parametrize(("seed", "goal"), [(6, "cheapest"), (4, "pareto")])
-def test_what_bounds_leave_out_changes_nothing(seed, goal):
+def test_what_proofs_leave_out_changes_nothing():
     """In a random space of 100,000 candidates, against the same with all of them worked out."""
-    of = random_space(seed, goal)
+    of = random_space(6)
     pruned, unpruned = found(of), found(of, proofs=frozenset())
     assert pruned.considered == unpruned.considered > 100_000
     assert pruned.kept == unpruned.kept
@@ -348,9 +346,12 @@ def tight_space():
 
 def test_pieces_of_any_size_in_any_order_are_the_whole(monkeypatch):
     """A piece may be some clusters, or a part of one."""
-    of = space(("h100-sxm", 64), counts=[8, 32, 64], depth=4, goal="pareto")
+    of = space(
+        ("h100-sxm", 64), counts=[8, 32, 64], depth=4, goal="pareto", shardings=["zero_1"],
+        recomputations=[{"strategy": "none"}, {"strategy": "full"}],
+    )  # fmt: skip
     whole = found(of)
-    monkeypatch.setattr(training, "PIECE", 900)
+    monkeypatch.setattr(training, "PIECE", 300)
     parts = pieces(of)
     assert {len(piece.part["clusters"]) for piece in parts} == {1}
     assert len(parts) > 3

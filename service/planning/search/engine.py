@@ -225,10 +225,10 @@ class _Search:
         """The smallest micro-batch of each layout first: where it does not fit, larger ones do not.
 
         A replica has g sequences, m = g / b micro-batches of b. Those in flight are n of them, or all:
-        min(b n, g) sequences, which do not fall as b grows; what else is there of a token, logits and the block at
-        work, grows with b. State, gathered weights and buckets change where a step has one micro-batch alone,
-        or no more than stages (``memory.transients``): beyond both they are the same. What is not covered is
-        left to :attr:`Subject.grows_with_batch`.
+        min(b n, g) sequences, which do not fall as b grows; what else is there of a token, logits and the
+        block at work, grows with b. State, gathered weights and buckets change where a step has one
+        micro-batch alone, or no more than stages (``memory.transients``): beyond both they are the same. What
+        is not covered is left to :attr:`Subject.grows_with_batch`.
         """
         layouts, count = task.layouts, task.layouts.number
         many = layouts.micro_batches > layouts.pipeline

@@ -101,33 +101,25 @@ class Layouts(NamedTuple):
     def parallelism(self, choice: Choice) -> Parallelism:
         """The layouts as planning takes them; a degree that all share is a number."""
         return Parallelism(
-            tensor=_shared(self.tensor),
-            pipeline=_shared(self.pipeline),
-            data=_shared(self.data),
-            context=_shared(self.context),
-            expert=_shared(self.expert),
+            tensor=shared(self.tensor),
+            pipeline=shared(self.pipeline),
+            data=shared(self.data),
+            context=shared(self.context),
+            expert=shared(self.expert),
             sequence_parallel=choice.sequence_parallel,
             sharding=choice.sharding,
             sharding_group_size=choice.group_size,
             pipeline_schedule=choice.schedule,
-            virtual_stages=_shared(self.virtual_stages),
+            virtual_stages=shared(self.virtual_stages),
         )
-
-    def alone(self, entry: int, choice: Choice) -> Parallelism:
-        """One of them."""
-        return self.taken(slice(entry, entry + 1)).parallelism(choice)
-
-
-def _shared(column: Ints) -> int:
-    first = column[:1]
-    if column.size and bool((column == first).all()):
-        return int(first[0])
-    return cast("int", column)
 
 
 def shared(column: Ints) -> int:
     """A column, or the number that all of it is: what a number saves is not worked out for each entry."""
-    return _shared(column)
+    first = column[:1]
+    if column.size and bool((column == first).all()):
+        return int(first[0])
+    return cast("int", column)
 
 
 def _columns(devices: Devices, micro_batch_sizes: Sequence[int]) -> list[Ints]:
