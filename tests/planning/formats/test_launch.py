@@ -447,6 +447,15 @@ def test_data_parallelism_of_vllm_joins_experts():
     assert [error.code for error in written("vllm", replicas).missing] == ["SEVERAL_SERVERS"]
 
 
+def test_what_joins_nodes_of_vllm_is_named():
+    """Its flags say nothing of nodes: Ray joins those of a replica, and each node serves its own replicas."""
+    layout = {"/parallelism/tensor": 8, "/cluster/accelerators_per_node": 8}
+    assert not written("vllm", layout).missing
+    for wider in ({"/parallelism/pipeline": 2}, {"/parallelism/data": 2}):
+        [missing] = written("vllm", layout | wider).missing
+        assert (missing.code, missing.pointer) == ("SEVERAL_NODES", "/cluster/accelerators_per_node")
+
+
 def test_limits_of_another_engine_are_named():
     settings = {"/workload/engine/name": "SGLang", "/workload/memory_fraction": 0.85}
     assert not written("sglang", settings).missing

@@ -25,6 +25,7 @@ from service.planning.formats.launch.rules import (
     GRAPHS,
     LENGTH,
     MEMORY_FRACTION,
+    PER_NODE,
     PIPELINE,
     PREFIX,
     RECURRENT,
@@ -80,6 +81,23 @@ def _read_replicas(keys: Keys, known: Settings) -> Settings:
     return {DATA: data, EXPERT: data, **({} if cut == tensor else {EXPERT_TENSOR: cut})}
 
 
+def _write_nodes(settings: Settings) -> Keys:
+    replica = whole(settings, TENSOR, 1) * whole(settings, PIPELINE, 1)
+    server = replica * whole(settings, DATA, 1)
+    per_node = whole(settings, PER_NODE, server)
+    if replica > per_node:
+        raise PlanningError("SEVERAL_NODES", PER_NODE, ONE_REPLICA_ON_NODES)
+    if server > per_node:
+        raise PlanningError("SEVERAL_NODES", PER_NODE, REPLICAS_ON_NODES)
+    return {}
+
+
+ONE_REPLICA_ON_NODES: Final = "the nodes of a replica are joined by Ray before its server starts"
+REPLICAS_ON_NODES: Final = (
+    "each node starts a server of its own replicas, which names the first one's address"
+)
+
+
 def _write_format(settings: Settings) -> Keys:
     name = str(settings.get(FORMAT, ""))
     if not name:
@@ -102,6 +120,13 @@ RULES: Final = (
         "replicas behind one address, and whether they share whole experts",
         _write_replicas,
         _read_replicas,
+    ),
+    Rule(
+        (PER_NODE,),
+        (),
+        "devices of a node, of which a server takes one",
+        _write_nodes,
+        lambda _keys, _known: {},
     ),
     choice(
         WEIGHTS,
