@@ -6,5 +6,5 @@ question walks through them: precision, architecture, parallelism, memory and op
 inference, power, carbon and water, cost.
 """
 
-METHOD_VERSION = "2026.6"
+METHOD_VERSION = "2026.7"
 """Names the set of formulas; every answer carries it, and a change of any formula changes it."""
