@@ -6,7 +6,8 @@ Times are of the processor, so that a busy machine does not count.
 
 import json
 import time
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from service.plans.search import merged, pieces, search
 from service.plans.space import Outcome, Space
@@ -55,31 +56,55 @@ def _space(model: str, goal: str) -> Space:
     return space_of(PlanQuestion.model_validate_json(json.dumps(question)), shipped_snapshot())
 
 
-def _told(outcome: Outcome, seconds: float) -> str:
-    decided = (
-        f"{outcome.considered:,} decided in {seconds:.1f} s ({outcome.considered / seconds:,.0f} a second)"
-    )
-    ruled_out, pruned = sum(outcome.ruled_out.values()), sum(outcome.pruned.values())
-    rest = f"{ruled_out:,} ruled out, {pruned:,} pruned, {len(outcome.kept):,} kept"
-    return f"{decided}; {outcome.scored:,} scored for memory and time; {rest}"
+class Searched(NamedTuple):
+    """What became of a space, and the processor time of its pieces and of merging them."""
+
+    outcome: Outcome
+    pieces: list[float]
+    merging: float
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole search."""
+        return sum(self.pieces) + self.merging
 
 
-def measure(model: str, goal: str) -> None:
-    """Print what became of the candidates of a space, and how long its pieces take."""
+def searched(model: str, goal: str) -> Searched:
+    """A space, searched piece by piece."""
     space = _space(model, goal)
-    parts = pieces(space)
     outcomes, taken = [], []
-    for piece in parts:
+    for piece in pieces(space):
         began = time.process_time()
         outcomes.append(search(space, piece))
         taken.append(time.process_time() - began)
     began = time.process_time()
     whole = merged(outcomes, space.question.search.depth)
-    seconds = sum(taken) + time.process_time() - began
-    print(f"{model}, {goal}: {_told(whole, seconds)}")
-    print(f"  {len(parts)} pieces of {min(taken):.2f} to {max(taken):.2f} s")
+    return Searched(whole, taken, time.process_time() - began)
+
+
+def report() -> Iterator[str]:
+    """The section of the page, line by line."""
+    yield "## Plans of training runs\n"
+    yield (
+        "`python -m bench.plans`. Mixtral-8x22B on five kinds of devices, 13 numbers of each: all\n"
+        "candidates differ in layout or device, micro-batch and recomputation are one. Processor time in\n"
+        "one process on one core, from the space to what is kept of it.\n"
+    )
+    yield "| | target | cheapest: time alone counts | pareto: power too |\n|---|---:|---:|---:|"
+    cheapest, pareto = (searched("mixtral-8x22b", goal) for goal in ("cheapest", "pareto"))
+    lines: dict[str, tuple[str, Callable[[Searched], str]]] = {
+        "candidates": ("1,000,000", lambda one: f"{one.outcome.considered:,}"),
+        "decided in": ("20 s", lambda one: f"{one.seconds:.1f} s"),
+        "scored for memory and time": ("200,000", lambda one: f"{one.outcome.scored:,}"),
+        "ruled out": ("", lambda one: f"{sum(one.outcome.ruled_out.values()):,}"),
+        "proven not to matter": ("", lambda one: f"{sum(one.outcome.pruned.values()):,}"),
+        "kept": ("", lambda one: f"{len(one.outcome.kept):,}"),
+        "pieces": ("", lambda one: f"{len(one.pieces)}"),
+        "longest piece": ("", lambda one: f"{max(one.pieces):.2f} s"),
+    }
+    for name, (target, of) in lines.items():
+        yield f"| {name} | {target} | {of(cheapest)} | {of(pareto)} |"
 
 
 if __name__ == "__main__":
-    for asked in ("cheapest", "pareto"):
-        measure("mixtral-8x22b", asked)
+    print("\n".join(report()))

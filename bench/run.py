@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import httpx
 from pydantic_core import to_json
 
-from bench import frontier, operators, tariff
+from bench import frontier, operators, plans, tariff
 from bench.questions import COUNT, catalog_questions, parameter_count_questions
 from service.estimates.service import ESTIMATES
 from service.snapshot.service import Snapshot, shipped_snapshot
@@ -258,6 +258,8 @@ def measure() -> Iterator[str]:
     yield from operators.report()
     yield ""
     yield from frontier.report(*searches)
+    yield ""
+    yield from plans.report()
     yield ""
     yield from tariff.report()
 
