@@ -37,10 +37,13 @@ from service.nodes.schemas import EnrolmentTokenInput
 from service.nodes.service import Enrolments
 from service.planning.calibration import OperatorQuantity
 from service.planning.calibration.measured import DeviceCalibration, MeasuredFigure, Scope
+from service.plans import stored as plans
+from service.plans.service import pieces_of
 from service.protocol.nodes import Enrolment
 from service.protocol.results import Result
+from service.questions.plans import PlanQuestion
 from service.settings import Settings
-from service.snapshot.service import SnapshotStore
+from service.snapshot.service import SnapshotStore, shipped_snapshot
 
 KEYRING = Keyring(b"a secret of the tests, nowhere else")
 OPEN = Settings(allowed_hosts="*", requests_per_minute=0, background_threads=0)
@@ -120,6 +123,14 @@ def store_calibration(database: Database) -> str:
     )
     with database.writing() as session:
         return calibrations.keep(session, LOCAL.tenant_id, Drawn(drawn), {"import_id": "example"})
+
+
+def store_plan(database: Database) -> str:
+    """A plan of the default tenant whose search runs; its id."""
+    question = PlanQuestion.model_validate_json(json.dumps(EXAMPLES["create_plan"]))
+    with database.writing() as session:
+        made = plans.create(session, LOCAL.tenant_id, pieces_of(question, shipped_snapshot()))
+    return made.resource.rpartition("/")[2]
 
 
 class Callers:

@@ -15,6 +15,7 @@ from tests.applications import (
     bearing,
     content_digest,
     store_calibration,
+    store_plan,
     store_result,
 )
 from tests.conftest import Client
@@ -126,6 +127,8 @@ def test_the_row_of_another_tenant_is_not_found(callers, name):
         row = store_calibration(database)
     elif singular == "lease":
         row = lease_of(callers.client, bearing(owner), database)
+    elif singular == "plan":
+        row = store_plan(database)
     elif singular == "node":
         row = id_of(owner if name in OF_NODES else callers.node())
     else:
@@ -166,7 +169,7 @@ def test_lists_show_the_rows_of_the_tenant_alone(callers, noun):
     store_calibration(callers.client.app.state.database)
     callers.node()
     for name in creating:
-        assert request(callers, name, owner).status_code == 201
+        assert request(callers, name, owner).is_success
     mine, theirs = (
         callers.client.get(f"/v1/{noun}?page_size=500", headers=bearing(key)).json()["items"]
         for key in (owner, other)

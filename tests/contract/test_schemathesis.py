@@ -18,7 +18,16 @@ from urllib3 import HTTPResponse
 from service.examples import EXAMPLE_IDS, EXAMPLES
 from service.kit.credentials import id_of
 from service.snapshot import service as snapshots
-from tests.applications import TENANT, Callers, ask_job, attach, catalog_face, store_calibration, store_result
+from tests.applications import (
+    TENANT,
+    Callers,
+    ask_job,
+    attach,
+    catalog_face,
+    store_calibration,
+    store_plan,
+    store_result,
+)
 from tests.contract.credentials import OF_NODES, credentials, lease_of, prepare_node
 from tests.contract.test_document import NOUNS, OPERATIONS, PATH
 
@@ -202,6 +211,9 @@ class Caller:
             return
         if self._noun == "calibration":
             self._id = store_calibration(self._app.state.database)
+            return
+        if self._noun == "plan":
+            self._id = store_plan(self._app.state.database)
             return
         if self._noun in ("benchmark_suite", "benchmark_result"):
             self._id = EXAMPLE_IDS[f"{self._noun.replace('_', '-')}s"]
