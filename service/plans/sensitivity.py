@@ -152,7 +152,7 @@ def _billed(supply: Supply) -> str | None:
     return _place(supply) if known else None
 
 
-def _has_tariff(supply: Supply) -> bool:
+def has_tariff(supply: Supply) -> bool:
     """Whether what electricity costs is known only from a bill."""
     if _billed(supply) is None or supply.site is None:
         return False
@@ -199,7 +199,7 @@ class _Study:
         if window is not MISSING:
             minutes = (window.latest_start_at - window.earliest_start_at) / timedelta(minutes=1)
         starts = 1 if window is MISSING else int(minutes // window.step_minutes) + 1
-        supplies = [supply for supply in self._space.supplies if _has_tariff(supply)]
+        supplies = [supply for supply in self._space.supplies if has_tariff(supply)]
         return starts * sum(kept[cluster] for supply in supplies for cluster in supply.clusters)
 
     def of(self, moved: Moved) -> Iterator[Sensitivity]:

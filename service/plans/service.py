@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from pydantic import MISSING
+
 from service.kit.clock import now
 from service.planning import METHOD_VERSION
 from service.plans.answer import answer_of
 from service.plans.ranking import ranked
 from service.plans.search import merged, pieces, search
+from service.plans.sensitivity import has_tariff
 from service.plans.space import Outcome, Piece, Space
 from service.plans.supplies import space_of
 from service.questions.catalog import Catalog
@@ -52,13 +55,18 @@ def prepare(question: PlanQuestion, catalog: Catalog) -> Prepared:
     """The pieces of a question, and its answer if they are few."""
     pin, space = pin_of(catalog), space_of(question, catalog)
     parts = pieces(space)
-    answer = _searched(space, parts) if _are_few(parts) else None
+    answer = _searched(space, parts) if _are_few(parts) and not _is_billed(space) else None
     return Prepared(question, pin, parts, answer)
 
 
 def _are_few(parts: Sequence[Piece]) -> bool:
     candidates = sum(piece.candidates for piece in parts)
     return candidates <= MOST_CANDIDATES_AT_ONCE and len(parts) <= MOST_PIECES_AT_ONCE
+
+
+def _is_billed(space: Space) -> bool:
+    """Whether ranking takes bills of a tariff from every start of a window, which may take many seconds."""
+    return space.question.window is not MISSING and any(map(has_tariff, space.supplies))
 
 
 def pieces_of(question: PlanQuestion, catalog: Catalog) -> Prepared:

@@ -13,7 +13,7 @@ from service.plans import sensitivity
 from service.plans.answer import row_of
 from service.plans.ranking import ranked
 from service.plans.search import merged, pieces, search
-from service.plans.service import estimate_plan
+from service.plans.service import estimate_plan, prepare
 from service.plans.space import REACH
 from service.plans.supplies import space_of
 from service.questions.plans import PlanQuestion
@@ -273,6 +273,7 @@ class TestList:
             "step_minutes": 720,
         }
         question = QUESTION | {"owned": [OWN | {"site": site}], "rented": [], "window": window}
+        assert prepare(read(question), shipped()).answer is None, "the caller waits for the bills"
         monkeypatch.setattr(sensitivity, "_MOST_BILLS", 1)
         answer = estimate_plan(read(question), shipped())
         assert [gap["code"] for gap in answer["gaps"] if gap["pointer"] == "/sensitivities"] == [
