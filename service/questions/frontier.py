@@ -28,20 +28,9 @@ MOST_VARIANTS = 1_000
 _Degrees = Annotated[list[Degree], Field(min_length=1, max_length=32)]
 
 
-class SearchInput(Input):
-    """What is varied. Left out, layouts and requests at a time; precisions and accelerators where listed."""
+class StorageSearch(Input):
+    """How a served model may be stored. Left out, as the workload says."""
 
-    requests_per_replica: Annotated[list[Degree], Field(min_length=1, max_length=4096)] | MISSING = MISSING
-    """Requests at a time on each replica; defaults to each from 1 to 32 and steps of 5% up to 4,096."""
-    tensor: _Degrees | MISSING = MISSING
-    """Tensor-parallel degrees; defaults to those that divide the cluster."""
-    pipeline: _Degrees | MISSING = MISSING
-    """Pipeline stages; defaults to those that divide the cluster."""
-    expert: _Degrees | MISSING = MISSING
-    """Replicas that the experts are spread over; defaults to those that divide them. Others than 1 are for a
-    model that has experts."""
-    expert_tensor: _Degrees | MISSING = MISSING
-    """Devices that each expert is cut over; defaults to 1 and to the tensor-parallel degree."""
     weight_formats: Annotated[list[WeightFormatName], Field(min_length=1, max_length=16)] | MISSING = MISSING
     """How the weights may be stored; defaults to that of the workload."""
     weight_precisions: (
@@ -60,6 +49,22 @@ class SearchInput(Input):
         | MISSING
     ) = MISSING
     """Formats that the KV cache may have; defaults to that of the workload."""
+
+
+class SearchInput(StorageSearch):
+    """What is varied. Left out, layouts and requests at a time; precisions and accelerators where listed."""
+
+    requests_per_replica: Annotated[list[Degree], Field(min_length=1, max_length=4096)] | MISSING = MISSING
+    """Requests at a time on each replica; defaults to each from 1 to 32 and steps of 5% up to 4,096."""
+    tensor: _Degrees | MISSING = MISSING
+    """Tensor-parallel degrees; defaults to those that divide the cluster."""
+    pipeline: _Degrees | MISSING = MISSING
+    """Pipeline stages; defaults to those that divide the cluster."""
+    expert: _Degrees | MISSING = MISSING
+    """Replicas that the experts are spread over; defaults to those that divide them. Others than 1 are for a
+    model that has experts."""
+    expert_tensor: _Degrees | MISSING = MISSING
+    """Devices that each expert is cut over; defaults to 1 and to the tensor-parallel degree."""
     accelerators: Annotated[list[AcceleratorReference], Field(min_length=1, max_length=16)] | MISSING = (
         MISSING
     )

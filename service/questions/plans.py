@@ -17,13 +17,14 @@ from service.questions.base import (
     Positive,
     Text,
 )
+from service.questions.frontier import StorageSearch
 from service.questions.holdings import EgressInput, StorageInput
 from service.questions.purchase import Purchase
 from service.questions.references import ClusterInput, ModelReference, ParallelismInput
 from service.questions.rental import Rental, SpotTerms
 from service.questions.site import RunSite
 from service.questions.what_if import StartWindow
-from service.questions.workloads import RecomputationInput, WeightFormatName, WorkloadInput
+from service.questions.workloads import RecomputationInput, WorkloadInput
 
 _INT64 = {"format": "int64"}
 _Degrees = Annotated[list[Degree], Field(min_length=1, max_length=64)]
@@ -134,7 +135,7 @@ class TrainingSearch(Input):
     """Precisions that are allowed; defaults to that of the workload."""
 
 
-class ServingSearch(Input):
+class ServingSearch(StorageSearch):
     """What is varied of a service. What is left out takes the values that practice knows."""
 
     tensor: _Degrees | MISSING = MISSING
@@ -145,24 +146,6 @@ class ServingSearch(Input):
     """Replicas that the experts are spread over; defaults to those that divide them."""
     expert_tensor: _Degrees | MISSING = MISSING
     """Devices that each expert is cut over; defaults to 1 and to the tensor-parallel degree."""
-    weight_formats: Annotated[list[WeightFormatName], Field(min_length=1, max_length=16)] | MISSING = MISSING
-    """How the weights may be stored; defaults to that of the workload."""
-    weight_precisions: (
-        Annotated[
-            list[Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"]],
-            Field(min_length=1, max_length=7),
-        ]
-        | MISSING
-    ) = MISSING
-    """Widths that the weights may have, beside weight_formats; defaults to that of the workload."""
-    kv_cache_precisions: (
-        Annotated[
-            list[Literal["fp32", "fp16", "bf16", "fp8", "int8", "int4", "q8_0", "q5_0", "q4_0"]],
-            Field(min_length=1, max_length=9),
-        ]
-        | MISSING
-    ) = MISSING
-    """Formats that the KV cache may have; defaults to that of the workload."""
 
 
 class PlanSearch(Input):
