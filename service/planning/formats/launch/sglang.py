@@ -10,6 +10,7 @@ attention, and the largest number of requests and the tokens of a chunk are thos
 from typing import Final
 
 from service.planning.errors import PlanningError
+from service.planning.formats.launch.engines import LOADED, SEVERAL_SERVERS
 from service.planning.formats.launch.rules import (
     ADAPTER_RANK,
     ADAPTERS,
@@ -21,7 +22,6 @@ from service.planning.formats.launch.rules import (
     ENGINE,
     EXPERT,
     EXPERT_TENSOR,
-    FORMAT,
     GRAPHS,
     LENGTH,
     MEMORY_FRACTION,
@@ -30,7 +30,6 @@ from service.planning.formats.launch.rules import (
     PREFIX,
     REQUESTS,
     TENSOR,
-    WEIGHTS,
     Keys,
     Rule,
     Settings,
@@ -40,7 +39,6 @@ from service.planning.formats.launch.rules import (
     share,
     whole,
 )
-from service.planning.formats.launch.vllm import CHECKPOINT_FORMAT, PRECISION_DETAIL, SEVERAL_SERVERS
 
 _TENSOR, _DATA, _EXPERT = "tp-size", "dp-size", "ep-size"
 _ATTENTION, _NODES, _REQUESTS, _CHUNK = (
@@ -111,16 +109,6 @@ def _read_chunks(keys: Keys, _: Settings) -> Settings:
     return {CHUNKED: False, **tokens}
 
 
-def _write_format(settings: Settings) -> Keys:
-    name = str(settings.get(FORMAT, ""))
-    if not name:
-        return {}
-    loaded = {"fp8_tensor": "fp8", "bnb_nf4": "bitsandbytes"}
-    if name in loaded:
-        return {"quantization": loaded[name]}
-    raise PlanningError("CHECKPOINT_FORMAT", FORMAT, CHECKPOINT_FORMAT)
-
-
 RULES: Final = (
     Rule(
         (TENSOR, DATA, EXPERT, EXPERT_TENSOR),
@@ -130,21 +118,7 @@ RULES: Final = (
         _read_devices,
     ),
     number(PIPELINE, "pp-size", "stages"),
-    choice(
-        WEIGHTS,
-        "format of weights and activations; fp8 narrows matrices as they are loaded",
-        {
-            "bf16": ({"dtype": "bfloat16"},),
-            "fp16": ({"dtype": "float16"}, {"dtype": "half"}),
-            "fp32": ({"dtype": "float32"}, {"dtype": "float"}),
-            "fp8": ({"quantization": "fp8"},),
-        },
-        silent={"dtype": ("auto", "bfloat16", "float16", "half")},
-        why=PRECISION_DETAIL,
-    ),
-    Rule(
-        (FORMAT,), (), "a quantised checkpoint names its own format", _write_format, lambda _keys, _known: {}
-    ),
+    *LOADED,
     choice(
         CACHE,
         "format of the cache; auto is that of the model",

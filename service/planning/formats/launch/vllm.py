@@ -9,6 +9,7 @@ data devices, or with ``--enable-expert-parallel`` spreads whole ones over these
 from typing import Final
 
 from service.planning.errors import PlanningError
+from service.planning.formats.launch.engines import LOADED, SEVERAL_SERVERS
 from service.planning.formats.launch.rules import (
     ADAPTER_RANK,
     ADAPTERS,
@@ -21,7 +22,6 @@ from service.planning.formats.launch.rules import (
     EXPERT,
     EXPERT_TENSOR,
     EXPERTS,
-    FORMAT,
     GRAPHS,
     LENGTH,
     MEMORY_FRACTION,
@@ -31,7 +31,6 @@ from service.planning.formats.launch.rules import (
     RECURRENT,
     REQUESTS,
     TENSOR,
-    WEIGHTS,
     Keys,
     Rule,
     Settings,
@@ -44,7 +43,6 @@ from service.planning.formats.launch.rules import (
 )
 
 _TENSOR, _DATA, _SPREAD = "tensor-parallel-size", "data-parallel-size", "enable-expert-parallel"
-SEVERAL_SERVERS: Final = "several servers are started and requests shared among them"
 
 
 def _write_replicas(settings: Settings) -> Keys:
@@ -98,19 +96,6 @@ REPLICAS_ON_NODES: Final = (
 )
 
 
-def _write_format(settings: Settings) -> Keys:
-    name = str(settings.get(FORMAT, ""))
-    if not name:
-        return {}
-    loaded = {"fp8_tensor": "fp8", "bnb_nf4": "bitsandbytes"}
-    if name in loaded:
-        return {"quantization": loaded[name]}
-    raise PlanningError("CHECKPOINT_FORMAT", FORMAT, CHECKPOINT_FORMAT)
-
-
-CHECKPOINT_FORMAT: Final = "the checkpoint has to be stored so; the engine finds it in its configuration"
-PRECISION_DETAIL: Final = "weights so narrow come with a checkpoint that is stored so"
-
 RULES: Final = (
     number(TENSOR, _TENSOR, "devices that share each layer"),
     number(PIPELINE, "pipeline-parallel-size", "stages"),
@@ -128,21 +113,7 @@ RULES: Final = (
         _write_nodes,
         lambda _keys, _known: {},
     ),
-    choice(
-        WEIGHTS,
-        "format of weights and activations; fp8 narrows matrices as they are loaded",
-        {
-            "bf16": ({"dtype": "bfloat16"},),
-            "fp16": ({"dtype": "float16"}, {"dtype": "half"}),
-            "fp32": ({"dtype": "float32"}, {"dtype": "float"}),
-            "fp8": ({"quantization": "fp8"},),
-        },
-        silent={"dtype": ("auto", "bfloat16", "float16", "half")},
-        why=PRECISION_DETAIL,
-    ),
-    Rule(
-        (FORMAT,), (), "a quantised checkpoint names its own format", _write_format, lambda _keys, _known: {}
-    ),
+    *LOADED,
     choice(
         CACHE,
         "format of the cache; auto is that of the model",
