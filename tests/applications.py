@@ -10,12 +10,16 @@ from uuid import uuid4
 
 from fastapi import FastAPI
 from pydantic import BaseModel
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
 from service import app as application
+from service.approvals import service as approvals
+from service.approvals.policies import service as policies
+from service.approvals.policies.schemas import ApprovalPolicyInput
 from service.audit.service import Call, Writes
 from service.auth.schemas import ApiKeyInput, TenantInput
 from service.auth.service import Keys, Write, create_tenant
+from service.background.service import Means
 from service.benchmarks import service as benchmarks
 from service.benchmarks.calibrations import service as calibrations
 from service.benchmarks.calibrations.sets import Drawn
@@ -31,6 +35,7 @@ from service.kit.jobs.repository import enqueue
 from service.kit.jobs.tables import JobRow
 from service.kit.keyring import Keyring
 from service.kit.logs import configure_logs
+from service.kit.outbound import Outbound
 from service.kit.pages import PageTokens
 from service.kit.subjects import LOCAL, NODE_SCOPES, SHIPPED_TENANT, Subject, SubjectKind
 from service.nodes.schemas import EnrolmentTokenInput
@@ -41,11 +46,19 @@ from service.plans import stored as plans
 from service.plans.service import pieces_of
 from service.protocol.nodes import Enrolment
 from service.protocol.results import Result
+from service.questions.estimates import UtilityBillQuestion
 from service.questions.plans import PlanQuestion
+from service.quotes import service as quotes
+from service.quotes.freeze import Asked, freeze, projected
 from service.settings import Settings
 from service.snapshot.service import SnapshotStore, shipped_snapshot
+from service.webhooks.schemas import WebhookInput
+from service.webhooks.service import Webhooks, send_test
+from service.webhooks.tables import DeliveryRow
 
 KEYRING = Keyring(b"a secret of the tests, nowhere else")
+MEANS = Means(writes=Writes(None, KEYRING), webhooks=Webhooks.of(KEYRING, Outbound()))
+"""What jobs need, of any database."""
 OPEN = Settings(allowed_hosts="*", requests_per_minute=0, background_threads=0)
 TENANT = OPEN.model_copy(update={"mode": "tenant"})
 
@@ -131,6 +144,55 @@ def store_plan(database: Database) -> str:
     with database.writing() as session:
         made = plans.create(session, LOCAL.tenant_id, pieces_of(question, shipped_snapshot()))
     return made.resource.rpartition("/")[2]
+
+
+def store_quote(database: Database, asker: str = "token:bob@example.com") -> dict[str, Any]:
+    """A quote of the default tenant that somebody has asked for."""
+    body = EXAMPLES["create_quote"]
+    question = UtilityBillQuestion.model_validate_json(json.dumps(body["request"]))
+    asked = Asked(
+        operation="utility-bill",
+        name=body["name"],
+        requests=projected("utility_bill", question),
+        owns_devices=False,
+        cost_center_id=None,
+        note=None,
+    )
+    frozen = freeze(asked, shipped_snapshot(), lambda sources: [{} for _ in sources])
+    with database.writing() as session:
+        made = quotes.create(session, LOCAL.tenant_id, frozen, asker, days=30)
+    assert made.body
+    return dict(made.body)
+
+
+def store_approval(database: Database, approver: str = "token:erin@example.com") -> dict[str, Any]:
+    """An approval of the default tenant that waits for ``approver``."""
+    quote = store_quote(database)
+    policy = json.loads(json.dumps(EXAMPLES["create_approval_policy"]))
+    policy["steps"][0]["approvers"].append(approver)
+    policy["id"] = uuid4().hex
+    asker = Subject(SubjectKind.TOKEN, "bob@example.com", LOCAL.tenant_id, frozenset())
+    with database.writing() as session:
+        body = ApprovalPolicyInput.model_validate_json(json.dumps(policy))
+        policies.create(session, LOCAL.tenant_id, body)
+        snapshot = shipped_snapshot()
+        asked = approvals.submit(session, asker, quote["id"], quote["content_digest"], snapshot)
+    assert asked.body
+    return dict(asked.body)
+
+
+def store_webhook(database: Database) -> str:
+    """A webhook of the default tenant with the delivery of the examples; its id."""
+    body = WebhookInput.model_validate_json(json.dumps(EXAMPLES["create_webhook"]))
+    (delivery_id,) = EXAMPLES["replay_webhook"]["delivery_ids"]
+    with database.writing() as session:
+        webhook_id = MEANS.webhooks.create(session, LOCAL, body).resource.rpartition("/")[2]
+        session.execute(delete(DeliveryRow).where(DeliveryRow.id == delivery_id))  # of another webhook
+        delivered = send_test(session, LOCAL.tenant_id, webhook_id)
+        assert delivered.body
+        own = DeliveryRow.id == delivered.body["id"]
+        session.execute(update(DeliveryRow).where(own).values(id=delivery_id))
+    return webhook_id
 
 
 class Callers:

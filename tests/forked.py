@@ -1,59 +1,31 @@
-"""Commands in processes forked from one that has imported the service: most of a cold start is imports.
+"""Commands and functions in processes forked from one that has imported them: a cold start is mostly imports.
 
 Cold starts are tested by what the README runs, by the containers and by the nodes of end-to-end tests.
 """
 
 import atexit
 import contextlib
-import json
+import fcntl
 import os
+import pickle
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from multiprocessing.connection import wait
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-_FIRST = """
-import gc, json, os, signal, sys
-import service.app, service.cli, service.evidence.service, service.operator, service.storage
-gc.freeze()
-for line in sys.stdin:
-    asked = json.loads(line)
-    process = os.fork()
-    if process:
-        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
-        continue
-    if asked["stays"]:
-        if os.fork():
-            os._exit(0)
-        # Whoever asked is no parent of the command, so somebody else waits for its status.
-        process = os.fork()
-        if process:
-            write = lambda name, number: (
-                open(os.path.join(asked["files"], "new"), "w").write(str(number)),
-                os.rename(os.path.join(asked["files"], "new"), os.path.join(asked["files"], name)),
-            )
-            write("pid", process)
-            write("status", os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
-            os._exit(0)
-    else:
-        signal.alarm(60)
-    os.chdir(asked["directory"])
-    os.environ.clear()
-    os.environ.update(asked["environment"])
-    for descriptor, name in enumerate(("in", "out", "err")):
-        os.dup2(os.open(os.path.join(asked["files"], name), os.O_RDWR), descriptor)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w", buffering=1), open(2, "w", buffering=1)
-    sys.argv = ["ironlaw", *asked["arguments"]]
-    sys.exit(service.cli.main())
-"""
-_LOCK = threading.Lock()
+from tests import forking
+
+_ROOT = Path(__file__).parents[1]
+_COMMAND_SECONDS = 60
 
 
 class Done(NamedTuple):
@@ -65,58 +37,121 @@ class Done(NamedTuple):
 
 
 @cache
-def _first() -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", _FIRST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    atexit.register(process.communicate)
-    return process
+def _listener() -> str:
+    """Where the process listens that forks for every worker of the run; it lives as long as one of them."""
+    folder = Path(os.environ.get("IRONLAW_TEST_DATABASES") or tempfile.mkdtemp())
+    path = str(folder / "forking")
+    with (folder / "forking.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            staying = _connected(path)
+        except (OSError, EOFError):
+            command = [sys.executable, "-m", "tests.forking", path]
+            starting = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+            with starting.stdout:
+                assert starting.stdout.readline() == b"listening\n"
+            starting.returncode = 0  # it outlives this process if others need it
+            staying = _connected(path)
+    atexit.register(staying.close)
+    return path
+
+
+def _connected(path: str) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(path)
+        _line(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _line(connection: socket.socket) -> str:
+    said = b""
+    while not said.endswith(b"\n"):
+        byte = connection.recv(1)
+        if not byte:
+            raise EOFError
+        said += byte
+    return said.decode()
+
+
+class Process:
+    """A function called in a process of its own, which is asked as one of multiprocessing or subprocess."""
+
+    def __init__(
+        self,
+        target: Callable[..., Any],
+        *arguments: Any,
+        environment: Mapping[str, str] = os.environ,
+        folder: Path | None = None,
+        seconds: int = 0,
+    ) -> None:
+        streams = tuple(str(folder / name) for name in ("in", "out", "err")) if folder else ()
+        for stream in streams:
+            Path(stream).touch()
+        call = forking.Call(target, arguments, str(Path.cwd()), dict(environment), streams, seconds)
+        self._connection = _connected(_listener())
+        self._connection.sendall(pickle.dumps(tuple(call)))
+        self.pid = int(_line(self._connection))
+        self.returncode: int | None = None
+        self._turn = threading.Lock()
+
+    def wait(self, timeout: float | None = None) -> int:
+        with self._turn:
+            if self.returncode is None:
+                if not wait([self._connection], timeout):
+                    raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+                self.returncode = int(_line(self._connection))
+                self._connection.close()
+            return self.returncode
+
+    def join(self, timeout: float | None = None) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(timeout)
+
+    def poll(self) -> int | None:
+        self.join(0)
+        return self.returncode
+
+    @property
+    def exitcode(self) -> int | None:
+        return self.poll()
+
+    def is_alive(self) -> bool:
+        return self.poll() is None
+
+    def send_signal(self, number: int) -> None:
+        if self.is_alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 def ironlaw(*arguments: str, environment: dict[str, str], given: str | None) -> Done:
     """One `ironlaw` command."""
     with tempfile.TemporaryDirectory() as name:
-        (Path(name) / "in").write_text(given or "")
-        status = _ask(name, arguments, environment, stays=False)
-        return Done((Path(name) / "out").read_text(), (Path(name) / "err").read_text(), status)
+        folder = Path(name)
+        (folder / "in").write_text(given or "")
+        status = Process(
+            forking.ironlaw, *arguments, environment=environment, folder=folder, seconds=_COMMAND_SECONDS
+        ).wait()
+        return Done((folder / "out").read_text(), (folder / "err").read_text(), status)
 
 
-def _ask(folder: str, arguments: Sequence[str], environment: dict[str, str], *, stays: bool) -> int:
-    for name in ("in", "out", "err"):
-        (Path(folder) / name).touch()
-    asked = {
-        "arguments": arguments,
-        "environment": environment,
-        "directory": str(Path.cwd()),
-        "files": folder,
-        "stays": stays,
-    }
-    with _LOCK:
-        first = _first()
-        assert first.stdin is not None
-        assert first.stdout is not None
-        first.stdin.write(json.dumps(asked) + "\n")
-        first.stdin.flush()
-        return int(first.stdout.readline())
-
-
-class Staying:
+class Staying(Process):
     """A command that runs until it is told to stop, as `subprocess.Popen` has it."""
 
     def __init__(self, *arguments: str, environment: dict[str, str]) -> None:
         self._files = Path(tempfile.mkdtemp())
-        _ask(str(self._files), arguments, environment, stays=True)
-        self.pid = int(self._until("pid", 30.0))
-        self.returncode: int | None = None
+        super().__init__(forking.ironlaw, *arguments, environment=environment, folder=self._files)
         self.stdout, self.stderr = self._lines("out"), self._lines("err")
-
-    def _until(self, name: str, seconds: float) -> str:
-        deadline = time.monotonic() + seconds
-        while not (self._files / name).exists():
-            if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired(name, seconds)
-            time.sleep(0.005)
-        return (self._files / name).read_text()
 
     def _lines(self, name: str) -> Iterator[str]:
         """Each line as it is written, until the command has ended."""
@@ -133,30 +168,9 @@ class Staying:
                 else:
                     time.sleep(0.005)
 
-    def poll(self) -> int | None:
-        if self.returncode is None and (self._files / "status").exists():
-            self.returncode = int((self._files / "status").read_text())
-        return self.returncode
-
-    def wait(self, timeout: float) -> int:
-        if self.returncode is None:
-            self.returncode = int(self._until("status", timeout))
-        return self.returncode
-
     def errors(self) -> str:
         """What it has said of errors so far."""
         return (self._files / "err").read_text()
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-
-    def terminate(self) -> None:
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
 
     def communicate(self, timeout: float) -> tuple[str, str]:
         """What it has said in all, once it has ended; nothing is left of it."""

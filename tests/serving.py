@@ -32,19 +32,22 @@ class Server:
     def __init__(self, process, address):
         self.process = process
         self.address = address
-        self.client = httpx.Client(base_url=address, trust_env=False, timeout=10)
+        self.client = httpx.Client(base_url=address, trust_env=False, timeout=60)
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(timeout=10)
 
 
-@contextlib.contextmanager
 def serving(data_dir, *options, **variables):
     """A server that is ready."""
-    process = forked.Staying(
-        "serve", *options, environment=environment(data_dir, IRONLAW_PORT="0", **variables)
-    )
+    own = environment(data_dir, **{"IRONLAW_PORT": "0", **variables})
+    return served(forked.Staying("serve", *options, environment=own))
+
+
+@contextlib.contextmanager
+def served(process):
+    """A server, once it is ready, of a process that has been started."""
     try:
         said = ""
         for line in process.stderr:

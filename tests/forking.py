@@ -1,0 +1,114 @@
+"""A process that has imported what tests start, and forks it for every worker of a run.
+
+It listens on a Unix socket. A connection that asks for a call is told the id of its process, then its status;
+one that asks for nothing keeps the listener alive, which ends when nobody is connected.
+"""
+
+import contextlib
+import gc
+import os
+import pickle
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+_FIRST_SECONDS, _LOOK_SECONDS = 60.0, 1.0
+
+
+class Call(NamedTuple):
+    """What a process does, and where."""
+
+    target: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    directory: str
+    environment: dict[str, str]
+    streams: tuple[str, ...] = ()
+    """Paths of its input, output and errors; without them it shares those of the listener."""
+    seconds: int = 0
+    """After how long it is ended; 0 for never."""
+
+    def run(self) -> Any:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.alarm(self.seconds)
+        os.chdir(self.directory)
+        os.environ.clear()
+        os.environ.update(self.environment)
+        for descriptor, path in enumerate(self.streams):
+            os.dup2(os.open(path, os.O_RDWR), descriptor)
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: SIM115
+        return self.target(*self.arguments)
+
+
+def ironlaw(*arguments: str) -> Any:
+    """The command, in a process that has imported it."""
+    sys.argv = ["ironlaw", *arguments]
+    from service.cli import main  # noqa: PLC0415
+
+    return main()
+
+
+def _import() -> None:
+    gc.disable()
+    import tests.faults.approval_worker  # noqa: PLC0415
+    import tests.faults.node_service  # noqa: PLC0415
+    import tests.faults.node_worker  # noqa: PLC0415
+    import tests.faults.plan_worker  # noqa: PLC0415
+    import tests.faults.webhook_worker  # noqa: F401, PLC0415
+
+    gc.freeze()
+    gc.enable()
+
+
+def _accepted(path: str) -> socket.socket | None:
+    """A connection, in a process of its own; none in the listener itself when it ends."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(64)
+        print("listening", flush=True)
+        os.dup2(2, 1)
+        listener.settimeout(_FIRST_SECONDS)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                connection, _ = listener.accept()
+                if not os.fork():
+                    connection.setblocking(True)  # noqa: FBT003
+                    return connection
+                connection.close()
+            listener.settimeout(_LOOK_SECONDS)
+            try:
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:
+                os.unlink(path)  # noqa: PTH108
+                return None
+
+
+def _asked(connection: socket.socket) -> Call | None:
+    """The call of a connection, in the process that does it; none in the one that waits for its status."""
+    with connection, connection.makefile("rb") as file:
+        connection.sendall(b"here\n")
+        try:
+            call = Call(*pickle.load(file))  # noqa: S301
+        except EOFError:
+            return None
+        process = os.fork()
+        if process == 0:
+            return call
+        # Whoever has asked may be gone.
+        with contextlib.suppress(OSError):
+            connection.sendall(f"{process}\n".encode())
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        with contextlib.suppress(OSError):
+            connection.sendall(f"{status}\n".encode())
+    return None
+
+
+if __name__ == "__main__":
+    _import()
+    # Whoever interrupts the tests interrupts this, too, and wants no traceback of it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    connection = _accepted(sys.argv[1])
+    call = connection and _asked(connection)
+    sys.exit(call.run() if call else None)
