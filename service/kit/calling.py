@@ -1,0 +1,194 @@
+"""One request over HTTP/1.1 to an address that was looked at before, under its host's name.
+
+The connection goes to one of the addresses that are given and nowhere else; the name stands in ``Host`` and
+in TLS, whose certificate must be of it. Redirects are answers as others are. Nothing is taken from the
+environment, no proxy and no credentials, and nothing is kept: no connection and no cookie. One deadline is
+over everything until the answer begins, however slowly it drips, another over its body, which is cut.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import httpcore
+import httpx
+
+Resolve = Callable[[str, int], Sequence[str]]
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+class CallFailed(OSError):
+    """No answer came; code and detail may be shown to whoever named the address."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+class Limits(NamedTuple):
+    """How long a call may take, and how much it may bring."""
+
+    seconds: float
+    """For the name, the connection, and the status and header fields of the answer."""
+    connect_seconds: float
+    """For the connection to one address."""
+    body_seconds: float
+    body_bytes: int
+
+
+class Reply(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    """By names in lower case."""
+    body: bytes
+    """Its beginning, without undoing any compression."""
+    is_whole: bool
+    """Whether the body is all that there was."""
+
+
+class _Pinned(httpcore.AsyncNetworkBackend):
+    """Connects to the first of some addresses that takes the connection, whatever host is asked for."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._addresses = addresses
+        self._backend = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  # the library's name
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        del host
+        failed: Exception = httpcore.ConnectError("there is no address")
+        for address in self._addresses:
+            try:
+                return await self._backend.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failed = error
+        raise failed
+
+
+async def call(
+    method: str,
+    url: httpx.URL,
+    addresses: Awaitable[Sequence[str]],
+    *,
+    headers: Mapping[str, str],
+    content: bytes = b"",
+    tls: ssl.SSLContext,
+    limits: Limits,
+) -> Reply:
+    """The answer to a request that is sent to one of ``addresses``, or :class:`CallFailed`."""
+    own = {
+        "host": url.netloc.decode(),
+        "accept": "*/*",
+        "accept-encoding": "identity",
+        "connection": "close",
+        "content-length": str(len(content)),
+        **headers,
+    }
+    try:
+        async with contextlib.AsyncExitStack() as ending:
+            async with asyncio.timeout(limits.seconds):
+                backend = _Pinned(await addresses)
+                pool = httpcore.AsyncConnectionPool(ssl_context=tls, network_backend=backend)
+                await ending.enter_async_context(pool)
+                answering = pool.stream(
+                    method,
+                    httpcore.URL(
+                        scheme=url.scheme, host=url.raw_host, port=port_of(url), target=url.raw_path
+                    ),
+                    headers=list(own.items()),
+                    content=content,
+                    extensions={"timeout": {"connect": limits.connect_seconds}},
+                )
+                response = await ending.enter_async_context(answering)
+            fields = {name.decode().lower(): value.decode("latin-1") for name, value in response.headers}
+            body, is_whole = await _body(response, limits)
+            return Reply(response.status, fields, body, is_whole)
+    except CallFailed:
+        raise
+    except (TimeoutError, httpcore.TimeoutException):
+        raise CallFailed("TIMEOUT", "no answer came in time") from None
+    except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
+        raise _failure(error) from None
+
+
+def port_of(url: httpx.URL) -> int:
+    """The port that an address names, or that of its scheme."""
+    return url.port or _DEFAULT_PORTS[url.scheme]
+
+
+async def _body(response: httpcore.Response, limits: Limits) -> tuple[bytes, bool]:
+    """The beginning of a body, and whether it is the whole; what does not come soon is left out."""
+    read = b""
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            async for chunk in response.aiter_stream():
+                read += chunk
+                if len(read) > limits.body_bytes:
+                    return read[: limits.body_bytes], False
+    except (TimeoutError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
+        return read, False
+    return read, True
+
+
+def _failure(error: BaseException) -> CallFailed:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return CallFailed("TLS_FAILED", "the receiver's certificate or its TLS does not hold")
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, httpcore.ConnectError):
+        return CallFailed("NOT_CONNECTED", "the receiver takes no connection")
+    return CallFailed("NO_HTTP_ANSWER", "the connection ended without an answer of HTTP")
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """The addresses of a host, by the system's resolver."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+async def resolved(url: httpx.URL, resolve: Resolve = resolve) -> Sequence[str]:
+    """The addresses of a host, or :class:`CallFailed`."""
+    try:
+        return await _in_thread(lambda: resolve(url.raw_host.decode(), port_of(url)))
+    except (OSError, UnicodeError):
+        raise CallFailed("NAME_NOT_RESOLVED", "the host has no address") from None
+
+
+async def _in_thread(find: Callable[[], Sequence[str]]) -> Sequence[str]:
+    """What a function finds, in a thread that keeps no process from ending: resolvers hang for long."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[Sequence[str]] = loop.create_future()
+
+    def settle(result: Sequence[str] | Exception) -> None:
+        if found.done():  # nobody waits any more
+            return
+        if isinstance(result, Exception):
+            found.set_exception(result)
+        else:
+            found.set_result(result)
+
+    def run() -> None:
+        result: Sequence[str] | Exception
+        try:
+            result = find()
+        except Exception as error:  # noqa: BLE001  # raised where it is waited for
+            result = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, result)
+
+    threading.Thread(target=run, name="resolving", daemon=True).start()
+    return await found
