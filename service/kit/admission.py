@@ -63,11 +63,15 @@ class Admission:
 
     async def admit(self, scope: Scope, needed: Permission) -> None:
         """Note in ``scope`` who asks, or refuse."""
+        self.let_in(scope, await self._subject(scope), needed)
+
+    def let_in(self, scope: Scope, subject: Subject, needed: Permission | None) -> None:
+        """Note in ``scope`` that ``subject`` asks, or refuse it."""
         state = scope["state"]
-        subject = state["subject"] = await self._subject(scope)
+        state["subject"] = subject
         if self._requests is not None:
             state["headers"] = self._requests.count(subject.tenant_id, subject.kind, subject.id)
-        if not subject.may(needed):
+        if needed is not None and not subject.may(needed):
             challenge = f'Bearer error="insufficient_scope", scope="{needed.scope}"'
             detail = f"The credentials do not grant {needed.scope}"
             raise Forbidden(detail, headers={"WWW-Authenticate": challenge})

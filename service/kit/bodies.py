@@ -48,6 +48,11 @@ def _check_media_type(headers: Iterable[tuple[bytes, bytes]]) -> None:
 async def read_json(scope: Scope, receive: Receive) -> bytes:
     """The body of a request that says it is JSON."""
     _check_media_type(scope["headers"])
+    return await read_body(scope, receive)
+
+
+async def read_body(scope: Scope, receive: Receive) -> bytes:
+    """The body of a request, if it arrives in time."""
     if scope["state"].get(IS_WHOLE):
         return await _body(receive)
     try:

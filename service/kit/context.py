@@ -29,6 +29,8 @@ SECURITY_HEADERS = {
 }
 _SECURITY_FIELDS = tuple(SECURITY_HEADERS.items())
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_OWN_SITES = frozenset({b"same-origin", b"none"})
+"""What ``Sec-Fetch-Site`` says of a request of our own pages, and of one of no page."""
 _PORT = re.compile(rb":[0-9]{1,5}$")
 
 
@@ -106,13 +108,7 @@ class RequestContext:
     def _refusal(self, scope: Scope, given: Mapping[bytes, bytes]) -> Problem | None:
         if self._hosts is not None and not self._answers_for(scope["headers"]):
             return HostNotAllowed()
-        # A browser says for whose page it writes; in open mode no credentials are needed.
-        origin = given.get(b"origin")
-        if (
-            origin is not None
-            and scope["method"] not in _SAFE
-            and origin.partition(b"://")[2] != given.get(b"host")
-        ):
+        if scope["method"] not in _SAFE and not _is_of_own_page(given):
             return OriginNotAllowed()
         length = given.get(b"content-length", b"")
         if length.isdigit() and int(length) > self._max_body_bytes:
@@ -135,6 +131,17 @@ class RequestContext:
             return message
 
         return capped
+
+
+def _is_of_own_page(given: Mapping[bytes, bytes]) -> bool:
+    """Whether no page of another site writes; in open mode no credentials are needed.
+
+    A browser says for whose page it writes, and whether that is ours: its host under `http:` is another site.
+    """
+    origin = given.get(b"origin")
+    if origin is not None and origin.partition(b"://")[2] != given.get(b"host"):
+        return False
+    return given.get(b"sec-fetch-site", b"none") in _OWN_SITES
 
 
 def _note(scope: Scope, status: int, seconds: float) -> None:

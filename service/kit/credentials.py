@@ -13,11 +13,12 @@ import zlib
 API_KEY = "ironlaw"
 NODE = "ironlawnode"
 ENROLMENT = "ironlawenrol"
+APPROVAL_LINK = "ironlawlink"
 
 _ALPHABET = string.ascii_letters + string.digits
 _ID_ALPHABET = string.ascii_lowercase + string.digits
 _ID_LENGTH, _SECRET_LENGTH, _CHECKSUM_LENGTH = 16, 43, 6
-_SHAPE = re.compile(rf"(?:{API_KEY}|{NODE}|{ENROLMENT})_[a-z0-9]{{16}}_[A-Za-z0-9]{{49}}")
+_SHAPE = re.compile(rf"(?:{API_KEY}|{NODE}|{ENROLMENT}|{APPROVAL_LINK})_[a-z0-9]{{16}}_[A-Za-z0-9]{{49}}")
 _PARTS = 3
 
 

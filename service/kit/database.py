@@ -45,7 +45,7 @@ class Base(DeclarativeBase):
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware time, kept in UTC; SQLite would give it back without its zone."""
+    """An aware time, kept and given back in UTC: SQLite has no zone, PostgreSQL that of the session."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -60,11 +60,11 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Give SQLite's naive times their zone back."""
+        """The same instant in UTC."""
         del dialect
-        if value is not None and value.tzinfo is None:
-            return value.replace(tzinfo=UTC)
-        return value
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 Json = JSON().with_variant(JSONB(), "postgresql")
@@ -103,12 +103,13 @@ class Database:
     def _options(self) -> dict[str, Any]:
         if self.is_sqlite:
             return {}
-        timeout = f"-c statement_timeout={STATEMENT_MILLISECONDS}"
+        # In another zone the last times that there are would leave the range of the driver's.
+        options = f"-c statement_timeout={STATEMENT_MILLISECONDS} -c timezone=UTC"
         return {
             "pool_size": 20,
             "max_overflow": 20,
             "pool_pre_ping": True,
-            "connect_args": {"options": timeout},
+            "connect_args": {"options": options},
         }
 
     @contextmanager

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydantic_core import to_jsonable_python
 from sqlalchemy import ColumnElement, Integer, LargeBinary, String, and_, delete, select, update
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from service.kit.clock import now
 from service.kit.database import Base, Json, UtcDateTime, Writer, insert_new
@@ -89,7 +89,17 @@ def begin(session: Writer, key: Key, request_digest: str) -> Kept | None:
     draft = {"request_digest": request_digest, "status": 0, "headers": {}, "body": b""}
     if insert_new(session, IdempotencyKeyRow, **key._asdict(), **draft, expires_at=time + KEPT):
         return None
-    row = session.execute(select(IdempotencyKeyRow).where(_of(key))).scalar_one()
+    return _kept(session.execute(select(IdempotencyKeyRow).where(_of(key))).scalar_one(), request_digest)
+
+
+def answered(session: Session, key: Key, request_digest: str) -> Kept | None:
+    """The answer kept under ``key``, if there is one; waits for nothing and takes nothing."""
+    alive = select(IdempotencyKeyRow).where(_of(key), IdempotencyKeyRow.expires_at > now())
+    row = session.scalars(alive).one_or_none()
+    return None if row is None else _kept(row, request_digest)
+
+
+def _kept(row: IdempotencyKeyRow, request_digest: str) -> Kept:
     if row.request_digest != request_digest:
         detail = "was sent before with another request"
         raise KeyReused("", FieldError("/header/Idempotency-Key", "REUSED", detail))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import BigInteger, Float, Integer, SQLColumnExpression, String, literal, select, update
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, Session, mapped_column
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.functions import FunctionElement
@@ -91,6 +91,11 @@ def after(seconds: float | SQLColumnExpression[float | None]) -> ColumnElement[d
 def now() -> ColumnElement[datetime]:
     """The database's time."""
     return after(0.0)
+
+
+def time(session: Session) -> datetime:
+    """The database's time now, not that at which the transaction began."""
+    return session.scalars(select(now())).one()
 
 
 def _due(seconds: float) -> dict[str, Any]:

@@ -10,6 +10,10 @@ REQUESTS = Counter("ironlaw_requests", "Requests answered.", ["operation", "stat
 REQUEST_SECONDS = Histogram("ironlaw_request_seconds", "Time to answer.", ["operation"], buckets=_SECONDS)
 REQUESTS_IN_PROGRESS = Gauge("ironlaw_requests_in_progress", "Requests being answered.")
 
+DELIVERY_ATTEMPTS = Counter("ironlaw_webhook_attempts", "Attempts to deliver an event.", ["outcome"])
+for _outcome in ("delivered", "refused", "unreachable"):
+    DELIVERY_ATTEMPTS.labels(_outcome)
+
 
 @cache
 def _children(operation: str, status_class: int) -> tuple[Counter, Histogram]:

@@ -1,6 +1,5 @@
 """Errors as RFC 9457 problem details. An error is a class: code, title and status in one place."""
 
-import html
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
@@ -166,18 +165,3 @@ def all_problems() -> list[type[Problem]]:
 def anchor(problem: Problem | type[Problem]) -> str:
     """Address of a problem's documentation."""
     return f"/docs/problems#{problem.code.lower().replace('_', '-')}"
-
-
-def problems_page() -> str:
-    """Every problem as a page of HTML."""
-    rows = "".join(
-        f'<tr id="{anchor(problem).partition("#")[2]}"><td>{problem.status}</td>'
-        f"<td><code>{problem.code}</code></td><td>{html.escape(problem.title)}.</td>"
-        f"<td>{html.escape(problem.__doc__ or '')}</td></tr>"
-        for problem in all_problems()
-    )
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Problems</title>'
-        "<h1>Problems</h1><table><tr><th>Status</th><th>Code</th><th>Title</th><th>Meaning</th></tr>"
-        f"{rows}</table></html>"
-    )

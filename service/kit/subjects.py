@@ -28,6 +28,10 @@ class SubjectKind(StrEnum):
     API_KEY = "api_key"
     TOKEN = "token"  # noqa: S105  # a kind, not a secret
     NODE = "node"
+    PERSON = "person"
+    """Somebody named in an approval policy, who acts by a link that was made for them."""
+    SERVICE = "service"
+    """The service itself, when a deadline passes."""
 
 
 class Subject(NamedTuple):
@@ -37,6 +41,11 @@ class Subject(NamedTuple):
     id: str
     tenant_id: str
     scopes: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """Kind and id, as policies and approvals name subjects."""
+        return f"{self.kind}:{self.id}"
 
     def may(self, permission: "Permission") -> bool:
         """Whether one of the subject's scopes grants ``permission``."""
@@ -67,3 +76,8 @@ def covers(held: frozenset[str], scope: str) -> bool:
 
 LOCAL = Subject(SubjectKind.LOCAL, "local", DEFAULT_TENANT, ADMIN_SCOPES | OPERATOR_SCOPES)
 """Everybody who calls in open mode, and the command line."""
+
+
+def own_subject(tenant_id: str) -> Subject:
+    """The service itself, acting for a tenant."""
+    return Subject(SubjectKind.SERVICE, "service", tenant_id, frozenset())

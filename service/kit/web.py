@@ -106,7 +106,10 @@ def problem_document(problem: Problem, *, instance: str, request_id: str) -> dic
 
 
 def problem_response(problem: Problem, scope: Scope) -> Response:
-    """A problem as a response to the request of ``scope``."""
+    """A problem as a response to the request of ``scope``, as its route shows problems."""
+    route = scope.get("route")
+    if isinstance(route, JsonRoute) and route.problem_page is not None:
+        return route.problem_page(problem, scope)
     request_id = scope.get("state", {}).get("request_id", "")
     document = problem_document(problem, instance=scope["path"][:_INSTANCE_LIMIT], request_id=request_id)
     return Response(to_json(document), problem.status, headers=problem.headers, media_type=CONTENT_TYPE)
@@ -191,6 +194,8 @@ class JsonRoute(APIRoute):
     """What the operations need, where it is not their tag's `read` or `write`."""
     is_public = False
     """Whether the body alone says who may do this."""
+    problem_page: Callable[[Problem, Scope], Response] | None = None
+    """Shows a problem to people; without it programs are told."""
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **options)
@@ -220,11 +225,15 @@ class JsonRoute(APIRoute):
             await self.admit(scope)
         await super().handle(scope, receive, send)
 
+    async def let_in(self, scope: Scope) -> None:
+        """Refuse whoever may not make the request."""
+        admission: Admission = scope["app"].state.admission
+        await admission.admit(scope, self.permission)
+
     async def admit(self, scope: Scope) -> None:
         """Refuse a request that may not be made, or names parameters that there are not."""
         if not self.is_public:
-            admission: Admission = scope["app"].state.admission
-            await admission.admit(scope, self.permission)
+            await self.let_in(scope)
         if scope["query_string"]:
             _check_query(scope["query_string"], self._query)
 

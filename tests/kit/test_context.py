@@ -132,9 +132,18 @@ class TestOrigin:
         assert (answer.status_code, answer.json()["code"]) == (403, "ORIGIN_NOT_ALLOWED")
         assert call(app, "GET", host="test", origin=origin).status_code == 200
 
-    def test_our_own_page_can(self):
+    @pytest.mark.parametrize("site", ["cross-site", "same-site", "", "other"])
+    def test_nor_can_one_of_which_the_browser_says_so(self, site):
+        """Another scheme of our host, for one: its origin names the host too."""
+        app, own = application(authenticated=False), {"host": "test", "origin": "http://test"}
+        answer = call(app, "DELETE", **own, **{"sec-fetch-site": site})
+        assert (answer.status_code, answer.json()["code"]) == (403, "ORIGIN_NOT_ALLOWED")
+        assert call(app, "GET", **own, **{"sec-fetch-site": site}).status_code == 200
+
+    @pytest.mark.parametrize("site", [{}, {"sec-fetch-site": "same-origin"}, {"sec-fetch-site": "none"}])
+    def test_our_own_page_can(self, site):
         app = application(authenticated=False)
-        assert call(app, "DELETE", host="test:8000", origin="http://test:8000").status_code == 500
+        assert call(app, "DELETE", host="test:8000", origin="http://test:8000", **site).status_code == 500
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from sqlalchemy import Column, Integer, MetaData, Table, insert, select, update
+from sqlalchemy import Column, Integer, MetaData, Table, insert, select, text, update
 from sqlalchemy.exc import InternalError, StatementError
 
 from service.audit.tables import AuditHeadRow
@@ -44,6 +44,22 @@ def test_times_keep_their_instant(things):
     assert read == zoned
     assert read.tzinfo is not None
     assert read.astimezone(UTC).hour == 0
+
+
+def test_times_come_back_in_utc_whatever_the_zone_of_the_server(things):
+    last = datetime.max.replace(tzinfo=UTC)
+    with things.writing() as session:
+        session.execute(insert(THINGS).values(id=1, at=last))
+    if not things.is_sqlite:
+        with things.engine.begin() as connection:
+            connection.execute(text(f"ALTER DATABASE \"{things.url.database}\" SET timezone TO 'Asia/Tokyo'"))
+    other = Database(things.url)
+    read = value(other, "at")
+    other.dispose()
+    assert (read, read.tzinfo) == (last, UTC)
+    in_tokyo = datetime(2026, 1, 1, 9, tzinfo=timezone(timedelta(hours=9)))
+    found = UtcDateTime().process_result_value(in_tokyo, things.engine.dialect)
+    assert (found.hour, found.tzinfo) == (0, UTC)
 
 
 def test_a_time_without_a_zone_is_refused(things):

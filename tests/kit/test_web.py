@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.kit import bodies
 from service.kit.admission import Admission
 from service.kit.context import RequestContext
-from service.kit.problems import Conflict, FieldError, anchor, pointer, problems_page
+from service.kit.html import problems_page
+from service.kit.problems import Conflict, FieldError, anchor, pointer
 from service.kit.subjects import permission
 from service.kit.web import (
     DirectRoutes,

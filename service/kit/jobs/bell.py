@@ -41,32 +41,36 @@ def ring_after_commit(session: Writer) -> None:
 @event.listens_for(Writer, "after_commit")
 def _ring(session: Writer) -> None:
     if session.info.pop(_CHANNEL, False):
-        with _changing:
-            for bell in _bells:
-                bell.set()
+        _ring_all()
 
 
-def listen(database: Database, bell: Bell, closed: threading.Event) -> None:
-    """Ring ``bell`` at every notification of PostgreSQL, across restarts of the server, until ``closed``.
+def _ring_all() -> None:
+    with _changing:
+        for bell in _bells:
+            bell.set()
+
+
+def listen(database: Database, closed: threading.Event) -> None:
+    """Ring every bell at each notification of PostgreSQL, across restarts of the server, until ``closed``.
 
     A notification also lets it see that it is closed.
     """
     while not closed.is_set():
         try:
-            _listen(database, bell, closed)
+            _listen(database, closed)
         except Exception as error:  # noqa: BLE001  # whatever ends the connection, the next one is tried
             _logger.warning("not listening for jobs: %s", type(error).__name__)
             closed.wait(_PAUSE_SECONDS)
 
 
-def _listen(database: Database, bell: Bell, closed: threading.Event) -> None:
+def _listen(database: Database, closed: threading.Event) -> None:
     pooled = database.engine.raw_connection()
     pooled.detach()
     connection: Any = pooled.dbapi_connection
     with connection:
         connection.autocommit = True
         connection.execute(f"LISTEN {_CHANNEL}")
-        bell.set()
+        _ring_all()
         while not closed.is_set():
             for _ in connection.notifies(timeout=_LISTEN_SECONDS, stop_after=1):
-                bell.set()
+                _ring_all()

@@ -215,7 +215,7 @@ class Runner:
             hold.is_cancelled = row.cancel_requested
 
     def _listen(self) -> None:
-        listen(self._database, self._bell, self._closed)
+        listen(self._database, self._closed)
 
 
 def _least_running(queue: Queue) -> tuple[int, datetime]:

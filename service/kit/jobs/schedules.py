@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import BaseModel
-from sqlalchemy import select
 
 from service.kit import leases
 from service.kit.database import Writer
@@ -49,7 +48,7 @@ class Schedule:
 
     def _fire(self, job: Job[Nothing]) -> Continue:
         with job.writing() as session:
-            now = session.scalars(select(leases.now())).one()
+            now = leases.time(session)
             since = (now - _EPOCH - self.offset) % self.every
             tick = f"{self.name} {(now - since).isoformat()}"
             enqueue(session, self.job, self.arguments, tenant_id=SYSTEM_TENANT, effect_key=tick)

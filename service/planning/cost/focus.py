@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, localcontext
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from service.planning.cost.money import rounded
@@ -112,6 +113,8 @@ class Charge(NamedTuple):
     region: str | None = None
     zone: str | None = None
     commitment: Commitment | None = None
+    tags: Mapping[str, str] = MappingProxyType({})
+    """Of this charge, beside those of its account."""
 
 
 class Account(NamedTuple):
@@ -214,7 +217,7 @@ def _row(charge: Charge, account: Account) -> dict[str, str]:
         "ServiceSubcategory": charge.service.subcategory,
         "SkuId": charge.sku,
         "SkuPriceId": charge.sku,
-        "Tags": json.dumps(dict(account.tags), sort_keys=True),
+        "Tags": json.dumps({**account.tags, **charge.tags}, sort_keys=True),
         "x_LineName": charge.name,
         "x_PriceSource": charge.source,
         **_committed(charge),
@@ -244,7 +247,24 @@ def _committed(charge: Charge) -> dict[str, object]:
 
 
 def _text(value: object) -> str:
-    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return f"{value:f}" if isinstance(value, Decimal) else neutral(str(value))
+
+
+_COMPUTED: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a formula begins with, the wide forms included."""
+
+
+def neutral(text: str) -> str:
+    """Text that no spreadsheet takes for a formula: an apostrophe stands before what begins as one.
+
+    Source: OWASP, CSV injection.
+    """
+    return f"'{text}" if text.startswith(_COMPUTED) else text
+
+
+def plain(text: str) -> str:
+    """Text as it was before :func:`neutral`."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(_COMPUTED) else text
 
 
 def _time(time: datetime) -> str:

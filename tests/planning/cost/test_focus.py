@@ -20,6 +20,7 @@ from service.planning.cost.focus import (
     Pricing,
     Service,
     focus_csv,
+    plain,
     pricing_quantity,
 )
 
@@ -142,6 +143,15 @@ def test_taxes_and_credits_have_no_quantity(category):
     (row,) = rows(charge)
     assert_sound(row)
     assert row["ListCost"] == str(amount)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\n=1", "\uff1d1", "\uff201"])
+def test_text_is_no_formula_and_numbers_stay_numbers(text):
+    back = CHARGE._replace(billed=Decimal(-5), effective=Decimal(-5), description=text, sku=text)
+    (row,) = rows(back._replace(end=START + timedelta(hours=1)))
+    assert row["ChargeDescription"] == row["SkuId"] == f"'{text}"
+    assert plain(row["SkuId"]) == text
+    assert (row["BilledCost"], row["EffectiveCost"]) == ("-5", "-5")
 
 
 def test_a_commitment_says_what_of_it_was_used():

@@ -1,0 +1,230 @@
+"""Bills in the columns of FOCUS, the FinOps Open Cost and Usage Specification, versions 1.0 to 1.3.
+
+One table of comma-separated values (RFC 4180) with a line of column names. Only the columns that are needed
+to set a bill against an estimate are read, and each is checked in every row: a bill with a wrong row is none.
+Source: https://focus.finops.org/focus-specification/.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from service.planning.cost.focus import plain
+
+_REQUIRED: Final = (
+    *("BilledCost", "EffectiveCost", "BillingCurrency", "BillingAccountId", "ChargeCategory"),
+    *("BillingPeriodStart", "BillingPeriodEnd", "ChargePeriodStart", "ChargePeriodEnd", "ServiceCategory"),
+)
+_OPTIONAL: Final = ("AllocatedTags", "ChargeFrequency", "CommitmentDiscountId", "SubAccountId", "Tags")
+CATEGORIES: Final = frozenset({"Adjustment", "Credit", "Purchase", "Tax", "Usage"})
+PURCHASE: Final = "Purchase"
+ONE_TIME: Final = "One-Time"
+USAGE_BASED: Final = "Usage-Based"
+_ABSENT: Final = frozenset({"", "NULL", "null"})
+"""Exports of databases write the absent value as a word."""
+_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,11})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
+_TIME: Final = re.compile(
+    r"20[0-9]{2}-[01][0-9]-[0-3][0-9]"
+    r"([T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?(Z| UTC|[+-](0[0-9]|1[0-4]):[0-5][0-9])?)?"
+)
+_CURRENCY: Final = re.compile(r"[A-Z]{3}")
+_TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,500}")
+_LARGEST: Final = Decimal(10) ** 12
+LONGEST: Final = timedelta(days=3660)
+_FAULTS_TOLD: Final = 20
+
+
+class Billed(NamedTuple):
+    """One row of a bill: an amount of a currency for a period, which ends before ``charge_end``."""
+
+    line: int
+    billing_start: datetime
+    billing_end: datetime
+    charge_start: datetime
+    charge_end: datetime
+    category: str
+    frequency: str | None
+    service_category: str | None
+    billing_account: str
+    sub_account: str | None
+    commitment_id: str | None
+    currency_code: str
+    billed: Decimal
+    effective: Decimal
+    tags: Mapping[str, str]
+
+
+class Fault(NamedTuple):
+    """What is wrong with a line; the line of column names is 1."""
+
+    line: int
+    column: str
+    code: str
+    detail: str
+
+
+class Bill(NamedTuple):
+    """The rows of a bill, and the first of its faults; with one it is none."""
+
+    rows: Sequence[Billed]
+    faults: Sequence[Fault]
+    has_tags: bool = False
+
+
+class _Wrong(Exception):
+    def __init__(self, column: str, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.column, self.code, self.detail = column, code, detail
+
+
+def read_focus(text: str) -> Bill:
+    """The rows of a bill; costs in units of its currency, exactly as written, times in UTC.
+
+    A time without a zone is one of UTC, as the specification says; others are converted. Costs are never
+    absent. Tags are an object of JSON; what an export put before a word that a spreadsheet would compute is
+    taken off again.
+    """
+    try:
+        lines = list(_lines(text))
+    except csv.Error:
+        return Bill([], [Fault(1, "", "TABLE", "the content is no table of comma-separated values")])
+    columns = [name.strip() for name in lines[0][1]] if lines else []
+    faults = list(_column_faults(columns))
+    rows = [] if faults else list(_rows(columns, lines[1:], faults))
+    if not faults and not rows:
+        faults.append(Fault(1, "", "NO_ROWS", "the bill has no rows"))
+    return Bill([] if faults else rows, faults, has_tags=not {"Tags", "AllocatedTags"}.isdisjoint(columns))
+
+
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line that has some, with its number; a cell may hold line breaks."""
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    line = 1
+    for cells in reader:
+        if cells:
+            yield line, cells
+        line = reader.line_num + 1
+
+
+def _column_faults(columns: Sequence[str]) -> Iterator[Fault]:
+    for name in _REQUIRED:
+        if name not in columns:
+            yield Fault(1, name, "COLUMN_MISSING", "the bill has no such column")
+    for name in (*_REQUIRED, *_OPTIONAL):
+        if columns.count(name) > 1:
+            yield Fault(1, name, "COLUMN_TWICE", "the bill has this column twice")
+
+
+def _rows(
+    columns: Sequence[str], lines: Sequence[tuple[int, list[str]]], faults: list[Fault]
+) -> Iterator[Billed]:
+    """The rows that are sound; what is wrong with the others is added to ``faults``."""
+    for line, cells in lines:
+        try:
+            yield _row(line, columns, cells)
+        except _Wrong as wrong:
+            faults.append(Fault(line, wrong.column, wrong.code, wrong.detail))
+            if len(faults) == _FAULTS_TOLD:
+                return
+
+
+def _row(line: int, columns: Sequence[str], cells: Sequence[str]) -> Billed:
+    if len(cells) != len(columns):
+        raise _Wrong("", "CELLS", "the line has not as many cells as there are columns")
+    row = {name: None if cell in _ABSENT else cell for name, cell in zip(columns, cells, strict=True)}
+    category = _given(row, "ChargeCategory")
+    if category not in CATEGORIES:
+        raise _Wrong("ChargeCategory", "CATEGORY", f"it is one of {', '.join(sorted(CATEGORIES))}")
+    currency_code = _given(row, "BillingCurrency")
+    if not _CURRENCY.fullmatch(currency_code):
+        raise _Wrong("BillingCurrency", "CURRENCY", "it is a code of ISO 4217, such as USD")
+    billing_start, billing_end = _period(row, "BillingPeriod")
+    charge_start, charge_end = _period(row, "ChargePeriod")
+    return Billed(
+        line=line,
+        billing_start=billing_start,
+        billing_end=billing_end,
+        charge_start=charge_start,
+        charge_end=charge_end,
+        category=category,
+        frequency=_text(row, "ChargeFrequency"),
+        service_category=_text(row, "ServiceCategory"),
+        billing_account=_given(row, "BillingAccountId"),
+        sub_account=_text(row, "SubAccountId"),
+        commitment_id=_text(row, "CommitmentDiscountId"),
+        currency_code=currency_code,
+        billed=_cost(row, "BilledCost"),
+        effective=_cost(row, "EffectiveCost"),
+        # Of a charge that a provider has split (1.3), the tags of its part go before those of the whole.
+        tags=_tags(row, "Tags") | _tags(row, "AllocatedTags"),
+    )
+
+
+_Cells = Mapping[str, str | None]
+
+
+def _text(row: _Cells, column: str) -> str | None:
+    cell = row.get(column)
+    if cell is not None and not _TEXT.fullmatch(cell):
+        raise _Wrong(column, "TEXT", "it is too long or has characters that are none of a text")
+    return None if cell is None else plain(cell)
+
+
+def _given(row: _Cells, column: str) -> str:
+    text = _text(row, column)
+    if text is None:
+        raise _Wrong(column, "ABSENT", "it is needed in every row")
+    return text
+
+
+def _cost(row: _Cells, column: str) -> Decimal:
+    cell = row[column]
+    if cell is None:
+        raise _Wrong(column, "ABSENT", "a cost is needed in every row, 0 where there is none")
+    if not _NUMBER.fullmatch(cell):
+        raise _Wrong(column, "NUMBER", "it is no decimal number")
+    cost = Decimal(cell)
+    if abs(cost) >= _LARGEST:
+        raise _Wrong(column, "NUMBER", "it is a million millions or more")
+    return cost
+
+
+def _period(row: _Cells, name: str) -> tuple[datetime, datetime]:
+    start, end = _time(row, f"{name}Start"), _time(row, f"{name}End")
+    if not start <= end <= start + LONGEST:
+        raise _Wrong(f"{name}End", "PERIOD", "it is before the start, or more than ten years after it")
+    return start, end
+
+
+def _time(row: _Cells, column: str) -> datetime:
+    cell = _given(row, column)
+    if not _TIME.fullmatch(cell):
+        raise _Wrong(column, "TIME", "it is no time of ISO 8601, such as 2026-11-01T00:00:00Z")
+    try:
+        time = datetime.fromisoformat(cell.replace(" UTC", "Z"))
+    except ValueError:
+        raise _Wrong(column, "TIME", "there is no such time") from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+def _tags(row: _Cells, column: str) -> dict[str, str]:
+    cell = row.get(column)
+    if cell is None:
+        return {}
+    try:
+        tags = json.loads(cell)
+    except (ValueError, RecursionError):
+        tags = None
+    if not isinstance(tags, dict):
+        raise _Wrong(column, "TAGS", "they are an object of JSON")
+    return {name: _tag(value) for name, value in tags.items()}
+
+
+def _tag(value: object) -> str:
+    """The value of a tag as text; a tag without one has the value true."""
+    return value if isinstance(value, str) else json.dumps(value)
