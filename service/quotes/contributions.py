@@ -1,0 +1,200 @@
+"""What moves the total from one quote to another: line by line, by quantity, by price, by exchange rate.
+
+With both quantities ``q`` and prices ``p`` of a line known, its amount moves by quantity
+(q1 - q0) (p0 + p1) / 2 and by price (p1 - p0) (q0 + q1) / 2: no order of the two is chosen, and they add up.
+Amounts are rounded to the minor unit; the price takes what rounding leaves, so that the sum of all is the
+change of the total.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from service.planning.cost import rounded
+from service.questions.base import AnswerWarning, Gap, MoneyAmount
+from service.quotes.differences import ChangedLine, ComparedCharge, TotalChange
+from service.quotes.lines import Document, Line, Purpose, lines_of
+
+_CAUSES: Final = ("by_quantity", "by_price", "by_exchange_rate")
+
+
+class Contributions(NamedTuple):
+    """What the charges of two quotes say beside each other."""
+
+    total: TotalChange | None
+    lines: list[ChangedLine]
+    warnings: list[AnswerWarning]
+    gaps: list[Gap]
+
+
+def contributions(before: Document, after: Document) -> Contributions:
+    """The lines that differ and, where the totals can be compared, what each does to the total."""
+    then, now = lines_of(before), lines_of(after)
+    gap = _incomparable(before, after, [*then.values(), *now.values()])
+    code = None if gap else after["headlines"]["total"]["currency_code"]
+    has_moved = _rates(before) != _rates(after)
+    lines = [
+        _changed(purpose, then.get(purpose), now.get(purpose), code, has_moved=has_moved)
+        for purpose in dict.fromkeys([*then, *now])
+        if _differ(then.get(purpose), now.get(purpose))
+    ]
+    lines.sort(key=lambda line: -abs(_amount(line, "contribution")))
+    total = None if code is None else _total(lines, before, after, code)
+    return Contributions(total, lines, _warnings(before, after), [gap] if gap else [])
+
+
+def _incomparable(before: Document, after: Document, lines: Sequence[Line]) -> Gap | None:
+    """Why the totals of two quotes are not subtracted, if they are not."""
+    then, now = (quote["headlines"].get("total") for quote in (before, after))
+    code = detail = ""
+    if then is None or now is None:
+        names = " and ".join(name for name, one in (("first", then), ("second", now)) if one is None)
+        code, detail = "TOTAL_UNKNOWN", f"the {names} has no total"
+    elif then["currency_code"] != now["currency_code"]:
+        code = "CURRENCY_DIFFERS"
+        detail = f"the totals are in {then['currency_code']} and {now['currency_code']}"
+    elif _measure(before)[0] != _measure(after)[0]:
+        code = "HORIZON_DIFFERS"
+        detail = f"the first is of {_measure(before)[0]}, the second of {_measure(after)[0]}"
+    elif any(line.paid is None for line in lines):
+        code, detail = "LINES_DO_NOT_ADD_UP", "the lines of one do not add up to its total"
+    return {"pointer": "/total_change", "code": code, "detail": detail} if code else None
+
+
+_TRAINED: Final = ("total_tokens", "total_steps", "total_samples")
+
+
+def _measure(quote: Document) -> tuple[str, Mapping[str, Any]]:
+    """For what a total stands: in words what is counted, and how much of it."""
+    workload: Mapping[str, Any] = next(reversed(quote["requests"].values()))["workload"]
+    if workload["kind"] == "training":
+        return "training", {name: workload[name] for name in _TRAINED if name in workload}
+    horizon: Mapping[str, Any] = workload.get("horizon", {})
+    return f"{workload['kind']} over {' and '.join(sorted(horizon)) or 'no horizon'}", horizon
+
+
+def _warnings(before: Document, after: Document) -> list[AnswerWarning]:
+    (kind, then), (other, now) = _measure(before), _measure(after)
+    if kind != other or then == now or not then or not now:
+        return []
+    told = [", ".join(f"{name} {value}" for name, value in each.items()) for each in (then, now)]
+    detail = f"the amounts are of other spans: {told[0]} and {told[1]}"
+    return [{"code": "HORIZON_DIFFERS", "pointer": "/total_change", "detail": detail}]
+
+
+def _rates(quote: Document) -> list[tuple[str, Any]]:
+    """Exchange rates that a quote rests on."""
+    rows = (row for row in quote["inputs"] if row["kind"] == "exchange_rate")
+    return sorted((row["id"], row["row"].get("rate", "")) for row in rows)
+
+
+def _differ(before: Line | None, after: Line | None) -> bool:
+    """Whether a line says or pays something else; its exchange rate alone is no difference."""
+    if before is None or after is None:
+        return True
+    return before._replace(rate=after.rate) != after
+
+
+def _changed(
+    purpose: Purpose, before: Line | None, after: Line | None, code: str | None, *, has_moved: bool
+) -> ChangedLine:
+    changed = _named(purpose)
+    if before is not None:
+        changed["before"] = _side(before)
+    if after is not None:
+        changed["after"] = _side(after)
+    if before is None:
+        changed["change"] = "new"
+    elif after is None:
+        changed["change"] = "removed"
+    if code is None:
+        return changed
+    moved = ((after and after.paid) or Decimal(0)) - ((before and before.paid) or Decimal(0))
+    changed["contribution"] = _money(moved, code)
+    if before is not None and after is not None:
+        why = _not_split(before, after, has_moved=has_moved)
+        if why:
+            changed["not_split"] = why  # type: ignore[typeddict-item]
+        else:
+            parts = _split(before, after, moved, code, has_moved=has_moved)
+            changed |= {name: _money(part, code) for name, part in parts.items()}  # type: ignore[typeddict-item]
+    return changed
+
+
+def _named(purpose: Purpose) -> ChangedLine:
+    named: ChangedLine = {"part": purpose.part, "name": purpose.name, "change": "changed"}
+    if purpose.resource:
+        named["resource"] = purpose.resource
+    if purpose.start_date:
+        named["billing_period"] = {"start_date": purpose.start_date, "end_date": purpose.end_date}
+    if purpose.price_period:
+        named["price_period"] = purpose.price_period
+    if purpose.tier:
+        named["tier"] = purpose.tier
+    return named
+
+
+def _not_split(before: Line, after: Line, *, has_moved: bool) -> str:
+    """Why quantity and price do not tell what moves a line, if they do not."""
+    if before.unit != after.unit:
+        return "UNIT_DIFFERS"
+    if before.currency_code != after.currency_code:
+        return "CURRENCY_DIFFERS"
+    if None in (before.quantity, after.quantity, before.unit_price, after.unit_price):
+        return "PRICE_UNKNOWN"
+    if not (before.is_product and after.is_product):
+        return "NOT_A_PRODUCT"
+    same = (before.quantity, before.unit_price) == (after.quantity, after.unit_price)
+    return "ROUNDING" if same and not has_moved else ""
+
+
+def _split(before: Line, after: Line, moved: Decimal, code: str, *, has_moved: bool) -> dict[str, Decimal]:
+    """The three parts of a contribution; a part whose cause did not move is 0."""
+    assert before.quantity is not None  # noqa: S101
+    assert after.quantity is not None  # noqa: S101
+    assert before.unit_price is not None  # noqa: S101
+    assert after.unit_price is not None  # noqa: S101
+    amount, rate = (before.amount + after.amount) / 2, (before.rate + after.rate) / 2
+    price = (before.unit_price + after.unit_price) / 2
+    by_rate = rounded(amount * (after.rate - before.rate), code) if has_moved else Decimal(0)
+    by_quantity = rounded(rate * (after.quantity - before.quantity) * price, code)
+    if before.unit_price == after.unit_price:
+        if before.quantity == after.quantity:
+            by_rate, by_quantity = moved, Decimal(0)
+        else:
+            by_quantity = moved - by_rate
+    return dict(zip(_CAUSES, (by_quantity, moved - by_rate - by_quantity, by_rate), strict=True))
+
+
+def _total(lines: Sequence[ChangedLine], before: Document, after: Document, code: str) -> TotalChange:
+    then, now = (Decimal(quote["headlines"]["total"]["amount"]) for quote in (before, after))
+    sums = dict.fromkeys([*_CAUSES, "by_new", "by_removed", "not_split"], Decimal(0))
+    for line in lines:
+        if line["change"] != "changed":
+            sums[f"by_{line['change']}"] += _amount(line, "contribution")
+        elif "not_split" in line:
+            sums["not_split"] += _amount(line, "contribution")
+        for cause in _CAUSES:
+            sums[cause] += _amount(line, cause)
+    total: dict[str, MoneyAmount] = {"difference": _money(now - then, code)}
+    total |= {name: _money(amount, code) for name, amount in sums.items()}
+    found: TotalChange = total  # type: ignore[assignment]
+    return found
+
+
+def _amount(line: ChangedLine, name: str) -> Decimal:
+    money: MoneyAmount | None = line.get(name)  # type: ignore[assignment]
+    return Decimal(money["amount"]) if money else Decimal(0)
+
+
+def _side(line: Line) -> ComparedCharge:
+    side: ComparedCharge = {"amount": _money(line.amount, line.currency_code)}
+    if line.quantity is not None and line.unit is not None:
+        side["quantity"], side["unit"] = float(line.quantity), line.unit
+    if line.unit_price is not None:
+        side["unit_price"] = {"amount": f"{line.unit_price:f}", "currency_code": line.currency_code}
+    return side
+
+
+def _money(amount: Decimal, code: str) -> MoneyAmount:
+    return {"amount": f"{rounded(amount, code):f}", "currency_code": code}

@@ -1,0 +1,418 @@
+"""Fields of the form: what each is called, its unit, an example, and its place in the question."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final, Literal, NamedTuple
+
+from service.kit.html import Form
+from service.planning.precision import TrainingPrecision
+from service.quotes.freeze import QUESTIONS
+
+Kind = Literal["number", "whole", "money", "choice", "code", "start", "config"]
+Rows = Literal["models", "accelerators", "offers", "sites", "tariffs", "grids"]
+Options = tuple[tuple[str, str], ...]
+
+QUESTION, WORKLOAD, SUPPLY, CURRENCY = "question", "workload", "supply", "currency_code"
+TRAINING, SERVING = "training", "inference"
+RENTED, OWNED, BOTH = "rented", "owned", "both"
+WORKLOADS: Final[Options] = ((TRAINING, "Train it"), (SERVING, "Serve it"))
+ASKED: Final[Options] = (
+    ("utility_bill", "All four: memory, speed, cost and utility bill"),
+    ("cost", "Does it fit, how fast is it, what does it cost?"),
+    ("throughput", "Does it fit, and how fast is it?"),
+    ("memory", "Does it fit?"),
+)
+"""Questions by the name of their estimate; each asks all that the next one does."""
+_WEIGHTS: Final = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4")
+
+
+class Field(NamedTuple):
+    """A field; ``pointer`` is its place in the question, empty where it only says how others are read."""
+
+    name: str
+    label: str
+    pointer: str
+    unit: str = ""
+    example: str = ""
+    hint: str = ""
+    kind: Kind = "number"
+    times: Decimal = Decimal(1)
+    """What a typed number is multiplied by."""
+    rows: Rows | None = None
+    """The catalog rows to choose from, by their ids."""
+    options: Options = ()
+    """What else there is to choose from."""
+    nothing: str = ""
+    """What choosing none of them means."""
+    since: str = "memory"
+    """The narrowest question whose answer depends on it."""
+    needed_since: str = ""
+    """The narrowest question that has no answer without it."""
+
+
+class Group(NamedTuple):
+    """Fields that belong together; those of one choice say of which."""
+
+    title: str
+    fields: tuple[Field, ...]
+    of: str = ""
+    """The field in which the choice is made."""
+    when: frozenset[str] = frozenset()
+    """What must be chosen there."""
+
+
+def _plain(values: tuple[str, ...]) -> Options:
+    return tuple((value, value) for value in values)
+
+
+MODEL = Group(
+    "Model",
+    (
+        Field(
+            "model",
+            "Model of the catalog",
+            "/model/id",
+            kind="choice",
+            rows="models",
+            nothing="not in this list",
+        ),
+        Field(
+            "parameters_billions",
+            "Parameters",
+            "/model/parameter_count",
+            unit="billions",
+            example="70",
+            hint="In place of the list, for a rough answer.",
+            kind="whole",
+            times=Decimal(10**9),
+        ),
+        Field(
+            "config",
+            "The model's config.json",
+            "/model/config",
+            example='{"model_type": "llama", "hidden_size": 4096, ...}',
+            hint="The file as it is published, pasted; in place of both.",
+            kind="config",
+        ),
+    ),
+)
+DEVICES = Group(
+    "Devices",
+    (
+        Field(
+            "accelerator",
+            "Accelerator",
+            "/cluster/accelerator/id",
+            kind="choice",
+            rows="accelerators",
+            nothing="none yet: what the model needs",
+            needed_since="throughput",
+        ),
+        Field(
+            "accelerator_count",
+            "Devices",
+            "/cluster/accelerator_count",
+            unit="number",
+            example="64",
+            kind="whole",
+            needed_since="throughput",
+        ),
+        Field(
+            "utilization_percent",
+            "Utilization",
+            "/efficiency/utilization",
+            unit="% of the peak rate",
+            example="40",
+            hint="Left empty, it is estimated from measured runs.",
+            times=Decimal("0.01"),
+            since="throughput",
+        ),
+    ),
+)
+TRAINED = Group(
+    "Training",
+    (
+        Field(
+            "total_tokens_billions",
+            "Tokens to train on",
+            "/workload/total_tokens",
+            unit="billions",
+            example="10",
+            kind="whole",
+            times=Decimal(10**9),
+            since="throughput",
+            needed_since="cost",
+        ),
+        Field(
+            "sequence_length",
+            "Length of a sequence",
+            "/workload/sequence_length",
+            unit="tokens",
+            example="4096",
+            kind="whole",
+        ),
+        Field(
+            "global_batch_size",
+            "Batch of a step",
+            "/workload/global_batch_size",
+            unit="sequences",
+            example="1024",
+            hint="Left empty, one for each replica.",
+            kind="whole",
+        ),
+        Field(
+            "precision",
+            "Precision of training",
+            "/workload/precision",
+            kind="choice",
+            options=_plain(tuple(TrainingPrecision)),
+            nothing="the best that the devices have",
+        ),
+    ),
+    WORKLOAD,
+    frozenset({TRAINING}),
+)
+SERVED = Group(
+    "Serving",
+    (
+        Field(
+            "requests_per_second",
+            "Requests",
+            "/workload/request_rate_per_second",
+            unit="per second",
+            example="2",
+            needed_since="throughput",
+        ),
+        Field(
+            "input_tokens",
+            "Length of a prompt",
+            "/workload/input_tokens",
+            unit="tokens",
+            example="1000",
+            kind="whole",
+        ),
+        Field(
+            "output_tokens",
+            "Length of an answer",
+            "/workload/output_tokens",
+            unit="tokens",
+            example="250",
+            kind="whole",
+        ),
+        Field(
+            "weight_precision",
+            "Precision of the weights",
+            "/workload/weight_precision",
+            kind="choice",
+            options=_plain(_WEIGHTS),
+            nothing="that of the checkpoint, else bf16",
+        ),
+        Field(
+            "days",
+            "Time of service",
+            "/workload/horizon/duration_seconds",
+            unit="days",
+            example="30",
+            times=Decimal(86400),
+            since="cost",
+            needed_since="cost",
+        ),
+    ),
+    WORKLOAD,
+    frozenset({SERVING}),
+)
+HAD = Group(
+    "How the devices are paid for",
+    (
+        Field(
+            SUPPLY,
+            "Rented or owned",
+            "",
+            kind="choice",
+            options=((RENTED, "rented"), (OWNED, "owned"), (BOTH, "both, to compare them")),
+            since="cost",
+            needed_since="cost",
+        ),
+        Field(
+            CURRENCY,
+            "Currency",
+            "/currency_code",
+            unit="code of three letters",
+            example="USD",
+            hint="Of all prices on this page, and of the totals.",
+            kind="code",
+        ),
+    ),
+)
+RENT = Group(
+    "Rent",
+    (
+        Field(
+            "price_per_device_hour",
+            "Rent of one device",
+            "/rental/price_per_device_hour",
+            unit="per hour",
+            example="2.50",
+            kind="money",
+        ),
+        Field(
+            "offer",
+            "Offer of the catalog",
+            "/rental/offer_id",
+            kind="choice",
+            rows="offers",
+            nothing="none: the price above",
+        ),
+    ),
+    SUPPLY,
+    frozenset({RENTED, BOTH}),
+)
+OWN = Group(
+    "Purchase",
+    (
+        Field(
+            "price_per_device",
+            "Price of one device",
+            "/purchase/price_per_device",
+            unit="once",
+            example="30000",
+            kind="money",
+        ),
+        Field(
+            "years",
+            "Use of the devices",
+            "/purchase/ownership/years",
+            unit="years",
+            example="4",
+            hint="Over which the price is written off; left empty, it is only a total.",
+        ),
+    ),
+    SUPPLY,
+    frozenset({OWNED, BOTH}),
+)
+SITE = Group(
+    "Building and electricity",
+    (
+        Field("site", "Site", "/site/site_id", kind="choice", rows="sites", nothing="not in this list"),
+        Field(
+            "pue",
+            "Power usage effectiveness (PUE)",
+            "/site/pue",
+            unit="facility over IT energy",
+            example="1.2",
+            hint="Left empty, that of the site.",
+        ),
+        Field(
+            "price_per_kwh",
+            "Electricity",
+            "/site/electricity/price_per_kwh",
+            unit="per kWh",
+            example="0.12",
+            kind="money",
+        ),
+        Field(
+            "tariff",
+            "Tariff",
+            "/site/electricity/tariff_id",
+            hint="Energy by time of use, demand and fixed charges, in place of the price of a kWh.",
+            kind="choice",
+            rows="tariffs",
+            nothing="none: the price of a kWh",
+        ),
+        Field(
+            "time_zone",
+            "Clock of the site",
+            "/site/time_zone",
+            unit="IANA time zone",
+            example="Europe/Berlin",
+            hint="Needed with a tariff; the run starts at midnight of this clock.",
+            kind="code",
+        ),
+        Field(
+            "starts_on",
+            "Start of the run",
+            "/starts_at",
+            unit="day or month",
+            example="2027-01-25 or 2027-01",
+            hint="Needed with a tariff.",
+            kind="start",
+        ),
+        Field(
+            "grid",
+            "Grid zone",
+            "/site/grid_id",
+            kind="choice",
+            rows="grids",
+            nothing="that of the site, if it has one",
+        ),
+        Field(
+            "carbon_intensity",
+            "Emissions of a kWh",
+            "/site/carbon_intensity_kg_co2e_per_kwh",
+            unit="kg CO₂e",
+            example="0.4",
+            hint="In place of those of the grid.",
+        ),
+    ),
+)
+GROUPS: Final = (MODEL, DEVICES, TRAINED, SERVED, HAD, RENT, OWN, SITE)
+FIELDS: Final[Mapping[str, Field]] = {field.name: field for group in GROUPS for field in group.fields}
+LABELS: Final[Mapping[str, str]] = {
+    **{name: field.label for name, field in FIELDS.items()},
+    QUESTION: "Question",
+    WORKLOAD: "Workload",
+}
+
+AT_FIRST: Final[Form] = {
+    QUESTION: "utility_bill",
+    "model": "llama-3.1-70b",
+    "accelerator": "h100-sxm",
+    "accelerator_count": "64",
+    WORKLOAD: TRAINING,
+    "total_tokens_billions": "10",
+    "sequence_length": "4096",
+    "requests_per_second": "2",
+    "input_tokens": "1000",
+    "output_tokens": "250",
+    "days": "30",
+    SUPPLY: RENTED,
+    "price_per_device_hour": "2.50",
+    CURRENCY: "USD",
+    "price_per_kwh": "0.12",
+    "site": "uptime-average-2023",
+}
+"""What the form says before anything is typed."""
+
+PLACES: Final[Mapping[str, str]] = {
+    **{field.pointer: name for name, field in FIELDS.items() if field.pointer},
+    "/model": "model",
+    "/cluster": "accelerator",
+    "/cluster/accelerator": "accelerator",
+    "/parallelism": "accelerator_count",
+    "/efficiency": "utilization_percent",
+    "/workload": WORKLOAD,
+    "/workload/micro_batch_size": "global_batch_size",
+    "/workload/horizon": "days",
+    "/rental": "price_per_device_hour",
+    "/purchase": "price_per_device",
+    "/rental/price_per_device_hour/currency_code": CURRENCY,
+    "/purchase/price_per_device/currency_code": CURRENCY,
+    "/site": "site",
+    "/site/electricity": "price_per_kwh",
+    "/site/electricity/price_per_kwh/currency_code": CURRENCY,
+}
+"""The field behind each place of the question."""
+
+
+def is_asked_by(field: Field, question: str) -> bool:
+    """Whether the answer to a question depends on a field, by where that goes and since when it counts."""
+    names = [name for name, _ in ASKED]
+    root = field.pointer.partition("/")[2].partition("/")[0]
+    has_place = not root or root in QUESTIONS[question].model_fields
+    return has_place and names.index(question) <= names.index(field.since)
+
+
+def is_needed_by(field: Field, question: str) -> bool:
+    """Whether a question has no answer without a field."""
+    names = [name for name, _ in ASKED]
+    return bool(field.needed_since) and names.index(question) <= names.index(field.needed_since)

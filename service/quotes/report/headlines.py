@@ -1,0 +1,120 @@
+"""What is decided about: the headlines of a quote, and how sure they are."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from service.questions.base import Gap
+from service.quotes.report.charts import About, Bar, Mark, bars
+from service.quotes.report.numbers import NOT_KNOWN, TIMES, Figure, Scale, figure
+from service.quotes.report.scaling import doubling
+from service.quotes.report.shapes import Picture, Table
+
+NAMES = {
+    "total": "Total",
+    "duration_seconds": "Time of the run",
+    "device_hours": "Device-hours",
+    "total_bytes": "Memory of the fullest device",
+    "fits": "Fits",
+    "facility_kwh": "Energy at the meter",
+    "peak_kw": "Peak power at the meter",
+    "location_based_kg_co2e": "Emissions (location-based)",
+    "water_liters": "Water",
+}
+_EXPECTED = {
+    "memory": ("total_bytes", "fits"),
+    "throughput": ("duration_seconds",),
+    "cost": ("total", "duration_seconds", "device_hours"),
+    "utility_bill": ("facility_kwh", "peak_kw", "location_based_kg_co2e", "water_liters"),
+}
+"""Headlines that each request asks for."""
+BASES = {
+    "exact": "exact",
+    "calibrated_node": "measured on this node",
+    "calibrated_sku": "measured on such devices",
+    "calibrated_generation": "measured on its generation",
+    "reference": "reference measurements",
+    "datasheet": "data sheets",
+    "assumed": "given with the question",
+}
+_LEAST, _MOST = 2.0**-6, 2.0**6
+
+
+def headline_rows(quote: Mapping[str, Any]) -> list[Figure]:
+    """All headlines; those that were asked for and are not known say why."""
+    expected = {name for request in quote["requests"] for name in _EXPECTED[request]}
+    found: Mapping[str, Any] = quote["headlines"]
+    rows: list[Figure] = []
+    for name, title in NAMES.items():
+        one = figure(name, found.get(name))
+        if one is not None:
+            rows.append(one._replace(name=title))
+        elif name in expected:
+            rows.append(Figure(title, NOT_KNOWN, basis=_reason(quote["gaps"], name)))
+    return rows
+
+
+def _reason(gaps: Sequence[Gap], name: str) -> str:
+    """Why a headline is not known: what its own gap says, else that of the figure of this name."""
+    found = [gap for gap in gaps if gap["pointer"].endswith(f"/{name}")]
+    return min(found, key=lambda gap: len(gap["pointer"]))["detail"] if found else ""
+
+
+def total_text(quote: Mapping[str, Any]) -> str:
+    """What the total counts."""
+    if "total" not in quote["headlines"]:
+        return ""
+    codes = {warning["code"] for warning in quote["warnings"]}
+    has_bill = "utility_bill" in quote["answers"]
+    if quote.get("owns_devices") and has_bill and "ELECTRICITY_NOT_IN_TOTAL" not in codes:
+        return "The total is the charges of the run and the electricity of its own devices."
+    return "The total is the charges of the run; it counts no electricity."
+
+
+def _ends(value: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Low, middle and high of a headline."""
+    return (float(value["low"]), float(value.get("value", value.get("amount"))), float(value["high"]))
+
+
+def certainty(headlines: Mapping[str, Any]) -> Picture | None:
+    """Intervals of the headlines, each over its own estimate."""
+    found: list[tuple[str, float, float]] = []
+    for name, title in NAMES.items():
+        value = headlines.get(name)
+        if isinstance(value, Mapping):
+            low, middle, high = _ends(value)
+            if 0 < low < high:
+                found.append((title, low / middle, high / middle))
+    if not found:
+        return None
+    axis = doubling(*(max(low, _LEAST) for _, low, _ in found), *(min(high, _MOST) for *_, high in found))
+    rows = [
+        Bar(name, f"{TIMES}{low:.2f} to {TIMES}{high:.2f}", 1.0, 1.0, low, high) for name, low, high in found
+    ]
+    caption = "80% intervals of the headlines over their estimates"
+    chart = bars(
+        About(
+            "certainty",
+            caption,
+            "Points are the estimates, lines their intervals, on a logarithmic axis. "
+            + "; ".join(f"{row.name} {row.shown}" for row in rows),
+        ),
+        rows,
+        axis,
+        Scale(1.0, "over the estimate, logarithmic"),
+        [Mark("the estimate", 1.0)],
+    )
+    table = Table(
+        caption,
+        ("Headline", "Low end", "High end"),
+        [(name, f"{TIMES}{low:.3f}", f"{TIMES}{high:.3f}") for name, low, high in found],
+        frozenset({1, 2}),
+    )
+    note = "In four of five cases the figure should turn out within its interval."
+    if any(low < _LEAST or high > _MOST for _, low, high in found):
+        note += " Intervals that leave the axis are drawn to its end."
+    return Picture(caption, chart, table, note)
+
+
+def basis_text(basis: str) -> str:
+    """Evidence in words."""
+    return BASES.get(basis, basis)

@@ -1,0 +1,1 @@
+"""What will it draw, emit and cost at the meter?"""
