@@ -1,0 +1,1 @@
+"""What was billed, beside what was quoted."""

@@ -1,0 +1,168 @@
+"""What the rows of a bill belong to, and what they come to by day."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, localcontext
+from typing import Final, NamedTuple
+
+from service.approvals.budgets.money import micros
+from service.approvals.cost_centers.tables import CostCenterRow
+from service.planning.formats.focus import ONE_TIME, PURCHASE, Billed
+
+QUOTE: Final = "quote_id"
+CENTER: Final = "cost_center_id"
+_QUOTE_ID: Final = re.compile(r"[0-9a-f]{32}")
+_DIGITS: Final = 80
+"""More than a cost and the microseconds of ten years have together: parts of a cost add up to it."""
+
+
+MOST_DAYS: Final = 100_000
+"""Days of all charges of a bill, those of the same for the same period counted once."""
+
+
+class TooManyDaysError(ValueError):
+    """The charges of a bill go over more days than are kept of one."""
+
+
+class Owner(NamedTuple):
+    """What a row belongs to."""
+
+    quote_id: str | None
+    cost_center_id: str | None
+
+
+class Key(NamedTuple):
+    """What charges are added up by."""
+
+    billing_starts_at: datetime
+    day: str
+    owner: Owner
+    service_category: str | None
+    currency_code: str
+
+
+class Amounts(NamedTuple):
+    """Sums in millionths of a currency."""
+
+    billed: int
+    effective: int
+
+
+def own_tag(row: Billed, name: str) -> str | None:
+    """A tag of ours; providers may put a word of their own and a colon or a stroke before its name."""
+    found = (value for key, value in row.tags.items() if re.split(r"[:/]", key)[-1] == name)
+    return row.tags.get(name) or next(found, None)
+
+
+def counted_once(rows: Sequence[Billed]) -> tuple[list[Billed], int]:
+    """Rows in which no commitment counts both when it is bought and when it is used; how many were changed.
+
+    The effective cost of a purchase that covers other charges is 0, as the specification says. Where a bill
+    says otherwise and has charges of the commitment as well, those count.
+    """
+    used = {row.commitment_id for row in rows if row.category != PURCHASE and row.effective != 0} - {None}
+    twice = [row.category == PURCHASE and row.effective != 0 and row.commitment_id in used for row in rows]
+    once = [
+        row._replace(effective=Decimal(0)) if is_twice else row
+        for row, is_twice in zip(rows, twice, strict=True)
+    ]
+    return once, sum(twice)
+
+
+def quote_ids(rows: Iterable[Billed]) -> set[str]:
+    """Quotes that rows name, whether there are such quotes or not."""
+    named = {own_tag(row, QUOTE) for row in rows}
+    return {name for name in named if name is not None and _QUOTE_ID.fullmatch(name)}
+
+
+class Owners:
+    """Says what rows belong to: ``quotes`` are the cost centres of quotes that there are."""
+
+    def __init__(self, centers: Sequence[CostCenterRow], quotes: Mapping[str, str | None]) -> None:
+        self._quotes = quotes
+        self._centers = {center.id for center in centers}
+        self._accounts = {name: center.id for center in centers for name in center.accounts}
+        self._tags = {(tag["key"], tag["value"]): center.id for center in centers for tag in center.tags}
+
+    def of(self, row: Billed) -> Owner:
+        """What one row belongs to."""
+        quote_id = own_tag(row, QUOTE)
+        if quote_id not in self._quotes:
+            quote_id = None
+        return Owner(quote_id, next(self._named(row, quote_id), None))
+
+    def _named(self, row: Billed, quote_id: str | None) -> Iterator[str]:
+        """Cost centres that there are and that the row names, the first one counts."""
+        names = [None if quote_id is None else self._quotes[quote_id], own_tag(row, CENTER)]
+        yield from (name for name in names if name in self._centers and name is not None)
+        yield from (self._tags[tag] for tag in row.tags.items() if tag in self._tags)
+        accounts = (row.sub_account, row.billing_account)
+        yield from (self._accounts[name] for name in accounts if name is not None and name in self._accounts)
+
+
+def added_up(rows: Iterable[tuple[Billed, Owner]]) -> dict[Key, Amounts]:
+    """What rows come to on each day, a charge of several days in parts by time.
+
+    Sums are exact; of what is less than a millionth the next day takes the rest, so that the days of a bill
+    together are off by half a millionth at most.
+    """
+    with localcontext(prec=_DIGITS):
+        exact: dict[Key, dict[str, list[Decimal]]] = {}
+        for (key, start, end), (billed, effective) in _same_period(rows).items():
+            by_day = exact.setdefault(key, defaultdict(_nothing))
+            for day, share in _days(start, end):
+                by_day[day][0] += billed * share
+                by_day[day][1] += effective * share
+        return {
+            key._replace(day=day): Amounts(*amounts)
+            for key, by_day in exact.items()
+            for day, amounts in _rounded(by_day)
+        }
+
+
+def _nothing() -> list[Decimal]:
+    return [Decimal(0), Decimal(0)]
+
+
+def _same_period(
+    rows: Iterable[tuple[Billed, Owner]],
+) -> dict[tuple[Key, datetime, datetime], list[Decimal]]:
+    """Sums of charges for the same over the same period; refuses periods of too many days altogether."""
+    sums: dict[tuple[Key, datetime, datetime], list[Decimal]] = defaultdict(_nothing)
+    for row, owner in rows:
+        key = Key(row.billing_start, "", owner, row.service_category, row.currency_code)
+        # What is paid once falls due at once, for however long it is.
+        end = row.charge_start if row.frequency == ONE_TIME else row.charge_end
+        amounts = sums[key, row.charge_start, end]
+        amounts[0] += row.billed
+        amounts[1] += row.effective
+    if sum((end - start).days + 1 for _, start, end in sums) > MOST_DAYS:
+        raise TooManyDaysError
+    return sums
+
+
+def _days(start: datetime, end: datetime) -> Iterator[tuple[str, Decimal]]:
+    """The days (UTC) of a period, each with its share of the period."""
+    if (end - timedelta(microseconds=1)).date() <= start.date():
+        yield start.date().isoformat(), Decimal(1)
+        return
+    tick = timedelta(microseconds=1)
+    length, left = Decimal((end - start) // tick), Decimal(1)
+    while start < end:
+        midnight = datetime.combine(start.date() + timedelta(days=1), datetime.min.time(), UTC)
+        share = left if midnight >= end else Decimal((midnight - start) // tick) / length
+        yield start.date().isoformat(), share
+        start, left = midnight, left - share
+
+
+def _rounded(by_day: Mapping[str, Sequence[Decimal]]) -> Iterator[tuple[str, tuple[int, int]]]:
+    exact, kept = [Decimal(0), Decimal(0)], [0, 0]
+    for day in sorted(by_day):
+        amounts = []
+        for place, amount in enumerate(by_day[day]):
+            exact[place] += amount
+            amounts.append(micros(exact[place]) - kept[place])
+            kept[place] += amounts[place]
+        yield day, (amounts[0], amounts[1])

@@ -1,0 +1,166 @@
+"""Every query of actuals."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Select, and_, delete, func, insert, or_, select
+from sqlalchemy.orm import Session
+
+from service.approvals.actuals.tables import ActualChargeRow, ActualsImportRow, ActualsPeriodRow
+from service.kit.database import Reader, Writer, insert_new
+
+After = tuple[datetime, str]
+"""Time and id of the row that a page follows."""
+_UNIT = 1_000_000
+_AT_A_TIME = 1000
+
+
+def get(session: Session, tenant_id: str, import_id: str) -> ActualsImportRow | None:
+    """An import of a tenant."""
+    return session.get(ActualsImportRow, (tenant_id, import_id))
+
+
+def page(session: Reader, tenant_id: str, after: After | None, limit: int) -> Sequence[ActualsImportRow]:
+    """Imports of a tenant, the newest first."""
+    statement = select(ActualsImportRow).where(ActualsImportRow.tenant_id == tenant_id)
+    if after is not None:
+        created_at, import_id = after
+        earlier = and_(ActualsImportRow.created_at == created_at, ActualsImportRow.id < import_id)
+        statement = statement.where(or_(ActualsImportRow.created_at < created_at, earlier))
+    ordered = statement.order_by(ActualsImportRow.created_at.desc(), ActualsImportRow.id.desc())
+    return session.scalars(ordered.limit(limit)).all()
+
+
+def of_content(session: Session, tenant_id: str, content_sha256: str) -> ActualsImportRow | None:
+    """The last import of a table that is not withdrawn."""
+    own = select(ActualsImportRow).where(
+        ActualsImportRow.tenant_id == tenant_id,
+        ActualsImportRow.content_sha256 == content_sha256,
+        ActualsImportRow.withdrawn_at.is_(None),
+    )
+    last = own.order_by(ActualsImportRow.created_at.desc(), ActualsImportRow.id).limit(1)
+    return session.scalars(last).one_or_none()
+
+
+def counting(session: Session, tenant_id: str, import_ids: Collection[str]) -> set[str]:
+    """Those of some imports that count in a billing period."""
+    own = select(ActualsPeriodRow.import_id).where(
+        ActualsPeriodRow.tenant_id == tenant_id, ActualsPeriodRow.import_id.in_(import_ids)
+    )
+    return set(session.scalars(own.distinct()))
+
+
+def locked_period(session: Writer, tenant_id: str, source: str, starts_at: datetime) -> ActualsPeriodRow:
+    """A billing period of a source, locked until the transaction ends; that of no import if it is new."""
+    key = {"tenant_id": tenant_id, "source": source, "starts_at": starts_at}
+    insert_new(session, ActualsPeriodRow, **key, covered_until=starts_at, import_id="", charges_sha256="")
+    own = select(ActualsPeriodRow).where(
+        ActualsPeriodRow.tenant_id == tenant_id,
+        ActualsPeriodRow.source == source,
+        ActualsPeriodRow.starts_at == starts_at,
+    )
+    return session.scalars(own.with_for_update(), execution_options={"populate_existing": True}).one()
+
+
+def locked_imports(session: Writer, tenant_id: str, import_ids: Iterable[str]) -> Sequence[ActualsImportRow]:
+    """Imports, locked until the transaction ends; after their billing periods."""
+    own = select(ActualsImportRow).where(
+        ActualsImportRow.tenant_id == tenant_id, ActualsImportRow.id.in_(list(import_ids))
+    )
+    fresh = {"populate_existing": True}
+    return session.scalars(own.order_by(ActualsImportRow.id).with_for_update(), execution_options=fresh).all()
+
+
+def periods_of(session: Session, tenant_id: str, import_id: str) -> Sequence[ActualsPeriodRow]:
+    """Billing periods in which an import counts."""
+    return session.scalars(_periods_of(tenant_id, import_id)).all()
+
+
+def _periods_of(tenant_id: str, import_id: str) -> Select[ActualsPeriodRow]:
+    own = select(ActualsPeriodRow).where(
+        ActualsPeriodRow.tenant_id == tenant_id, ActualsPeriodRow.import_id == import_id
+    )
+    ordered = own.order_by(ActualsPeriodRow.source, ActualsPeriodRow.starts_at)
+    return ordered.execution_options(populate_existing=True)
+
+
+def locked_periods_of(session: Writer, tenant_id: str, import_id: str) -> Sequence[ActualsPeriodRow]:
+    """Billing periods in which an import counts, locked until the transaction ends."""
+    return session.scalars(_periods_of(tenant_id, import_id).with_for_update()).all()
+
+
+def periods(session: Session, tenant_id: str) -> Sequence[ActualsPeriodRow]:
+    """Every billing period of a tenant's bills."""
+    return session.scalars(select(ActualsPeriodRow).where(ActualsPeriodRow.tenant_id == tenant_id)).all()
+
+
+def forget_charges(session: Writer, tenant_id: str, import_id: str, starts_at: datetime) -> set[str]:
+    """Delete what an import says of a billing period; cost centres that it was charged to."""
+    own = delete(ActualChargeRow).where(
+        ActualChargeRow.tenant_id == tenant_id,
+        ActualChargeRow.import_id == import_id,
+        ActualChargeRow.billing_starts_at == starts_at,
+    )
+    centers = session.scalars(own.returning(ActualChargeRow.cost_center_id)).all()
+    return {center for center in centers if center is not None}
+
+
+def insert_charges(session: Writer, charges: Iterable[dict[str, Any]]) -> None:
+    """Keep what was charged."""
+    rows = list(charges)
+    if rows:
+        session.execute(insert(ActualChargeRow), rows)
+
+
+def kept_charges(session: Reader, tenant_id: str) -> Iterator[ActualChargeRow]:
+    """Every charge of a tenant, those of a billing period of an import together, some at a time."""
+    row = ActualChargeRow
+    own = select(row).where(row.tenant_id == tenant_id)
+    ordered = own.order_by(row.import_id, row.billing_starts_at, row.number)
+    yield from session.scalars(ordered.execution_options(yield_per=_AT_A_TIME))
+
+
+def every(session: Reader, tenant_id: str) -> Sequence[ActualsImportRow]:
+    """All imports of a tenant."""
+    return session.scalars(select(ActualsImportRow).where(ActualsImportRow.tenant_id == tenant_id)).all()
+
+
+class Charged(NamedTuple):
+    """What an import says was charged for a quote on a day, of a category of service and in a currency."""
+
+    quote_id: str
+    import_id: str
+    source: str
+    imported_at: datetime
+    service_category: str | None
+    currency_code: str
+    day: str
+    billed_micros: int
+    effective_micros: int
+
+
+def charged(session: Session, tenant_id: str, quote_id: str | None = None) -> list[Charged]:
+    """What was charged for a quote, or for every one."""
+    charge, bill = ActualChargeRow, ActualsImportRow
+    keys: list[Any] = [charge.quote_id, charge.import_id, bill.source, bill.created_at]
+    keys += [charge.service_category, charge.currency_code, charge.day]
+    # Units and the rest apart: no sum leaves the range of 64 bits.
+    sums = [
+        part
+        for amount in (charge.billed_micros, charge.effective_micros)
+        for part in (func.sum(amount // _UNIT), func.sum(amount - (amount // _UNIT) * _UNIT))
+    ]
+    same = and_(bill.tenant_id == charge.tenant_id, bill.id == charge.import_id)
+    statement = select(*keys, *sums).join(bill, same)
+    statement = statement.where(charge.tenant_id == tenant_id)
+    if quote_id is None:
+        statement = statement.where(charge.quote_id.is_not(None))
+    else:
+        statement = statement.where(charge.quote_id == quote_id)
+    found = session.execute(statement.group_by(*keys).order_by(charge.quote_id, bill.created_at, charge.day))
+    return [Charged._make((*row[:-4], _micros(*row[-4:-2]), _micros(*row[-2:]))) for row in found]
+
+
+def _micros(units: int, rest: int) -> int:
+    return int(units) * _UNIT + int(rest)

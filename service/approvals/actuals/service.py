@@ -1,0 +1,278 @@
+"""The rules of actuals: a bill counts whole or not at all, until a later one takes its place."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal, localcontext
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+from pydantic import MISSING
+from sqlalchemy.orm import Session
+
+from service.approvals.actuals import repository
+from service.approvals.actuals.errors import ActualsNotFound, ActualsRefused, ActualsWithdrawn, ImportedBefore
+from service.approvals.actuals.matching import (
+    MOST_DAYS,
+    Amounts,
+    Key,
+    Owner,
+    Owners,
+    TooManyDaysError,
+    added_up,
+    counted_once,
+    own_tag,
+    quote_ids,
+)
+from service.approvals.actuals.records import charges_digest, recorded
+from service.approvals.actuals.schemas import ActualsImport
+from service.approvals.actuals.tables import ActualsImportRow
+from service.approvals.budgets.money import MOST_MICROS
+from service.approvals.budgets.thresholds import tell_of
+from service.approvals.cost_centers import repository as cost_centers
+from service.audit.service import Change
+from service.kit.clock import now
+from service.kit.database import Reader, Writer
+from service.kit.problems import FieldError
+from service.planning.formats.focus import USAGE_BASED, Bill, Billed, Fault, read_focus
+from service.questions.base import MoneyAmount
+from service.questions.catalog import Catalog
+from service.quotes import service as quotes
+
+_MOST_PERIODS: Final = 120
+_DIGITS: Final = 80
+_NOTES: Final = {
+    "NO_TAGS": "the bill has no column Tags: nothing of it names a quote",
+    "COMMITMENT_COUNTED": "the purchase of a commitment that other rows use: its effective cost counts there",
+    "QUOTE_UNKNOWN": "the tag quote_id names no quote that there is",
+    "ESTIMATED": "the tag estimate says that the charge is an estimate and not a bill",
+    "UNMATCHED": "the row belongs to no quote and no cost centre: it is counted here and not kept",
+}
+
+
+class Matched(NamedTuple):
+    """A bill, what its rows belong to and what they come to."""
+
+    bill: Bill
+    owners: Sequence[Owner]
+    charges: dict[Key, Amounts]
+    counted_commitments: int = 0
+    """Purchases that are counted where they are used."""
+
+
+def read(body: ActualsImport) -> Bill:
+    """What a bill says; raises ActualsRefused where it is not whole."""
+    bill = read_focus(body.content)
+    if bill.faults:
+        raise ActualsRefused("", *map(_field, bill.faults))
+    if len({row.billing_start for row in bill.rows}) > _MOST_PERIODS:
+        detail = f"a bill has {_MOST_PERIODS} billing periods at most"
+        raise ActualsRefused("", FieldError("/content", "TOO_MANY_PERIODS", detail))
+    return bill
+
+
+def _field(fault: Fault) -> FieldError:
+    place = f"line {fault.line}" + (f", {fault.column}" if fault.column else "")
+    return FieldError("/content", fault.code, f"{place}: {fault.detail}")
+
+
+def match(session: Reader, tenant_id: str, bill: Bill) -> Matched:
+    """What the rows of a bill belong to."""
+    named = quotes.summaries(session, tenant_id, quote_ids(bill.rows))
+    # Of the versions of a quote the last one says who pays.
+    known = {summary["id"]: summary.get("cost_center_id") for summary in named}
+    owners = Owners(cost_centers.every(session, tenant_id), known)
+    found = [owners.of(row) for row in bill.rows]
+    rows, counted_commitments = counted_once(bill.rows)
+    pairs = ((row, owner) for row, owner in zip(rows, found, strict=True) if owner != _NOBODY)
+    try:
+        charges = added_up(pairs)
+    except TooManyDaysError as error:
+        detail = f"the charges of a bill go over {MOST_DAYS:,} days at most, all together"
+        raise ActualsRefused("", FieldError("/content", "TOO_MANY_DAYS", detail)) from error
+    if any(abs(amount) >= MOST_MICROS for amounts in charges.values() for amount in amounts):
+        detail = "a day comes to a million millions or more"
+        raise ActualsRefused("", FieldError("/content", "NUMBER", detail))
+    return Matched(bill._replace(rows=rows), found, charges, counted_commitments)
+
+
+_NOBODY: Final = Owner(None, None)
+
+
+def store(session: Writer, tenant_id: str, body: ActualsImport, matched: Matched, catalog: Catalog) -> Change:
+    """Keep what a bill charges; in its billing periods no earlier one of the same source counts any more."""
+    row = ActualsImportRow(
+        tenant_id=tenant_id,
+        id=uuid4().hex,
+        source=body.source,
+        note=None if body.note is MISSING else body.note,
+        content_sha256=sha256(body.content.encode()).hexdigest(),
+        row_count=len(matched.bill.rows),
+        matched_row_count=sum(owner != _NOBODY for owner in matched.owners),
+        notes=list(_notes(matched)),
+        created_at=now(),
+    )
+    row.periods = list(_periods(matched, row.created_at))
+    charges = list(_rows(row, matched.charges))
+    gone, superseded = _take_places(
+        session, row, charges, None if body.replaces is MISSING else body.replaces
+    )
+    repository.insert_charges(session, charges)
+    centers = (gone | {charge["cost_center_id"] for charge in charges}) - {None}
+    told = tell_of(session, tenant_id, centers, catalog.exchange_rates)
+    path = f"actuals/{row.id}"
+    return Change(
+        resource=path,
+        status=201,
+        body=shown(row, {row.id}),
+        headers={"Location": f"/v1/{path}"},
+        after=recorded(session, row),
+        also=(*superseded, *told),
+    )
+
+
+def _take_places(
+    session: Writer, row: ActualsImportRow, charges: Sequence[dict[str, Any]], replaces: str | None
+) -> tuple[set[str], list[Change]]:
+    """Let an import count in its billing periods; whom earlier ones were charged to, and how they change."""
+    starts = {datetime.fromisoformat(period["starts_at"]): period for period in row.periods}
+    places = [repository.locked_period(session, row.tenant_id, row.source, each) for each in sorted(starts)]
+    _check_new(session, row, replaces)
+    session.add(row)
+    earlier = repository.locked_imports(session, row.tenant_id, {place.import_id for place in places})
+    before = [recorded(session, each) for each in earlier]
+    centers: set[str] = set()
+    of_period: dict[datetime, list[dict[str, Any]]] = defaultdict(list)
+    for charge in charges:
+        of_period[charge["billing_starts_at"]].append(charge)
+    for place in places:
+        centers |= repository.forget_charges(session, row.tenant_id, place.import_id, place.starts_at)
+        place.import_id = row.id
+        place.covered_until = datetime.fromisoformat(starts[place.starts_at]["covered_until"])
+        place.charges_sha256 = charges_digest(of_period[place.starts_at])
+    session.flush()
+    changes = [
+        Change(resource=f"actuals/{each.id}", before=known, after=recorded(session, each))
+        for each, known in zip(earlier, before, strict=True)
+    ]
+    return centers, changes
+
+
+def _check_new(session: Writer, row: ActualsImportRow, replaces: str | None) -> None:
+    """Refuse a bill that was imported before, unless it says so."""
+    known = repository.of_content(session, row.tenant_id, row.content_sha256)
+    if known is not None and (replaces, row.source) != (known.id, known.source):
+        detail = f"as import {known.id} of {known.source}: withdraw that, or say that this one replaces it"
+        raise ImportedBefore("", FieldError("/content", "IMPORTED_BEFORE", detail))
+    if known is None and replaces is not None:
+        detail = "no import of this id has the same table"
+        raise ActualsRefused("", FieldError("/replaces", "UNKNOWN_REFERENCE", detail))
+
+
+def _rows(row: ActualsImportRow, charges: dict[Key, Amounts]) -> Iterator[dict[str, Any]]:
+    for number, (key, amounts) in enumerate(charges.items()):
+        yield {
+            "tenant_id": row.tenant_id,
+            "import_id": row.id,
+            "number": number,
+            **key.owner._asdict(),
+            **{name: value for name, value in key._asdict().items() if name != "owner"},
+            "billed_micros": amounts.billed,
+            "effective_micros": amounts.effective,
+        }
+
+
+def _notes(matched: Matched) -> Iterator[dict[str, Any]]:
+    rows, owners = matched.bill.rows, matched.owners
+    counts = Counter[str]()
+    counts["COMMITMENT_COUNTED"] = matched.counted_commitments
+    counts["NO_TAGS"] = 0 if matched.bill.has_tags else len(rows)
+    for row, owner in zip(rows, owners, strict=True):
+        counts["QUOTE_UNKNOWN"] += own_tag(row, "quote_id") is not None and owner.quote_id is None
+        counts["ESTIMATED"] += row.tags.get("estimate") == "true"
+        counts["UNMATCHED"] += owner == _NOBODY
+    for code, detail in _NOTES.items():
+        if counts[code]:
+            yield {"code": code, "row_count": counts[code], "detail": detail}
+
+
+def _periods(matched: Matched, at: datetime) -> Iterator[dict[str, Any]]:
+    rows: dict[datetime, list[tuple[Billed, Owner]]] = defaultdict(list)
+    for row, owner in zip(matched.bill.rows, matched.owners, strict=True):
+        rows[row.billing_start].append((row, owner))
+    for starts_at, of_period in sorted(rows.items()):
+        ends_at = max(row.billing_end for row, _ in of_period)
+        # What is paid for a month or once says nothing of how far the use of a month is known.
+        used = [row.charge_end for row, _ in of_period if row.frequency in (None, USAGE_BASED)]
+        last = max(used or (row.charge_end for row, _ in of_period))
+        covered = ends_at if ends_at <= at else max(starts_at, min(ends_at, last))
+        yield {
+            "starts_at": starts_at.isoformat(),
+            "ends_at": ends_at.isoformat(),
+            "covered_until": covered.isoformat(),
+            "row_count": len(of_period),
+            "matched_row_count": sum(owner != _NOBODY for _, owner in of_period),
+            "billed": _sums((row.currency_code, row.billed) for row, _ in of_period),
+            "effective": _sums((row.currency_code, row.effective) for row, _ in of_period),
+        }
+
+
+def _sums(amounts: Iterable[tuple[str, Decimal]]) -> list[MoneyAmount]:
+    sums: dict[str, Decimal] = defaultdict(Decimal)
+    with localcontext(prec=_DIGITS):
+        for currency_code, amount in amounts:
+            sums[currency_code] += amount
+        return [
+            {"amount": f"{amount.normalize():f}", "currency_code": currency_code}
+            for currency_code, amount in sorted(sums.items())
+        ]
+
+
+_MEMBERS: Final = (
+    *("id", "source", "note", "content_sha256", "row_count", "matched_row_count", "periods", "notes"),
+    *("created_at", "withdrawn_at", "reason"),
+)
+
+
+def shown(row: ActualsImportRow, counting: set[str]) -> dict[str, Any]:
+    """An import as callers see it; ``counting`` are those that count in a billing period."""
+    state = "active" if row.id in counting else "superseded"
+    document = {name: value for name in _MEMBERS if (value := getattr(row, name)) is not None}
+    return document | {"state": state if row.withdrawn_at is None else "withdrawn"}
+
+
+def listed(session: Reader, tenant_id: str, rows: Sequence[ActualsImportRow]) -> list[dict[str, Any]]:
+    """Imports as lists show them."""
+    counting = repository.counting(session, tenant_id, [row.id for row in rows])
+    return [shown(row, counting) for row in rows]
+
+
+def get(session: Reader, tenant_id: str, import_id: str) -> dict[str, Any]:
+    """One import."""
+    return listed(session, tenant_id, [_found(session, tenant_id, import_id)])[0]
+
+
+def _found(session: Session, tenant_id: str, import_id: str) -> ActualsImportRow:
+    row = repository.get(session, tenant_id, import_id)
+    if row is None:
+        raise ActualsNotFound
+    return row
+
+
+def withdraw(session: Writer, tenant_id: str, import_id: str, reason: str) -> Change:
+    """Let an import count no longer; what an earlier one said of its months does not come back."""
+    _found(session, tenant_id, import_id)
+    periods = repository.locked_periods_of(session, tenant_id, import_id)
+    (row,) = repository.locked_imports(session, tenant_id, [import_id])
+    if row.withdrawn_at is not None:
+        raise ActualsWithdrawn
+    before = recorded(session, row)
+    for period in periods:
+        repository.forget_charges(session, tenant_id, import_id, period.starts_at)
+        # Kept, because another import may wait for it; of nobody it speaks for no time.
+        period.import_id, period.charges_sha256, period.covered_until = "", "", period.starts_at
+    row.withdrawn_at, row.reason = now(), reason
+    session.flush()
+    after = recorded(session, row)
+    return Change(resource=f"actuals/{import_id}", body=shown(row, set()), before=before, after=after)

@@ -1,0 +1,32 @@
+"""Budgets; what is taken of them are approvals and what was billed."""
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.kit.database import Base, Json, UtcDateTime
+
+
+class BudgetRow(Base):
+    """What a cost centre may spend in a period. Whoever commits of it locks its cost centre first."""
+
+    __tablename__ = "budgets"
+    __table_args__ = (Index("ix_budgets_cost_center", "tenant_id", "cost_center_id", "starts_on"),)
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    note: Mapped[str | None] = mapped_column(Text)
+    cost_center_id: Mapped[str] = mapped_column(String(100))
+    starts_on: Mapped[str] = mapped_column(String(10))
+    ends_on: Mapped[str] = mapped_column(String(10))
+    """Its last day."""
+    amount_micros: Mapped[int] = mapped_column(BigInteger)
+    currency_code: Mapped[str] = mapped_column(String(3))
+    thresholds: Mapped[list[float]] = mapped_column(Json)
+    enforcement: Mapped[str] = mapped_column(String(10))
+    told: Mapped[list[str]] = mapped_column(Json)
+    """What has been told of already: thresholds, and that it is exceeded."""
+    version: Mapped[int] = mapped_column(BigInteger)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -1,0 +1,142 @@
+"""How much of a budget is taken.
+
+Nothing of this is stored: commitments are facts of approvals and charges are facts of bills, and a budget
+counts those of its cost centre in its period, whichever was there first. A quote takes the larger of what is
+committed for it and what was spent on it, so that money which is committed first and billed later counts
+once. What was spent without a quote comes on top.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from service.approvals.budgets import repository
+from service.approvals.budgets.money import decimal, micros
+from service.approvals.budgets.periods import days, part
+from service.approvals.budgets.repository import Commitment, Spent
+from service.approvals.budgets.tables import BudgetRow
+from service.planning.exchange import ExchangeRates
+from service.questions.base import Gap
+
+RATE_UNKNOWN: Final = "RATE_UNKNOWN"
+TOTAL_UNKNOWN: Final = "TOTAL_UNKNOWN"
+
+
+class Usage(NamedTuple):
+    """What is taken of a budget, in millionths of its currency; ``gaps`` say what cannot be counted."""
+
+    committed: Mapping[str, int]
+    spent: Mapping[str | None, int]
+    gaps: tuple[Gap, ...]
+
+    @property
+    def committed_micros(self) -> int:
+        """What approvals have committed."""
+        return sum(self.committed.values())
+
+    @property
+    def spent_micros(self) -> int:
+        """What was spent."""
+        return sum(self.spent.values())
+
+    @property
+    def outstanding_micros(self) -> int:
+        """What is committed and not spent yet."""
+        return self.taken() - self.spent_micros
+
+    def taken(self, quote_id: str = "", instead: int = 0) -> int:
+        """What is taken, if a quote commits so much instead of what an earlier version of it has."""
+        quotes = {*self.committed, *(each for each in self.spent if each is not None)} | {quote_id}
+        committed = {each: self.committed.get(each, 0) for each in quotes}
+        committed[quote_id] = instead
+        beside = self.spent.get(None, 0)
+        return beside + sum(max(committed[each], self.spent.get(each, 0)) for each in quotes)
+
+
+class Take(NamedTuple):
+    """What a commitment takes of a budget, in millionths of its currency, by which rate of which day."""
+
+    micros: int
+    rate: Decimal
+    rate_on: date
+
+
+def take_of(budget: BudgetRow, commitment: Commitment, rates: ExchangeRates) -> Take | str:
+    """What falls into the period of a budget, by the rate of the day of the approval, or why nobody knows."""
+    if commitment.micros is None or commitment.currency_code is None:
+        return TOTAL_UNKNOWN
+    amount, on = decimal(commitment.micros), commitment.committed_at.date()
+    found = rates.convert(amount, commitment.currency_code, budget.currency_code, on)
+    if found is None:
+        return RATE_UNKNOWN
+    taken = part(micros(found.amount), commitment.due, days(budget.starts_on, budget.ends_on))
+    return Take(taken or 0, found.rate, found.oldest_on)
+
+
+def usage_of(session: Session, budget: BudgetRow, rates: ExchangeRates) -> Usage:
+    """What is taken of one budget."""
+    gaps: dict[tuple[str, str, str], Gap] = {}
+    committed = _committed(budget, repository.commitments(session, budget), rates, gaps)
+    spent: dict[str | None, int] = defaultdict(int)
+    for each in repository.spent(session, budget):
+        amount = converted(each, budget.currency_code, rates)
+        if amount is None:
+            _note(gaps, "/spent", RATE_UNKNOWN, each.currency_code)
+        else:
+            spent[each.quote_id] += amount
+    return Usage(committed, spent, tuple(gaps[key] for key in sorted(gaps)))
+
+
+def usages_of(session: Session, budgets: Collection[BudgetRow], rates: ExchangeRates) -> dict[str, Usage]:
+    """What is taken of budgets of one tenant, by their ids."""
+    return {budget.id: usage_of(session, budget, rates) for budget in budgets}
+
+
+def converted(spent: Spent, currency_code: str, rates: ExchangeRates) -> int | None:
+    """Money that was spent, in another currency, by the rate of the day on which its bill was imported."""
+    found = rates.convert(decimal(spent.micros), spent.currency_code, currency_code, spent.imported_on)
+    return None if found is None else micros(found.amount)
+
+
+def shares(session: Session, today: str, rates_of: Callable[[str], ExchangeRates]) -> list[float]:
+    """Which share of each budget that runs today is committed, of every tenant."""
+    found = []
+    for budget in repository.running(session, today):
+        held = repository.commitments(session, budget)
+        committed = sum(_committed(budget, held, rates_of(budget.tenant_id), {}).values())
+        # Of nothing, everything is committed.
+        found.append(committed / budget.amount_micros if budget.amount_micros else 1.0)
+    return found
+
+
+def _committed(
+    budget: BudgetRow,
+    commitments: Iterable[Commitment],
+    rates: ExchangeRates,
+    gaps: dict[tuple[str, str, str], Gap],
+) -> dict[str, int]:
+    """What is committed by quote; what cannot be counted is added to ``gaps``."""
+    committed: dict[str, int] = defaultdict(int)
+    for each in commitments:
+        take = take_of(budget, each, rates)
+        if isinstance(take, Take):
+            committed[each.quote_id] += take.micros
+        else:
+            _note(gaps, "/committed", take, each.currency_code or "")
+    return committed
+
+
+_DETAILS: Final = {
+    ("/spent", RATE_UNKNOWN): "what was spent in {} is not counted: there is no exchange rate",
+    ("/committed", RATE_UNKNOWN): "what is committed in {} is not counted: there is no exchange rate",
+    ("/committed", TOTAL_UNKNOWN): "an approved quote is not counted: its total is not known",
+}
+
+
+def _note(gaps: dict[tuple[str, str, str], Gap], pointer: str, code: str, currency_code: str) -> None:
+    detail = _DETAILS[pointer, code].format(currency_code)
+    gaps[pointer, code, currency_code] = {"pointer": pointer, "code": code, "detail": detail}

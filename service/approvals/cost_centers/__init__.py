@@ -1,0 +1,1 @@
+"""Cost centres: who pays."""

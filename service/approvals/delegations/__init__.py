@@ -1,0 +1,1 @@
+"""Delegations: for a time somebody may decide in an approver's place."""

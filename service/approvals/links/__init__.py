@@ -1,0 +1,1 @@
+"""Links by which somebody without credentials decides once."""

@@ -1,0 +1,27 @@
+"""What can go wrong with links of approvals."""
+
+from service.kit.problems import Conflict, NotFound
+
+
+class PublicUrlUnknown(Conflict):
+    """The service does not know where browsers reach it: IRONLAW_PUBLIC_URL is not set."""
+
+    code, title = "PUBLIC_URL_UNKNOWN", "The service does not know its own address"
+
+
+class LinkNotFound(NotFound):
+    """There is no such link: it is not whole, or nobody made it, or it was removed after it ended."""
+
+    code, title = "APPROVAL_LINK_NOT_FOUND", "There is no approval behind this link"
+
+
+class LinkUsed(Conflict):
+    """A link serves for one decision."""
+
+    code, title = "APPROVAL_LINK_USED", "The link has been used for a decision"
+
+
+class LinkExpired(Conflict):
+    """The time of the step that the link was made for has passed."""
+
+    code, title = "APPROVAL_LINK_EXPIRED", "The time of the link has passed"

@@ -1,0 +1,38 @@
+"""Every query of links."""
+
+from datetime import datetime
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from service.approvals.links.tables import ApprovalLinkRow
+from service.kit import leases
+from service.kit.database import Writer
+
+
+def presented(session: Session, link_id: str) -> ApprovalLinkRow | None:
+    """The link that somebody presents, of whichever tenant."""
+    found = select(ApprovalLinkRow).where(ApprovalLinkRow.id == link_id)
+    return session.scalars(found, execution_options={"populate_existing": True}).one_or_none()
+
+
+def use(session: Writer, tenant_id: str, link_id: str) -> bool:
+    """Use a link, if it is unused and not expired: one conditional statement."""
+    statement = (
+        update(ApprovalLinkRow)
+        .where(
+            ApprovalLinkRow.tenant_id == tenant_id,
+            ApprovalLinkRow.id == link_id,
+            ApprovalLinkRow.used_at.is_(None),
+            ApprovalLinkRow.expires_at > leases.now(),
+        )
+        .values(used_at=leases.now())
+        .returning(ApprovalLinkRow.id)
+    )
+    return session.execute(statement).first() is not None
+
+
+def delete_expired(session: Writer, before: datetime) -> int:
+    """Delete the links that expired before a time; their number."""
+    old = delete(ApprovalLinkRow).where(ApprovalLinkRow.expires_at < before)
+    return len(session.scalars(old.returning(ApprovalLinkRow.id)).all())

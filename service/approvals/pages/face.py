@@ -1,0 +1,332 @@
+"""What the pages of approvals show, and the decisions that are made on them."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, NamedTuple
+
+from fastapi import Depends, Path, Request, Response
+from pydantic import MISSING, ValidationError
+
+from service.approvals import decisions, repository, service
+from service.approvals.budgets import commitments
+from service.approvals.decisions import decide
+from service.approvals.errors import ApprovalNotFound, OwnApproval
+from service.approvals.links import service as links
+from service.approvals.links.service import Links
+from service.approvals.links.tables import ApprovalLinkRow
+from service.approvals.pages.consequence import Foreseen, awaited, foreseen
+from service.approvals.repository import Filters, Held
+from service.approvals.schemas import (
+    ApprovalId,
+    Decision,
+    DecisionInput,
+    DecisionKind,
+)
+from service.approvals.tables import SUPERSEDED, ApprovalRow
+from service.approvals.telling import shown, shown_summary
+from service.audit.service import Call, Change, Writes
+from service.auth.sessions import Visitor
+from service.kit import leases
+from service.kit.database import Database, Reader, Writer
+from service.kit.html import Form, page_response, redirect, render
+from service.kit.problems import BadRequest, Problem
+from service.kit.subjects import Subject, SubjectKind
+from service.quotes import service as quotes
+from service.quotes.compare import compared
+from service.quotes.report.service import report_section
+from service.quotes.schemas import QuoteComparison
+from service.snapshot.service import SnapshotStore
+
+MOST_LISTED: Final = 100
+COMMENT_CHARACTERS: Final = 500
+_DECISIONS: Mapping[str, DecisionKind] = {"approve": "approve", "reject": "reject"}
+_TOO_LONG = "a comment has 500 characters at most"
+
+
+class ApprovalPages:
+    """Pages of one database. The rules of decisions are those of the API."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        writes: Writes,
+        links: Links,
+        snapshots: SnapshotStore,
+    ) -> None:
+        self._database = database
+        self._writes = writes
+        self._links = links
+        self._snapshots = snapshots
+
+    def inbox(self, visitor: Visitor) -> Response:
+        """What waits for somebody, and what they have asked for."""
+        subject = visitor.subject
+        with self._database.reading() as session:
+            waiting = service.waiting_for(session, subject)
+            mine = Filters(requester=subject.name)
+            asked = repository.page(session, subject.tenant_id, mine, None, MOST_LISTED)
+            asked_for = [shown_summary(row) for row in asked]
+        is_open_mode = subject.kind is SubjectKind.LOCAL
+        page = render(
+            "approvals/pages/inbox.html",
+            visitor=visitor,
+            waiting=waiting,
+            asked=asked_for,
+            is_open_mode=is_open_mode,
+        )
+        return page_response(page)
+
+    def approval(self, visitor: Visitor, approval_id: str) -> Response:
+        """An approval, with the buttons where the visitor may decide."""
+        with self._database.reading() as session:
+            return page_response(self._page(session, visitor.subject, approval_id, visitor=visitor))
+
+    def _foreseen(
+        self,
+        subject: Subject,
+        approval: Mapping[str, Any],
+        quote: Mapping[str, Any],
+        linked_by: str | None,
+    ) -> Foreseen:
+        """What an approval would do now: it is tried by the rules that decide, and undone."""
+        catalog = self._snapshots.current(subject.tenant_id)
+        sent = _decision_input(approval["content_digest"], "")
+        with self._database.writing() as session:
+            try:
+                budgets = commitments.effects(session, subject.tenant_id, quote, catalog.exchange_rates)
+                change = decide(
+                    session,
+                    subject,
+                    approval["id"],
+                    decision="approve",
+                    sent=sent,
+                    catalog=catalog,
+                    linked_by=linked_by,
+                )
+            except Problem as problem:
+                return Foreseen(refusal=problem)
+            finally:
+                session.rollback()
+        assert change.body is not None  # noqa: S101  # decisions answer with their approval
+        return foreseen(approval, change.body, subject.name, budgets)
+
+    def decide(self, call: Call, visitor: Visitor, approval_id: str, form: Form) -> Response:
+        """Decide as the visitor; what cannot be done is told on the page, as it is by then."""
+        subject = visitor.subject
+        catalog = self._snapshots.current(subject.tenant_id)
+
+        def decided(session: Writer, kind: DecisionKind, sent: DecisionInput) -> Change:
+            return decide(
+                session, subject, approval_id, decision=kind, sent=sent, catalog=catalog, via="page"
+            )
+
+        def again(session: Reader | Writer, **values: Any) -> str:  # noqa: ANN401
+            return self._page(session, subject, approval_id, visitor=visitor, **values)
+
+        return self._answered(call, form, f"/approvals/{approval_id}", decided, again)
+
+    def linked(self, token: str, reader: Subject | None = None) -> Response:
+        """The approval behind a link. Reading it changes nothing: programs that scan mail read it too."""
+        with self._database.reading() as session:
+            link = self._presented(session, token)
+            return page_response(self._linked_page(session, link, token, reader=reader))
+
+    def decide_linked(
+        self, request_id: str, token: str, form: Form, reader: Subject | None = None
+    ) -> Response:
+        """Decide as the one for whom a link was made, once; not in the browser of whoever has asked."""
+        with self._database.reading() as session:
+            link = self._presented(session, token)
+        subject, approval_id = links.subject_of(link), link.approval_id
+        catalog = self._snapshots.current(subject.tenant_id)
+
+        def decided(session: Writer, kind: DecisionKind, sent: DecisionInput) -> Change:
+            if _has_asked(session, reader, approval_id):
+                raise OwnApproval
+            links.use(session, self._presented(session, token))
+            return decide(
+                session,
+                subject,
+                approval_id,
+                decision=kind,
+                sent=sent,
+                catalog=catalog,
+                via="link",
+                linked_by=link.created_by,
+            )
+
+        def again(session: Reader | Writer, **values: Any) -> str:  # noqa: ANN401
+            shown_link = self._presented(session, token)
+            return self._linked_page(session, shown_link, token, reader=reader, **values)
+
+        call = Call(subject, "decide_by_link", f"/approvals/{approval_id}", request_id)
+        return self._answered(call, form, f"/decide/{token}", decided, again)
+
+    def _presented(self, session: Reader | Writer, token: str) -> ApprovalLinkRow:
+        return self._links.presented(session, token)
+
+    def _answered(
+        self,
+        call: Call,
+        form: Form,
+        path: str,
+        decided: Callable[[Writer, DecisionKind, DecisionInput], Change],
+        again: Callable[..., str],
+    ) -> Response:
+        """Where to read what was decided; or the page again, with what is wrong."""
+        kind = _DECISIONS.get(form.get("decision", ""))
+        if kind is None:
+            raise BadRequest("The form says neither that you approve nor that you reject")
+        typed = form.get("comment", "")
+        comment = " ".join(typed.split())
+        if len(comment) > COMMENT_CHARACTERS:
+            with self._database.reading() as session:
+                return page_response(again(session, comment=typed, comment_error=_TOO_LONG), status=422)
+        sent = _decision_input(form.get("content_digest", ""), comment)
+        try:
+            self._writes.run(call, sent.model_dump(mode="json"), lambda session: decided(session, kind, sent))
+        except Problem as problem:
+            with self._database.reading() as session:
+                page = again(session, comment=typed, problem=problem)
+            return page_response(page, status=problem.status, headers=problem.headers)
+        return redirect(path)
+
+    def _page(
+        self,
+        session: Reader | Writer,
+        subject: Subject,
+        approval_id: str,
+        *,
+        visitor: Visitor | None,
+        action: str = "",
+        linked_by: str | None = None,
+        reader: Subject | None = None,
+        **values: Any,  # noqa: ANN401
+    ) -> str:
+        """The page of an approval as ``subject`` reads it."""
+        held = repository.get(session, subject.tenant_id, approval_id)
+        if held is None:
+            raise ApprovalNotFound
+        approval, row = shown(held), held.row
+        quote = quotes.get(session, subject.tenant_id, row.quote_id, row.quote_version)
+        may_decide = _may_decide(session, subject, held) and not _has_asked(session, reader, approval_id)
+        said = {"problem": None, "comment": "", "comment_error": "", **values}
+        return render(
+            "approvals/pages/approval.html",
+            visitor=visitor,
+            approval=approval,
+            quote=quote,
+            own=decisions_of(approval, subject),
+            changes=_changes(session, subject.tenant_id, quote),
+            due_at=row.expires_at and min(row.expires_at, row.valid_until),
+            amended=_amended(session, row, quote),
+            awaited=awaited(approval),
+            may_decide=may_decide,
+            foreseen=self._foreseen(subject, approval, quote, linked_by) if may_decide else None,
+            action=action or f"/approvals/{approval_id}",
+            report=report_section(quote),
+            **said,
+        )
+
+    def _linked_page(
+        self,
+        session: Reader | Writer,
+        link: ApprovalLinkRow,
+        token: str,
+        *,
+        reader: Subject | None,
+        **values: Any,  # noqa: ANN401
+    ) -> str:
+        """What the holder of a link reads: the approval, or that the link has ended and how."""
+        subject = links.subject_of(link)
+        if links.is_open(session, link):
+            return self._page(
+                session,
+                subject,
+                link.approval_id,
+                visitor=None,
+                action=f"/decide/{token}",
+                linked_by=link.created_by,
+                reader=reader,
+                **values,
+            )
+        approval = service.get(session, link.tenant_id, link.approval_id)
+        own = decisions_of(approval, subject) if link.used_at is not None else []
+        return render(
+            "approvals/pages/link_ended.html",
+            approval=approval,
+            awaited=awaited(approval),
+            own=own,
+            link=link,
+            is_expired=link.expires_at <= leases.time(session),
+        )
+
+
+def _changes(session: Reader | Writer, tenant_id: str, quote: Mapping[str, Any]) -> QuoteComparison | None:
+    """What is different from the version before, if there is one."""
+    if quote["version"] == 1:
+        return None
+    return compared(quotes.get(session, tenant_id, quote["id"], quote["version"] - 1), quote)
+
+
+class _Amended(NamedTuple):
+    """What stands instead of a version of a quote."""
+
+    version: int
+    approval_id: str | None
+    changes: QuoteComparison
+
+
+def _amended(session: Reader | Writer, row: ApprovalRow, quote: Mapping[str, Any]) -> _Amended | None:
+    if row.state != SUPERSEDED:
+        return None
+    newest = quotes.get(session, row.tenant_id, row.quote_id)
+    if newest["version"] == row.quote_version:
+        return None
+    found = repository.of_content(session, row.tenant_id, row.quote_id, newest["content_digest"])
+    return _Amended(newest["version"], found, compared(quote, newest))
+
+
+def decisions_of(approval: Mapping[str, Any], subject: Subject) -> list[Decision]:
+    """What somebody has decided, by themselves."""
+    made = (decision for step in approval["steps"] for decision in step["decisions"])
+    return [decision for decision in made if decision["decided_by"] == subject.name]
+
+
+def _may_decide(session: Reader | Writer, subject: Subject, held: Held) -> bool:
+    try:
+        decisions.may_decide(session, subject, held)
+    except Problem:
+        return False
+    return True
+
+
+def _has_asked(session: Reader | Writer, reader: Subject | None, approval_id: str) -> bool:
+    """Whether the session of a browser is of somebody who may not decide what they have asked for."""
+    held = None if reader is None else repository.get(session, reader.tenant_id, approval_id)
+    if reader is None or held is None:
+        return False
+    try:
+        decisions.may_decide(session, reader, held)
+    except OwnApproval:
+        return True
+    except Problem:
+        return False
+    return False
+
+
+def _decision_input(content_digest: str, comment: str) -> DecisionInput:
+    try:
+        return DecisionInput(content_digest=content_digest, comment=comment or MISSING)
+    except ValidationError:
+        raise BadRequest("The form does not say what was seen") from None
+
+
+def _face(request: Request) -> ApprovalPages:
+    face: ApprovalPages = request.app.state.approval_pages
+    return face
+
+
+Face = Annotated[ApprovalPages, Depends(_face)]
+ApprovalPath = Annotated[ApprovalId, Path(alias="id")]
+TokenPath = Annotated[str, Path(max_length=200)]

@@ -1,0 +1,1 @@
+"""Approval policies: who has to agree to what, as data."""

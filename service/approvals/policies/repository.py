@@ -1,0 +1,47 @@
+"""Every query of approval policies."""
+
+from collections.abc import Iterator, Sequence
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session
+
+from service.approvals.tables import ApprovalPolicyRow
+from service.kit.clock import now
+from service.kit.database import Reader, Writer, insert_new
+
+
+def locked(session: Writer, tenant_id: str, policy_id: str) -> ApprovalPolicyRow | None:
+    """A policy, be it deleted, locked until the transaction ends."""
+    return session.scalars(_one(tenant_id, policy_id).with_for_update()).one_or_none()
+
+
+def begun(session: Writer, tenant_id: str, policy_id: str) -> ApprovalPolicyRow:
+    """A policy, locked; of an id that nobody has used, one that is not live yet."""
+    draft = {"version": 0, "is_live": False, "document": "{}", "created_at": now(), "updated_at": now()}
+    insert_new(session, ApprovalPolicyRow, tenant_id=tenant_id, id=policy_id, **draft)
+    return session.scalars(_one(tenant_id, policy_id).with_for_update()).one()
+
+
+def live(session: Session, tenant_id: str, policy_id: str) -> ApprovalPolicyRow | None:
+    """A policy that is not deleted."""
+    return session.scalars(_one(tenant_id, policy_id).where(ApprovalPolicyRow.is_live)).one_or_none()
+
+
+def _one(tenant_id: str, policy_id: str) -> Select[ApprovalPolicyRow]:
+    return select(ApprovalPolicyRow).where(
+        ApprovalPolicyRow.tenant_id == tenant_id, ApprovalPolicyRow.id == policy_id
+    )
+
+
+def live_after(
+    session: Session, tenant_id: str, after: str = "", limit: int | None = None
+) -> Sequence[ApprovalPolicyRow]:
+    """Policies of a tenant by id, behind the id ``after``."""
+    own = (ApprovalPolicyRow.tenant_id == tenant_id, ApprovalPolicyRow.is_live, ApprovalPolicyRow.id > after)
+    found = select(ApprovalPolicyRow).where(*own).order_by(ApprovalPolicyRow.id)
+    return session.scalars(found.limit(limit)).all()
+
+
+def every(session: Reader, tenant_id: str) -> Iterator[ApprovalPolicyRow]:
+    """Every policy of a tenant, deleted ones too."""
+    yield from session.scalars(select(ApprovalPolicyRow).where(ApprovalPolicyRow.tenant_id == tenant_id))

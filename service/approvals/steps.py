@@ -1,0 +1,204 @@
+"""The steps of an approval: opened one after the other, decided, escalated, ended.
+
+Everything here works on an approval that is locked. One decision of somebody counts in every step in which
+they are entitled, so that a decision sent again never becomes a decision about a later step.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from pydantic import MISSING
+
+from service.approvals.people import Person
+from service.approvals.policies.schemas import PolicyStep
+from service.approvals.policies.service import Policy
+from service.approvals.repository import Held
+from service.approvals.schemas import DecisionKind
+from service.approvals.tables import (
+    APPROVED,
+    ENDED,
+    OPEN,
+    WAITING,
+    ApprovalApproverRow,
+    ApprovalDecisionRow,
+    ApprovalRow,
+    ApprovalStepRow,
+)
+from service.kit import leases
+from service.kit.database import Reader, Writer
+
+DUE_SOON_SHARE: Final = 0.75
+"""Share of a step's time after which it is told that it is due."""
+
+
+class Voice(NamedTuple):
+    """What somebody can say in a step: in their own place, or in that of whom they stand in for."""
+
+    place: Person
+    decider: Person
+    delegation_id: str | None = None
+
+    def is_used_by(self, other: "Voice") -> bool:
+        """Whether one of its two people has said the other, or was spoken for by it."""
+        return any(one.is_same(its) for one in self[:2] for its in other[:2])
+
+
+def moment(session: Reader | Writer, held: Held) -> datetime:
+    """The database's time; where its clock was set back, that of what happened last to the approval."""
+    times = [held.row.submitted_at, *(one.decided_at for one in held.decisions)]
+    times += [at for step in held.steps for at in (step.opened_at, step.escalated_at) if at is not None]
+    return max(leases.time(session), *times)
+
+
+def in_order(policies: Iterable[Policy]) -> list[tuple[Policy, PolicyStep]]:
+    """The steps of all policies, as they open."""
+    steps = [(policy, step) for policy in policies for step in policy.body.steps]
+    return sorted(steps, key=lambda found: (found[1].order, found[0].body.id))
+
+
+def add(session: Writer, row: ApprovalRow, steps: Iterable[tuple[Policy, PolicyStep]]) -> Held:
+    """A new approval with its steps, none of them open."""
+    held = Held(row, [], [], [], [])
+    for number, (policy, step) in enumerate(steps, 1):
+        escalation = None if step.escalation is MISSING else step.escalation
+        expiry = None if step.expires_after_seconds is MISSING else step.expires_after_seconds
+        held.steps.append(
+            ApprovalStepRow(
+                tenant_id=row.tenant_id,
+                approval_id=row.id,
+                number=number,
+                name=step.name,
+                policy_id=policy.body.id,
+                policy_version=policy.version,
+                quorum=step.quorum,
+                expires_after_seconds=expiry,
+                escalates_after_seconds=escalation.after_seconds if escalation else None,
+                escalates_to=list(dict.fromkeys(escalation.to)) if escalation else [],
+                state=WAITING,
+            )
+        )
+        _name(held, held.steps[-1], step.approvers)
+    session.add_all([row, *held.steps, *held.approvers])
+    session.flush()
+    return held
+
+
+def _name(held: Held, step: ApprovalStepRow, names: Iterable[str]) -> list[ApprovalApproverRow]:
+    known = held.approvers_of(step)
+    added = [
+        ApprovalApproverRow(
+            tenant_id=step.tenant_id,
+            approval_id=step.approval_id,
+            step_number=step.number,
+            approver=name,
+            position=position,
+        )
+        for position, name in enumerate((name for name in names if name not in known), len(known))
+    ]
+    held.approvers.extend(added)
+    held.approvers.sort(key=lambda one: (one.step_number, one.position))
+    return added
+
+
+def open_next(held: Held, time: datetime) -> ApprovalStepRow | None:
+    """Open the next step; None where there is none left."""
+    step = next((step for step in held.steps if step.state == WAITING), None)
+    if step is None:
+        return None
+    ends = [held.row.valid_until]
+    if step.expires_after_seconds is not None:
+        ends.append(time + timedelta(seconds=step.expires_after_seconds))
+    step.state, step.opened_at, step.due_at = OPEN, time, min(ends)
+    step.due_soon_at = time + DUE_SOON_SHARE * (step.due_at - time)
+    if step.escalates_after_seconds is not None:
+        step.escalates_at = time + timedelta(seconds=step.escalates_after_seconds)
+    schedule(held)
+    return step
+
+
+def schedule(held: Held) -> None:
+    """Say when the service has to do something about the open step."""
+    step = held.open_step
+    if step is None:
+        held.row.acts_at = None
+        return
+    held.row.expires_at = step.due_at
+    waits = [step.due_at, step.due_soon_at, None if step.escalated_at else step.escalates_at]
+    held.row.acts_at = min(moment for moment in waits if moment is not None)
+
+
+def escalate(session: Writer, held: Held, step: ApprovalStepRow, time: datetime) -> None:
+    """Let others decide too."""
+    session.add_all(_name(held, step, step.escalates_to))
+    step.escalated_at = time
+    schedule(held)
+
+
+def escalates(step: ApprovalStepRow, time: datetime) -> bool:
+    """Whether a step has waited so long that others may decide too."""
+    return step.escalates_at is not None and step.escalated_at is None and step.escalates_at <= time
+
+
+def free(held: Held, step: ApprovalStepRow, voices: Iterable[Voice], used: Collection[Voice]) -> Voice | None:
+    """The first voice of somebody in a step that is not used up: their own, or in the order of its places."""
+    taken = {decision.approver for decision in held.decisions_of(step)}
+    names = [name for name in held.approvers_of(step) if name not in taken]
+    able = [voice for voice in voices if voice.place.name in names]
+    able.sort(key=lambda voice: (voice.delegation_id is not None, names.index(voice.place.name)))
+    return next((voice for voice in able if not any(voice.is_used_by(each) for each in used)), None)
+
+
+def decide(
+    session: Writer, held: Held, step: ApprovalStepRow, voice: Voice, made: ApprovalDecisionRow
+) -> None:
+    """Count a decision in a step."""
+    row = ApprovalDecisionRow(
+        tenant_id=step.tenant_id,
+        approval_id=step.approval_id,
+        step_number=step.number,
+        approver=voice.place.name,
+        number=len(held.decisions) + 1,
+        decided_by=made.decided_by,
+        delegation_id=voice.delegation_id,
+        lineage=made.lineage,
+        decision=made.decision,
+        via=made.via,
+        comment=made.comment,
+        content_digest=made.content_digest,
+        decided_at=made.decided_at,
+    )
+    held.decisions.append(row)
+    session.add(row)
+
+
+def able(people: Iterable[Person]) -> int:
+    """How many of some people can each fill a place: one by several names counts once."""
+    counted: list[Person] = []
+    # A key before who made it: of a maker and two of their keys, the keys may be two people's.
+    for one in sorted(people, key=lambda each: (-len(each.lineage), each.name)):
+        if not any(one.is_same(other) for other in counted):
+            counted.append(one)
+    return len(counted)
+
+
+def has_quorum(held: Held, step: ApprovalStepRow) -> bool:
+    """Whether enough have approved a step."""
+    kind: DecisionKind = "approve"
+    return sum(one.decision == kind for one in held.decisions_of(step)) >= step.quorum
+
+
+def close(step: ApprovalStepRow, state: str = APPROVED) -> None:
+    """End a step."""
+    step.state, step.due_soon_at = state, None
+
+
+def end(held: Held, state: str, time: datetime, *, step_state: str = ENDED) -> None:
+    """End an approval and what is open or waits of it."""
+    for step in held.steps:
+        if step.state == OPEN:
+            close(step, step_state)
+        elif step.state == WAITING:
+            close(step, ENDED)
+    held.row.state, held.row.ended_at = state, time
+    held.row.expires_at = held.row.acts_at = None
