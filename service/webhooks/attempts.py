@@ -1,0 +1,174 @@
+"""One attempt to deliver: what is sent, and what follows from the answer."""
+
+import logging
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from pydantic_core import to_json
+
+from service.audit.service import Change, Writes
+from service.kit import events, leases
+from service.kit.database import Writer
+from service.kit.leases import Lease
+from service.questions.events import EventType
+from service.webhooks import repository, service
+from service.webhooks.service import Webhooks
+from service.webhooks.tables import CANCELLED, DELIVERED, FAILED, AttemptRow, DeliveryRow, WebhookRow
+
+LEASE_SECONDS: Final = 60.0
+"""Twice what the longest attempt takes; after it the delivery of a killed process is sent again."""
+WAITS_SECONDS: Final = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
+"""After each failure but the last one (Standard Webhooks 1.0, section on retries)."""
+JITTER: Final = 0.1
+"""Share by which a wait is longer or shorter, so that what failed together comes back apart."""
+FAILING_FOR: Final = timedelta(days=5)
+"""Nothing but failures for so long disables a webhook."""
+SLOW_DOWN: Final = frozenset({429, 502, 504})
+GONE: Final = 410
+PAUSE_SECONDS: Final = 60.0
+LONGEST_WAIT_SECONDS: Final = 86_400.0
+SUCCESSES: Final = range(200, 300)
+log = logging.getLogger(__name__)
+
+
+class Message(NamedTuple):
+    """What is to be sent where, under a lease."""
+
+    lease: Lease
+    tenant_id: str
+    webhook_id: str
+    url: str
+    signature_scheme: str
+    secrets: list[bytes]
+    event_id: str
+    body: bytes
+
+
+class Result(NamedTuple):
+    """What came of an attempt: a status, or a code that says why there is none."""
+
+    started_at: datetime
+    milliseconds: int
+    status_code: int | None = None
+    error_code: str | None = None
+    answer_excerpt: str | None = None
+    retry_after_seconds: float | None = None
+
+    @property
+    def outcome(self) -> str:
+        """What metrics call it."""
+        if self.is_success:
+            return "delivered"
+        return "unreachable" if self.status_code is None else "refused"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the receiver has taken the message."""
+        return self.status_code in SUCCESSES
+
+
+def take(session: Writer, webhooks: Webhooks, tenant_id: str, webhook_id: str) -> Message | None:
+    """Claim what a webhook has waited for longest, ready to be sent."""
+    while (row := repository.claim(session, tenant_id, webhook_id, LEASE_SECONDS)) is not None:
+        webhook = repository.get(session, row.tenant_id, row.webhook_id)
+        event = events.event(session, row.tenant_id, row.event_id)
+        if webhook is not None and event is not None:
+            return Message(
+                lease=row.lease,
+                tenant_id=row.tenant_id,
+                webhook_id=row.webhook_id,
+                url=webhook.url,
+                signature_scheme=webhook.signature_scheme,
+                secrets=webhooks.live_secrets(webhook, leases.time(session)),
+                event_id=row.event_id,
+                body=to_json(_body(event, webhooks.public_url)),
+            )
+        # What it would tell is no longer kept.
+        leases.finish(session, DeliveryRow, row.lease, FAILED, finished_at=leases.now())
+    return None
+
+
+def _body(event: events.EventRow, public_url: str) -> dict[str, Any]:
+    data = dict(sorted(event.data.items()))
+    if public_url and "approval_id" in data and event.type.startswith("approval."):
+        data["page_url"] = f"{public_url}/approvals/{data['approval_id']}"
+    return {"type": event.type, "timestamp": event.occurred_at.astimezone(UTC), "data": data}
+
+
+def record(session: Writer, writes: Writes, message: Message, result: Result) -> None:
+    """Keep an attempt and what follows from it; :class:`LeaseLost` where another has begun the next."""
+    # The webhook before the delivery, as everybody locks them.
+    webhook = repository.locked(session, message.tenant_id, message.webhook_id)
+    if webhook is None:
+        return
+    _keep(session, message, result)
+    row = leases.write(session, DeliveryRow, message.lease)
+    if result.is_success:
+        webhook.succeeded_at, webhook.failing_since = leases.time(session), None
+        leases.finish(session, DeliveryRow, message.lease, DELIVERED, finished_at=leases.now())
+        return
+    _note_failure(session, writes, webhook, result)
+    failures = row.failures + 1
+    if webhook.disabled_at is not None or failures > len(WAITS_SECONDS):
+        is_over = failures > len(WAITS_SECONDS) or result.status_code == GONE
+        state = FAILED if is_over else CANCELLED
+        ended = {"failures": failures, "finished_at": leases.now()}
+        leases.finish(session, DeliveryRow, message.lease, state, **ended)
+    else:
+        delay = max(_jittered(WAITS_SECONDS[row.failures]), _asked(result))
+        leases.release(session, DeliveryRow, message.lease, delay=delay, failures=failures)
+
+
+def _keep(session: Writer, message: Message, result: Result) -> None:
+    session.add(
+        AttemptRow(
+            tenant_id=message.tenant_id,
+            delivery_id=message.lease.id,
+            number=message.lease.token,
+            started_at=result.started_at,
+            milliseconds=result.milliseconds,
+            status_code=result.status_code,
+            error_code=result.error_code,
+            answer_excerpt=result.answer_excerpt,
+        )
+    )
+
+
+def _note_failure(session: Writer, writes: Writes, webhook: WebhookRow, result: Result) -> None:
+    """What a failure means for all that the webhook is told."""
+    time = leases.time(session)
+    webhook.failing_since = webhook.failing_since or time
+    pause = _asked(result) or (PAUSE_SECONDS if result.status_code in SLOW_DOWN else 0.0)
+    if pause:
+        webhook.paused_until = time + timedelta(seconds=pause)
+    if webhook.disabled_at is not None:
+        return
+    if result.status_code == GONE:
+        _disable(session, writes, webhook, "GONE")
+    elif time - webhook.failing_since >= FAILING_FOR:
+        _disable(session, writes, webhook, "FAILING")
+
+
+def _disable(session: Writer, writes: Writes, webhook: WebhookRow, reason: str) -> None:
+    before = service.shown_webhook(webhook)
+    service.disable(session, webhook, reason)
+    webhook.version += 1
+    session.flush()
+    after = service.shown_webhook(webhook)
+    resource = f"webhooks/{webhook.id}"
+    change = Change(resource=resource, before=before, after=after)
+    writes.note(session, webhook.tenant_id, "disable_webhook", change)
+    told = {"webhook_id": webhook.id, "description": webhook.description, "reason": reason}
+    data = {name: value for name, value in told.items() if value is not None}
+    once = f"{webhook.id} {webhook.version}"
+    events.emit(session, webhook.tenant_id, EventType.WEBHOOK_DISABLED, data, once_for=once)
+    log.warning("webhook %s of tenant %s is disabled: %s", webhook.id, webhook.tenant_id, reason)
+
+
+def _asked(result: Result) -> float:
+    return min(result.retry_after_seconds or 0.0, LONGEST_WAIT_SECONDS)
+
+
+def _jittered(seconds: float) -> float:
+    return seconds * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  # no secret

@@ -1,0 +1,193 @@
+"""Sends what is to be delivered: one thread of a process, which waits for many receivers at once.
+
+A delivery is claimed under a lease, sent, and its outcome written under the token of that lease. A process
+that is killed in between leaves the lease to end; then the message is sent again, under the same id.
+"""
+
+import asyncio
+import contextlib
+import logging
+import math
+import threading
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from service import __version__
+from service.audit.service import Writes
+from service.kit import leases
+from service.kit.clock import now
+from service.kit.database import Database
+from service.kit.jobs.bell import Bell
+from service.kit.leases import LeaseLost
+from service.kit.metrics import DELIVERY_ATTEMPTS
+from service.kit.outbound import OutboundRefused
+from service.webhooks import attempts, repository, signing
+from service.webhooks.attempts import LEASE_SECONDS, SUCCESSES, Message, Result
+from service.webhooks.repository import Queue
+from service.webhooks.service import Webhooks
+from service.webhooks.tables import DeliveryRow
+from service.webhooks.turns import Ready, Turns
+
+POLL_SECONDS: Final = 5.0
+"""What is asked for in this process, or on PostgreSQL in any, rings the bell."""
+_SHORTEST_WAIT_SECONDS: Final = 0.05
+_PAUSE_SECONDS: Final = 0.5
+_GIVING_BACK_SECONDS: Final = 1.0
+_CLAIMED_AT_ONCE: Final = 16
+_REDIRECTS = range(300, 400)
+_USER_AGENT = f"Ironlaw/{__version__}"
+log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Delivers to every webhook of one database."""
+
+    def __init__(self, database: Database, writes: Writes, webhooks: Webhooks) -> None:
+        self._database = database
+        self._writes = writes
+        self._webhooks = webhooks
+        self._bell = Bell()
+        self._stopping = threading.Event()
+        self._ends_at = math.inf
+        self._latest: datetime | None = None
+        self._turns = Turns()
+        self._sending: dict[asyncio.Task[None], Message] = {}
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._dispatch()), name="webhooks", daemon=True
+        )
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def ask_to_stop(self, grace_seconds: float) -> None:
+        """Claim nothing more, and wait ``grace_seconds`` for the answers to what is sent."""
+        self._ends_at = time.monotonic() + grace_seconds
+        self._stopping.set()
+        self._bell.set()
+
+    def join(self) -> None:
+        """Wait for the end; what has no answer by then is given back."""
+        self._thread.join(max(0.0, self._ends_at - time.monotonic()) + _GIVING_BACK_SECONDS)
+
+    async def _dispatch(self) -> None:
+        while not self._stopping.is_set():
+            self._bell.clear()
+            try:
+                wait = await self._send_due()
+            except Exception as error:  # noqa: BLE001  # the database comes back, this thread would not
+                log.warning("not looking for deliveries: %s", type(error).__name__)
+                wait = _PAUSE_SECONDS
+            if wait and not self._stopping.is_set():
+                await asyncio.to_thread(self._bell.wait, wait)
+        if self._sending:
+            left = max(0.0, self._ends_at - time.monotonic())
+            _, late = await asyncio.wait(self._sending, timeout=left)
+            await asyncio.gather(*map(self._give_back, late))
+
+    async def _send_due(self) -> float:
+        """Begin to send what is due; how long to wait before looking again."""
+        if not self._turns.room:
+            return POLL_SECONDS
+        found = await asyncio.to_thread(self._look)
+        begun = self._turns.begin(found.ready, _CLAIMED_AT_ONCE)
+        if not begun:
+            ahead = math.inf if found.next_at is None else (found.next_at - found.now).total_seconds()
+            return max(_SHORTEST_WAIT_SECONDS, min(POLL_SECONDS, ahead))
+        messages: list[Message | None] = [None] * len(begun)
+        try:
+            messages = await asyncio.to_thread(self._taken, begun)
+        finally:
+            for turn, message in zip(begun, messages, strict=True):
+                self._send(turn, message)
+        return 0.0 if any(messages) else _SHORTEST_WAIT_SECONDS
+
+    def _send(self, turn: Ready, message: Message | None) -> None:
+        if message is None:  # another process was faster
+            self._turns.end(turn)
+            return
+
+        def forget(task: asyncio.Task[None]) -> None:
+            del self._sending[task]
+            self._turns.end(turn)
+            self._bell.set()  # there is room now, with this receiver too
+
+        task = asyncio.create_task(self._deliver(message))
+        self._sending[task] = message
+        task.add_done_callback(forget)
+
+    def _look(self) -> Queue:
+        """What waits, with times that the clock has not left behind."""
+        with self._database.reading() as session:
+            found = repository.queue(session)
+        if self._latest is None or found.now < self._latest:
+            with self._database.writing() as session:
+                leases.mend(session, DeliveryRow)
+        self._latest = found.now
+        return found
+
+    def _taken(self, begun: Sequence[Ready]) -> list[Message | None]:
+        with self._database.writing() as session:
+            return [attempts.take(session, self._webhooks, turn.tenant_id, turn.webhook_id) for turn in begun]
+
+    async def _deliver(self, message: Message) -> None:
+        ends_at = time.monotonic() + LEASE_SECONDS
+        result = await send(self._webhooks, message)
+        while time.monotonic() < ends_at:
+            try:
+                await asyncio.to_thread(self._record, message, result)
+            except LeaseLost:
+                log.warning("delivery %s: lease lost", message.lease.id)
+            except Exception as error:  # noqa: BLE001  # tried again while the lease lasts
+                log.warning("delivery %s not recorded: %s", message.lease.id, type(error).__name__)
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            return
+
+    def _record(self, message: Message, result: Result) -> None:
+        with self._database.writing() as session:
+            attempts.record(session, self._writes, message, result)
+        DELIVERY_ATTEMPTS.labels(result.outcome).inc()
+
+    async def _give_back(self, task: asyncio.Task[None]) -> None:
+        message = self._sending[task]
+        task.cancel()
+        await asyncio.to_thread(self._release, message)
+
+    def _release(self, message: Message) -> None:
+        # Where this fails, the lease ends by itself.
+        with contextlib.suppress(LeaseLost, SQLAlchemyError), self._database.writing() as session:
+            leases.release(session, DeliveryRow, message.lease, delay=0.0)
+
+
+async def send(webhooks: Webhooks, message: Message) -> Result:
+    """Make one attempt."""
+    started_at, began = now(), time.monotonic()
+    timestamp, scheme = int(started_at.timestamp()), message.signature_scheme
+    signed = signing.headers(message.secrets, message.event_id, timestamp, message.body, scheme)
+    headers = {"content-type": "application/json", "user-agent": _USER_AGENT, **signed}
+
+    def result(**members: Any) -> Result:  # noqa: ANN401
+        milliseconds = round((time.monotonic() - began) * 1000)
+        return Result(started_at=started_at, milliseconds=milliseconds, **members)
+
+    try:
+        answer = await webhooks.outbound.post(message.url, headers=headers, content=message.body)
+    except OutboundRefused as refused:
+        return result(error_code=refused.code)
+    return result(
+        status_code=answer.status,
+        error_code=_fault(answer.status),
+        answer_excerpt=answer.excerpt or None,
+        retry_after_seconds=answer.retry_after_seconds,
+    )
+
+
+def _fault(status: int) -> str | None:
+    if status in SUCCESSES:
+        return None
+    return "REDIRECTED" if status in _REDIRECTS else "REFUSED_BY_RECEIVER"

@@ -1,0 +1,132 @@
+"""What receivers are sent, as the document describes it."""
+
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from service.questions.base import RFC_3339
+from service.questions.events import (
+    ApprovalEvent,
+    BudgetEvent,
+    EventType,
+    QuoteEvent,
+    RegressionEvent,
+    TestEvent,
+    WebhookEvent,
+)
+
+Moment = Annotated[str, Field(max_length=32, pattern=f"^{RFC_3339}$")]
+
+
+class ApprovalMessage(TypedDict):
+    """An approval went on."""
+
+    type: Literal[
+        "approval.requested",
+        "approval.escalated",
+        "approval.due_soon",
+        "approval.approved",
+        "approval.rejected",
+        "approval.expired",
+        "approval.cancelled",
+        "approval.superseded",
+        "approval.closed",
+        "approval.commented",
+    ]
+    """What happened."""
+    timestamp: Moment
+    """When it happened."""
+    data: ApprovalEvent
+    """To which approval."""
+
+
+class BudgetMessage(TypedDict):
+    """A budget is used up to some share of it."""
+
+    type: Literal["budget.threshold_reached", "budget.exceeded"]
+    """What happened."""
+    timestamp: Moment
+    """When it happened."""
+    data: BudgetEvent
+    """To which budget."""
+
+
+class RegressionMessage(TypedDict):
+    """A node measures worse than before, or than others like it."""
+
+    type: Literal["benchmark.regressed"]
+    """What happened."""
+    timestamp: Moment
+    """When it happened."""
+    data: RegressionEvent
+    """Which figure of which node."""
+
+
+class QuoteMessage(TypedDict):
+    """A quote that nobody has decided soon holds no more."""
+
+    type: Literal["quote.expires_soon"]
+    """What happened."""
+    timestamp: Moment
+    """When it happened."""
+    data: QuoteEvent
+    """To which quote."""
+
+
+class WebhookMessage(TypedDict):
+    """A webhook is disabled, because of its receiver."""
+
+    type: Literal["webhook.disabled"]
+    """What happened."""
+    timestamp: Moment
+    """When it happened."""
+    data: WebhookEvent
+    """To which webhook, and why."""
+
+
+class TestMessage(TypedDict):
+    """Somebody wanted to see a delivery."""
+
+    type: Literal["webhook.test"]
+    """What happened."""
+    timestamp: Moment
+    """When it happened."""
+    data: TestEvent
+    """To which webhook."""
+
+
+MESSAGES: Final[dict[EventType, tuple[type, str]]] = {
+    EventType.APPROVAL_REQUESTED: (ApprovalMessage, "A step of an approval opened: somebody is asked."),
+    EventType.APPROVAL_ESCALATED: (ApprovalMessage, "A step waited so long that others may decide it too."),
+    EventType.APPROVAL_DUE_SOON: (ApprovalMessage, "Most of the time of a step has passed."),
+    EventType.APPROVAL_APPROVED: (ApprovalMessage, "A quote is approved."),
+    EventType.APPROVAL_REJECTED: (ApprovalMessage, "A quote is rejected."),
+    EventType.APPROVAL_EXPIRED: (ApprovalMessage, "Nobody decided in time."),
+    EventType.APPROVAL_CANCELLED: (ApprovalMessage, "The request was taken back."),
+    EventType.APPROVAL_SUPERSEDED: (ApprovalMessage, "The quote was amended: its approval begins anew."),
+    EventType.APPROVAL_CLOSED: (ApprovalMessage, "What was approved is over: it commits nothing more."),
+    EventType.APPROVAL_COMMENTED: (ApprovalMessage, "Somebody said something about a request."),
+    EventType.BUDGET_THRESHOLD_REACHED: (BudgetMessage, "So much of a budget is committed or spent."),
+    EventType.BUDGET_EXCEEDED: (BudgetMessage, "More than a budget has is committed or spent."),
+    EventType.BENCHMARK_REGRESSED: (RegressionMessage, "A node measures worse."),
+    EventType.QUOTE_EXPIRES_SOON: (QuoteMessage, "The prices of a quote hold for a day more at most."),
+    EventType.WEBHOOK_DISABLED: (WebhookMessage, "A webhook is told nothing more, because of its receiver."),
+    EventType.WEBHOOK_TEST: (TestMessage, "Somebody wanted to see a delivery."),
+}
+"""The shape of each kind of message, and what it tells."""
+
+
+def described() -> APIRouter:
+    """Every message as an operation that receivers offer; nobody here answers it."""
+    router = APIRouter()
+    for type_, (shape, told) in MESSAGES.items():
+
+        def receive(body: Any) -> None:  # noqa: ANN401
+            del body
+
+        receive.__annotations__["body"] = shape
+        name = f"receive_{type_.replace('.', '_')}"
+        router.post(type_, operation_id=name, summary=told, description=told, tags=["webhooks"])(receive)
+    return router

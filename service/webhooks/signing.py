@@ -1,0 +1,83 @@
+"""Signatures of Standard Webhooks 1.0 over id, time and body: HMAC-SHA256 (v1), or Ed25519 (v1a)."""
+
+import base64
+import hmac
+import secrets
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+PREFIX = "whsec_"
+PUBLIC_KEY_PREFIX = "whpk_"
+_SECRET_BYTES = 32
+"""What Ed25519 has, and HMAC of SHA-256 can use."""
+
+
+class SignatureScheme(StrEnum):
+    """How messages are signed."""
+
+    V1 = "v1"
+    """HMAC-SHA256: the receiver has the secret too."""
+    V1A = "v1a"
+    """Ed25519: the receiver has a public key, with which it can sign nothing."""
+
+
+def new_secret() -> bytes:
+    """A fresh secret, of either scheme."""
+    return secrets.token_bytes(_SECRET_BYTES)
+
+
+def shown_secret(secret: bytes) -> str:
+    """A secret as receivers of v1 are given it."""
+    return PREFIX + base64.b64encode(secret).decode()
+
+
+def public_key(secret: bytes) -> str:
+    """The key as receivers of v1a are given it."""
+    return PUBLIC_KEY_PREFIX + base64.b64encode(_private_key(secret).public_key().public_bytes_raw()).decode()
+
+
+def signature(
+    secret: bytes,
+    message_id: str,
+    timestamp: int,
+    body: bytes,
+    scheme: str = SignatureScheme.V1,
+) -> str:
+    """The signature of one message under one secret."""
+    signed = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
+    sign = _ed25519 if scheme == SignatureScheme.V1A else _hmac
+    return f"{scheme},{base64.b64encode(sign(secret, signed)).decode()}"
+
+
+def _hmac(secret: bytes, signed: bytes) -> bytes:
+    return hmac.digest(secret, signed, "sha256")
+
+
+def _ed25519(secret: bytes, signed: bytes) -> bytes:
+    return _private_key(secret).sign(signed)
+
+
+def _private_key(secret: bytes) -> "Ed25519PrivateKey":
+    from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415  # slow to import
+
+    return ed25519.Ed25519PrivateKey.from_private_bytes(secret)
+
+
+def headers(
+    live: Iterable[bytes],
+    message_id: str,
+    timestamp: int,
+    body: bytes,
+    scheme: str = SignatureScheme.V1,
+) -> dict[str, str]:
+    """The header fields of a message, signed under every secret that is ``live``."""
+    signatures = (signature(secret, message_id, timestamp, body, scheme) for secret in live)
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(signatures),
+    }

@@ -1,0 +1,81 @@
+"""Webhooks, what is to be delivered to them, and every attempt."""
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Index, Integer, LargeBinary, String, Text, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.kit.database import SECRET, Base, Json, UtcDateTime
+from service.kit.leases import RUNNING, Leased
+
+DELIVERED = "delivered"
+FAILED = "failed"
+CANCELLED = "cancelled"
+_RUNS = text(f"state = '{RUNNING}'")
+
+
+class WebhookRow(Base):
+    """Where a tenant wants to be told of events. Secrets are encrypted under the service's own."""
+
+    __tablename__ = "webhooks"
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    url: Mapped[str] = mapped_column(Text)
+    description: Mapped[str | None] = mapped_column(Text)
+    event_types: Mapped[list[str]] = mapped_column(Json)
+    """Of which events; of every one if there is none."""
+    signature_scheme: Mapped[str] = mapped_column(String(10))
+    public_key: Mapped[str | None] = mapped_column(String(100))
+    """That of the secret, where receivers check signatures without it."""
+    secret: Mapped[bytes] = mapped_column(LargeBinary, info=SECRET)
+    previous_secret: Mapped[bytes | None] = mapped_column(LargeBinary, info=SECRET)
+    rotation_ends_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    """Until when messages are signed with the previous secret too."""
+    disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    disabled_reason: Mapped[str | None] = mapped_column(String(20))
+    failing_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    """The first failure since the last success."""
+    succeeded_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    paused_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    """Until when the receiver is left alone."""
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    created_by: Mapped[str] = mapped_column(String(300))
+    version: Mapped[int] = mapped_column(BigInteger)
+
+
+class DeliveryRow(Leased, Base):
+    """One event for one webhook: leased to whoever sends it."""
+
+    __tablename__ = "webhook_deliveries"
+    __table_args__ = (
+        UniqueConstraint("tenant_id", "webhook_id", "event_id"),
+        Index("ix_webhook_deliveries_due", "due_at"),
+        Index("ix_webhook_deliveries_next", "webhook_id", "due_at"),
+        Index("ix_webhook_deliveries_running", "webhook_id", postgresql_where=_RUNS, sqlite_where=_RUNS),
+        Index("ix_webhook_deliveries_listed", "tenant_id", "webhook_id", "created_at", "id"),
+        Index("ix_webhook_deliveries_finished", "finished_at"),
+    )
+
+    webhook_id: Mapped[str] = mapped_column(String(100))
+    event_id: Mapped[str] = mapped_column(String(100))
+    event_type: Mapped[str] = mapped_column(String(100))
+    failures: Mapped[int] = mapped_column(Integer, default=0)
+    """Attempts that failed since it was asked for, or replayed."""
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class AttemptRow(Base):
+    """One attempt, under the token of the lease that it was made with."""
+
+    __tablename__ = "webhook_attempts"
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    delivery_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    started_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    milliseconds: Mapped[int] = mapped_column(BigInteger)
+    status_code: Mapped[int | None] = mapped_column(Integer)
+    error_code: Mapped[str | None] = mapped_column(String(100))
+    answer_excerpt: Mapped[str | None] = mapped_column(Text)

@@ -1,0 +1,81 @@
+"""Whose delivery a process sends next: turns among tenants and among the webhooks of each, within limits.
+
+Whoever has least under way goes first, and among equals whoever has waited longest for a turn. So neither a
+receiver that answers nobody nor a tenant with ten thousand deliveries holds up another.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+MOST_AT_ONCE: Final = 64
+"""Messages that one process sends at a time."""
+MOST_TO_A_WEBHOOK: Final = 4
+"""Messages that one webhook is sent at a time; over several processes sometimes some more."""
+
+Key = tuple[str, ...]
+
+
+class Ready(NamedTuple):
+    """A webhook for which something is due."""
+
+    tenant_id: str
+    webhook_id: str
+    under_way: int = 0
+    """What it is sent now, by every process."""
+
+    @property
+    def tenant(self) -> Key:
+        """Its tenant among all who take turns."""
+        return (self.tenant_id,)
+
+    @property
+    def webhook(self) -> Key:
+        """Itself among all who take turns."""
+        return (self.tenant_id, self.webhook_id)
+
+
+class Turns:
+    """What one process has under way, and who had a turn when. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._under_way: Counter[Key] = Counter()
+        self._last: dict[Key, int] = {}
+        self._turn = 0
+        self.room = MOST_AT_ONCE
+        """How many messages more may be sent."""
+
+    def begin(self, ready: Sequence[Ready], most: int) -> list[Ready]:
+        """Whom to send the next messages, one for each time that a webhook is in it; each has to ``end``."""
+        known = {key for each in ready for key in (each.tenant, each.webhook)}
+        self._last = {key: turn for key, turn in self._last.items() if key in known}
+        before = {each.webhook: self._under_way[each.webhook] for each in ready}
+        begun: list[Ready] = []
+        while len(begun) < most and (found := self._next(ready, before)) is not None:
+            begun.append(found)
+            self.room -= 1
+            self._turn += 1
+            for key in (found.tenant, found.webhook):
+                self._under_way[key] += 1
+                self._last[key] = self._turn
+        return begun
+
+    def _next(self, ready: Sequence[Ready], before: dict[Key, int]) -> Ready | None:
+        free: dict[Key, list[Ready]] = defaultdict(list)
+        for each in ready:
+            here = self._under_way[each.webhook]
+            anywhere = each.under_way + here - before[each.webhook]
+            # No tenant has more under way than there is room left, so that there is room for whoever comes.
+            if self._under_way[each.tenant] < self.room and max(here, anywhere) < MOST_TO_A_WEBHOOK:
+                free[each.tenant].append(each)
+        if not free:
+            return None
+        return min(free[min(free, key=self._rank)], key=lambda each: self._rank(each.webhook))
+
+    def _rank(self, key: Key) -> tuple[int, int]:
+        return self._under_way[key], self._last.get(key, 0)
+
+    def end(self, each: Ready) -> None:
+        """Give a turn back, whatever came of it."""
+        self.room += 1
+        self._under_way -= Counter((each.tenant, each.webhook))  # which drops what is at nothing
