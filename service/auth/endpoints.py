@@ -1,4 +1,4 @@
-"""Operations on API keys and tenants."""
+"""Operations on API keys, tenants and sessions."""
 
 from typing import Annotated
 
@@ -11,7 +11,9 @@ from service.auth.schemas import (
     ApiKeyInput,
     ApiKeyPage,
     ApiKeyRotation,
-    NewApiKey,
+    EndedSessions,
+    IssuedApiKey,
+    SessionsOfPerson,
     Tenant,
     TenantInput,
     TenantPage,
@@ -21,6 +23,7 @@ from service.kit.web import LOCATED, api_router
 
 keys = api_router("/v1/api-keys", tag="api-keys")
 tenants = api_router("/v1/tenants", tag="tenants")
+sessions = api_router("/v1/sessions", tag="sessions")
 
 
 @keys.get("", response_model=ApiKeyPage)
@@ -29,7 +32,7 @@ def list_api_keys(face: Face, caller: Caller, query: Annotated[PageQuery, Query(
     return face.list_keys(caller.tenant_id, query)
 
 
-@keys.post("", status_code=201, response_model=NewApiKey, responses=LOCATED)
+@keys.post("", status_code=201, response_model=IssuedApiKey, responses=LOCATED)
 def create_api_key(face: Face, call: WriteCall, body: ApiKeyInput) -> Response:
     """Create a key that may do no more than its creator; its secret is shown this once."""
     return face.create_key(call, body)
@@ -41,7 +44,7 @@ def get_api_key(face: Face, caller: Caller, id: KeyPath) -> Response:
     return face.get_key(caller.tenant_id, id)
 
 
-@keys.post("/{id:name}:rotate", response_model=NewApiKey)
+@keys.post("/{id:name}:rotate", response_model=IssuedApiKey)
 def rotate_api_key(face: Face, call: WriteCall, id: KeyPath, body: ApiKeyRotation) -> Response:
     """Give a key its next secret; the one before works on until the rotation ends or is retired."""
     return face.rotate_key(call, id, body)
@@ -87,3 +90,12 @@ def disable_tenant(face: Face, call: WriteCall, id: TenantPath) -> Response:
 def enable_tenant(face: Face, call: WriteCall, id: TenantPath) -> Response:
     """Take the credentials of a tenant again."""
     return face.set_tenant_disabled(call, id, disabled=False)
+
+
+@sessions.post(":end", response_model=EndedSessions)
+def end_sessions(face: Face, call: WriteCall, body: SessionsOfPerson) -> Response:
+    """End every session that a person of the tenant has in a browser, within two seconds, everywhere.
+
+    Whoever is still signed in at the issuer can begin another: shut them out there first.
+    """
+    return face.end_sessions(call, body.subject_id)

@@ -1,6 +1,6 @@
 """What can go wrong with tenants and keys."""
 
-from service.kit.problems import Conflict, Forbidden, NotFound
+from service.kit.problems import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
 
 
 class KeyNotFound(NotFound):
@@ -31,6 +31,30 @@ class ScopeNotHeld(Forbidden):
     """Nobody hands on what they do not hold."""
 
     code, title = "SCOPE_NOT_HELD", "The credentials do not hold what they would hand on"
+
+
+class SignInRequired(Unauthorized):
+    """The page is for people who have signed in. A session ends after an hour."""
+
+    code, title = "SIGN_IN_REQUIRED", "Sign in to read this page, then open it again"
+
+
+class SignInUnavailable(Unauthorized):
+    """The operator has set no issuer by which people could sign in (IRONLAW_OIDC_CLIENT_ID)."""
+
+    code, title = "SIGN_IN_UNAVAILABLE", "Nobody can sign in here: the service knows no issuer for it"
+
+
+class SignInFailed(BadRequest):
+    """The issuer did not say who somebody is, or not to the browser that asked."""
+
+    code, title = "SIGN_IN_FAILED", "You could not be signed in"
+
+
+class FormRefused(Forbidden):
+    """The form was not read in the session that sent it: it is of another session, or of another site."""
+
+    code, title = "FORM_REFUSED", "The form belongs to another session: read the page anew and send it again"
 
 
 class SecretMismatch(RuntimeError):

@@ -1,4 +1,4 @@
-"""Tenants and keys over HTTP: transactions and pages."""
+"""Tenants, keys and ended sessions over HTTP: transactions and pages."""
 
 import json
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from fastapi import Depends, Path, Request, Response
 
 from service.audit.service import Call, Writes
 from service.auth import repository, service
+from service.auth.ending import Endings
 from service.auth.errors import KeyNotFound, TenantNotFound
 from service.auth.schemas import ApiKeyInput, ApiKeyRotation, KeyId, TenantInput
 from service.auth.service import Keys
@@ -28,12 +29,14 @@ class AuthFace:
         writes: Writes,
         keys: Keys,
         tokens: PageTokens,
+        endings: Endings,
         on_change: Callable[[], None],
     ) -> None:
         self._database = database
         self._writes = writes
         self._keys = keys
         self._tokens = tokens
+        self._endings = endings
         self._on_change = on_change
 
     def list_keys(self, tenant_id: str, query: PageQuery) -> Response:
@@ -100,6 +103,18 @@ class AuthFace:
             call,
             None,
             lambda session: service.set_tenant_disabled(session, tenant_id, disabled=disabled),
+        )
+
+    def end_session(self, call: Call, session_id: str) -> Response:
+        """The end of one session."""
+        tenant_id = call.subject.tenant_id
+        return self._write(call, None, lambda session: self._endings.end(session, tenant_id, session_id))
+
+    def end_sessions(self, call: Call, subject_id: str) -> Response:
+        """The end of all sessions of a person of the caller's tenant."""
+        tenant_id = call.subject.tenant_id
+        return self._write(
+            call, subject_id, lambda session: self._endings.end_all(session, tenant_id, subject_id)
         )
 
     def _write(self, call: Call, sent: object, do: service.Write) -> Response:

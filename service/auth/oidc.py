@@ -9,17 +9,22 @@ import ipaddress
 import json
 import logging
 import re
+import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import InvalidSignatureError, PyJWK, PyJWS, PyJWTError
 from jwt.algorithms import AllowedPublicKeys
+
+from service.kit import calling
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +82,10 @@ class Claims(NamedTuple):
     tenant_id: str
     scopes: frozenset[str]
     expires_at: float
+    nonce: str = ""
+    """What a login asked the issuer to put in; empty in tokens that come from none."""
+    authorized_party: str = ""
+    """The client that the token was made for; empty where several audiences leave that open."""
 
 
 class _Verified(NamedTuple):
@@ -100,10 +109,10 @@ class Issuer:
     skew_seconds: float = 60
 
     def __post_init__(self) -> None:
-        if _checked_url(self.issuer).query:
+        if checked_url(self.issuer).query:
             raise ValueError("an issuer has no query")
         if self.jwks_url:
-            _checked_url(self.jwks_url)
+            checked_url(self.jwks_url)
         if not self.algorithms or not _KINDS.keys() >= set(self.algorithms):
             raise ValueError(f"the algorithms must be among {', '.join(_KINDS)}")
         if not (self.audience and self.scope_claim and (self.tenant_claim or self.tenant)):
@@ -125,7 +134,8 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _checked_url(address: str) -> httpx.URL:
+def checked_url(address: str) -> httpx.URL:
+    """An address that credentials and keys may go to: over TLS, or on this machine."""
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL:
@@ -136,22 +146,38 @@ def _checked_url(address: str) -> httpx.URL:
     return url
 
 
-def fetch_document(address: str) -> bytes:
-    """The body of a small document; redirects, compression and the environment's proxies are not followed."""
-    deadline = time.monotonic() + _FETCH_TIMEOUT
-    body = b""
-    headers = {"accept": "application/json", "accept-encoding": "identity"}
-    with (
-        httpx.Client(trust_env=False, timeout=_FETCH_TIMEOUT, headers=headers) as client,
-        client.stream("GET", address) as response,
-    ):
-        if response.status_code != httpx.codes.OK:
-            raise ValueError(f"the answer has the status {response.status_code}")
-        for chunk in response.iter_raw():
-            body += chunk
-            if len(body) > _DOCUMENT_BYTES or time.monotonic() > deadline:
-                raise ValueError("the document is too large or too slow")
-    return body
+def fetch_document(
+    address: str, form: Mapping[str, str] | None = None, credentials: tuple[str, str] | None = None
+) -> bytes:
+    """The body of a small document, or of the answer to a form.
+
+    Redirects, compression and the environment's proxies are not followed.
+    """
+    url, headers = httpx.URL(address), {"accept": "application/json"}
+    if form is not None:
+        headers["content-type"] = "application/x-www-form-urlencoded"
+    if credentials is not None:
+        headers["authorization"] = f"Basic {base64.b64encode(':'.join(credentials).encode()).decode()}"
+    called = calling.call(
+        "GET" if form is None else "POST",
+        url,
+        calling.resolved(url),
+        headers=headers,
+        content=urlencode(form or {}).encode(),
+        tls=_tls(),
+        limits=calling.Limits(_FETCH_TIMEOUT, _FETCH_TIMEOUT, _FETCH_TIMEOUT, _DOCUMENT_BYTES),
+    )
+    reply = asyncio.run(called)
+    if reply.status != httpx.codes.OK:
+        raise ValueError(f"the answer has the status {reply.status}")
+    if not reply.is_whole:
+        raise ValueError("the document is too large or too slow")
+    return reply.body
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -165,7 +191,7 @@ def _no_constant(_: str) -> None:
     raise ValueError("a number is not finite")
 
 
-def _json_object(content: bytes) -> dict[str, Any]:
+def json_object(content: bytes) -> dict[str, Any]:
     """A JSON object; a ValueError for what other readers could take for something else."""
     try:
         parsed = json.loads(content.decode(), object_pairs_hook=_members, parse_constant=_no_constant)
@@ -209,6 +235,23 @@ def _time(claims: Mapping[str, Any], name: str) -> float:
     if type(value) not in (int, float) or not 0 <= value <= _LATEST_TIME:
         raise TokenRefused("MALFORMED", f"{name} is not a time")
     return float(value)
+
+
+def discovery(issuer: Issuer, fetch: Callable[[str], bytes]) -> dict[str, Any]:
+    """What an issuer says of itself."""
+    document = json_object(fetch(f"{issuer.issuer.rstrip('/')}/.well-known/openid-configuration"))
+    if document.get("issuer") != issuer.issuer:
+        raise ValueError("the discovery document is another issuer's")
+    return document
+
+
+def endpoint(document: Mapping[str, Any], name: str) -> str:
+    """An address in what an issuer says of itself, as safe as the issuer's own."""
+    address = document.get(name)
+    scheme = httpx.URL(document["issuer"]).scheme
+    if not isinstance(address, str) or checked_url(address).scheme != scheme:
+        raise ValueError(f"the discovery document has no usable {name}")
+    return address
 
 
 class TokenVerifier:
@@ -284,18 +327,8 @@ class TokenVerifier:
         self._replace(keys)
 
     def _load(self) -> Keys:
-        address = self._issuer.jwks_url or self._discover()
-        return _keys(_json_object(self._fetch(address)), self._issuer.algorithms)
-
-    def _discover(self) -> str:
-        issuer = self._issuer.issuer
-        document = _json_object(self._fetch(f"{issuer.rstrip('/')}/.well-known/openid-configuration"))
-        if document.get("issuer") != issuer:
-            raise ValueError("the discovery document is another issuer's")
-        address = document.get("jwks_uri")
-        if not isinstance(address, str) or _checked_url(address).scheme != httpx.URL(issuer).scheme:
-            raise ValueError("the discovery document has no usable jwks_uri")
-        return address
+        address = self._issuer.jwks_url or endpoint(discovery(self._issuer, self._fetch), "jwks_uri")
+        return _keys(json_object(self._fetch(address)), self._issuer.algorithms)
 
     def _replace(self, keys: Keys) -> None:
         """Take over the keys, and forget the tokens of those that are gone or changed."""
@@ -322,7 +355,7 @@ class TokenVerifier:
         if not _TOKEN.fullmatch(token):
             raise TokenRefused("MALFORMED", "the token is not in the compact form")
         try:
-            header = _json_object(base64.urlsafe_b64decode(token.partition(".")[0] + "=="))
+            header = json_object(base64.urlsafe_b64decode(token.partition(".")[0] + "=="))
         except ValueError:
             raise TokenRefused("MALFORMED", "the header is not a JSON object") from None
         if "crit" in header or str(header.get("typ", "JWT")).lower() not in _TYPES:
@@ -335,7 +368,7 @@ class TokenVerifier:
 
     def _payload(self, token: str, key: AllowedPublicKeys, algorithm: str) -> dict[str, Any]:
         try:
-            return _json_object(self._jws.decode(token, key=key, algorithms=[algorithm]))
+            return json_object(self._jws.decode(token, key=key, algorithms=[algorithm]))
         except InvalidSignatureError:
             raise TokenRefused("SIGNATURE", "the signature does not hold") from None
         except (PyJWTError, ValueError):
@@ -351,7 +384,15 @@ class TokenVerifier:
         if self._issuer.audience not in audiences:
             raise TokenRefused("AUDIENCE", "the token is for another audience")
         expires_at = self._expiry(claims)
-        return Claims(_subject(claims), self._tenant(claims), self._scopes(claims), expires_at)
+        nonce = claims.get("nonce", "")
+        return Claims(
+            subject_id=_subject(claims),
+            tenant_id=self._tenant(claims),
+            scopes=self._scopes(claims),
+            expires_at=expires_at,
+            nonce=nonce if isinstance(nonce, str) else "",
+            authorized_party=_authorized_party(claims, audiences),
+        )
 
     def _expiry(self, claims: Mapping[str, Any]) -> float:
         now = self._clock()
@@ -380,6 +421,11 @@ class TokenVerifier:
         if not isinstance(given, list):
             raise TokenRefused("MALFORMED", "the scopes are neither text nor a list")
         return frozenset(scope for scope in given if isinstance(scope, str) and _SCOPE.fullmatch(scope))
+
+
+def _authorized_party(claims: Mapping[str, Any], audiences: list[Any]) -> str:
+    party = claims.get("azp", audiences[0] if len(audiences) == 1 else "")
+    return party if isinstance(party, str) else ""
 
 
 def _subject(claims: Mapping[str, Any]) -> str:

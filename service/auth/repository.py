@@ -1,13 +1,13 @@
-"""Every query of tenants and keys."""
+"""Every query of tenants, keys and ended sessions."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import Select, delete, or_, select, update
 from sqlalchemy.orm import Session
 
-from service.auth.tables import ApiKeyRow, InstallationRow, TenantRow
+from service.auth.tables import ApiKeyRow, EndedSessionRow, InstallationRow, TenantRow
 from service.kit.database import Reader, Writer, insert_new
 from service.kit.subjects import SHIPPED_TENANT
 
@@ -24,6 +24,11 @@ def tenant_states(session: Session) -> list[TenantState]:
     """The state of every tenant."""
     columns = (TenantRow.tenant_id, TenantRow.keys_revision, TenantRow.disabled_at)
     return [TenantState(*row) for row in session.execute(select(*columns))]
+
+
+def disabled_tenants() -> Select[str]:
+    """Ids of the tenants that are disabled, for statements of others."""
+    return select(TenantRow.tenant_id).where(TenantRow.disabled_at.is_not(None))
 
 
 def live_keys(session: Reader, tenant_ids: Iterable[str]) -> list[ApiKeyRow]:
@@ -73,6 +78,28 @@ def delete_dead_keys(session: Writer, before: datetime) -> int:
     """Delete the keys that ended before a time, revoked or expired; their number."""
     ended = or_(ApiKeyRow.revoked_at < before, ApiKeyRow.expires_at < before)
     return len(session.scalars(delete(ApiKeyRow).where(ended).returning(ApiKeyRow.id)).all())
+
+
+def ended_sessions(session: Reader, tenant_ids: Iterable[str], after: datetime) -> list[EndedSessionRow]:
+    """Of some tenants, what was ended of sessions that would live on after a time."""
+    wanted = EndedSessionRow.tenant_id.in_(list(tenant_ids))
+    return list(session.scalars(select(EndedSessionRow).where(wanted, EndedSessionRow.expires_at > after)))
+
+
+def end_sessions(session: Writer, tenant_id: str, ended_id: str, ended_at: datetime, until: datetime) -> None:
+    """Keep until a time that sessions have ended; later than was kept before. The tenant is locked."""
+    row = session.get(EndedSessionRow, (tenant_id, ended_id))
+    if row is None:
+        row = EndedSessionRow(tenant_id=tenant_id, id=ended_id)
+        session.add(row)
+    row.ended_at, row.expires_at = ended_at, until
+    session.flush()
+
+
+def delete_ended_sessions(session: Writer, before: datetime) -> int:
+    """Delete what is about sessions that ended by themselves before a time; the number of rows."""
+    old = delete(EndedSessionRow).where(EndedSessionRow.expires_at < before)
+    return len(session.scalars(old.returning(EndedSessionRow.id)).all())
 
 
 def note_use(session: Writer, used: Mapping[str, datetime]) -> None:

@@ -1,4 +1,4 @@
-"""Shapes of tenants and API keys."""
+"""Shapes of tenants, API keys and ended sessions."""
 
 from typing import Annotated
 
@@ -42,6 +42,8 @@ class ApiKey(Input):
     version: Integer
     """Number of changes, the creation included."""
     created_at: AwareDatetime
+    created_by: Text | MISSING = MISSING
+    """Kind and id of the subject that made it."""
     expires_at: AwareDatetime | MISSING = MISSING
     """When the key stops working."""
     revoked_at: AwareDatetime | MISSING = MISSING
@@ -52,7 +54,7 @@ class ApiKey(Input):
     """When the key was last used, to the minute."""
 
 
-class NewApiKey(Input):
+class IssuedApiKey(Input):
     """A key and its secret, which is shown this once and kept nowhere."""
 
     key: ApiKey
@@ -100,3 +102,19 @@ class TenantPage(Input):
     items: list[Tenant]
     """Tenants in order of id."""
     next_page_token: NextPageToken
+
+
+class SessionsOfPerson(Input):
+    """Whose sessions are to end."""
+
+    subject_id: Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]*$")]
+    """The `sub` of the person at the issuer."""
+
+
+class EndedSessions(Input):
+    """That all sessions of a person have ended."""
+
+    id: ResourceId
+    """What the audit calls the person's sessions, without naming the person."""
+    ended_at: AwareDatetime
+    """Sessions that began until then have ended."""

@@ -1,4 +1,4 @@
-"""The rules of tenants and keys, and the keys that a process holds to check callers."""
+"""The rules of tenants and keys, and what a process holds to check callers."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import MISSING
+from sqlalchemy import Select
 
 from service.audit.service import Call, Change, Writes
 from service.auth import repository
@@ -24,7 +25,7 @@ from service.auth.tables import ApiKeyRow, TenantRow
 from service.kit.admission import refused
 from service.kit.clock import now
 from service.kit.credentials import API_KEY, digest_of, id_of, is_whole, mint, new_id
-from service.kit.database import Database, Writer
+from service.kit.database import Database, Reader, Writer
 from service.kit.keyring import Keyring
 from service.kit.problems import FieldError, Unprocessable
 from service.kit.subjects import (
@@ -39,6 +40,7 @@ from service.kit.subjects import (
 
 KEYS_KEPT = timedelta(days=400)
 """How long a key that has ended can be looked up: a year and the time to ask about it."""
+_KEY_NAME = f"{SubjectKind.API_KEY}:"
 _DIGESTS = "api key digests"
 Write = Callable[[Writer], Change]
 _ADMINISTER_TENANTS = permission("tenants", "write")
@@ -106,6 +108,11 @@ def closed_tenant(session: Writer, tenant_id: str, *, name: str) -> TenantRow:
     return row
 
 
+def disabled_tenants() -> Select[str]:
+    """Ids of the tenants that are disabled, redacted ones too, for statements of other features."""
+    return repository.disabled_tenants()
+
+
 def expire_keys(session: Writer) -> int:
     """Delete the keys that ended so long ago that nobody asks about them any more; their number."""
     return repository.delete_dead_keys(session, now() - KEYS_KEPT)
@@ -154,6 +161,7 @@ class Keys:
             scopes=sorted(set(body.scopes)),
             digest=digest_of(secret, self.digest_key),
             created_at=created_at,
+            created_by=creator.name,
             expires_at=expires_at,
             version=1,
         )
@@ -177,6 +185,37 @@ class Keys:
         row.next_digest = digest_of(secret, self.digest_key)
         row.rotation_ends_at = time + overlap
         return _changed(session, row, before, secret=secret)
+
+
+def lineage(session: Reader | Writer, subject: Subject) -> frozenset[str]:
+    """Names of a subject and of whoever made its key, and the key that that was made with, up to the first.
+
+    Who can make a key can act by it.
+    """
+    names = {subject.name}
+    name: str | None = subject.name
+    while name is not None and name.startswith(_KEY_NAME):
+        key_id = name.removeprefix(_KEY_NAME)
+        row = repository.key(session, subject.tenant_id, key_id)
+        name = row.created_by if row is not None else None
+        if name is None or name in names:
+            break
+        names.add(name)
+    return frozenset(names)
+
+
+def works(session: Reader | Writer, subject: Subject, time: datetime) -> bool:
+    """Whether a subject is none of a key, or of one that is neither revoked nor expired."""
+    if subject.kind is not SubjectKind.API_KEY:
+        return True
+    row = repository.key(session, subject.tenant_id, subject.id)
+    return row is not None and row.revoked_at is None and (row.expires_at is None or row.expires_at > time)
+
+
+def named(tenant_id: str, name: str) -> Subject:
+    """The subject of a name, as far as that says who it is; it may do nothing."""
+    kind, _, subject_id = name.partition(":")
+    return Subject(SubjectKind(kind), subject_id, tenant_id, frozenset())
 
 
 def retire(session: Writer, tenant_id: str, key_id: str) -> Change:
@@ -244,7 +283,7 @@ def _check_scopes(creator: Subject, scopes: list[str]) -> None:
 
 
 class HeldKeys:
-    """The live keys of every tenant, as one process holds them."""
+    """The live keys of every tenant and what was ended of its sessions, as one process holds them."""
 
     def __init__(self, database: Database, keys: Keys) -> None:
         self._database = database
@@ -252,6 +291,7 @@ class HeldKeys:
         self._revisions: dict[str, int] = {}
         self._by_tenant: dict[str, dict[str, Verifier]] = {}
         self._verifiers: Mapping[str, Verifier] = {}
+        self._ended: dict[str, dict[str, datetime]] = {}
         self._used: dict[str, datetime] = {}
         self._lock = threading.Lock()
 
@@ -277,19 +317,25 @@ class HeldKeys:
         """Whether a tenant exists and is not disabled."""
         return tenant_id in self._by_tenant
 
+    def ended_at(self, tenant_id: str, ended_id: str) -> datetime | None:
+        """When a session or all of a person was ended, if that was before their time."""
+        return self._ended.get(tenant_id, {}).get(ended_id)
+
     def refresh(self) -> None:
-        """Load the keys of tenants that have changed."""
+        """Load what belongs to tenants that have changed."""
         with self._lock, self._database.reading() as session:
             states = repository.tenant_states(session)
             open_tenants = {s.tenant_id: s.keys_revision for s in states if s.disabled_at is None}
             if open_tenants == self._revisions:
                 return
             changed = [name for name in open_tenants if open_tenants[name] != self._revisions.get(name)]
-            held = {name: self._by_tenant.get(name, {}) for name in open_tenants}
-            held.update({name: {} for name in changed})
+            held = {name: {} if name in changed else self._by_tenant[name] for name in open_tenants}
+            ended = {name: {} if name in changed else self._ended[name] for name in open_tenants}
             for row in repository.live_keys(session, changed):
                 held[row.tenant_id][row.id] = _verifier(row)
-            self._by_tenant = held
+            for one in repository.ended_sessions(session, changed, now()):
+                ended[one.tenant_id][one.id] = one.ended_at
+            self._by_tenant, self._ended = held, ended
             self._verifiers = {key_id: one for keys in held.values() for key_id, one in keys.items()}
             self._revisions = open_tenants
 

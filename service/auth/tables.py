@@ -1,4 +1,4 @@
-"""Tenants, their API keys, and what tells whether the service still has its secret."""
+"""Tenants, their API keys, ended sessions, and what tells whether the service still has its secret."""
 
 from datetime import datetime
 
@@ -34,10 +34,27 @@ class ApiKeyRow(Base):
     next_digest: Mapped[str | None] = mapped_column(String(64), info=SECRET)
     rotation_ends_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    created_by: Mapped[str | None] = mapped_column(String(300))
+    """Name of the subject that made it; unknown of keys older than the column."""
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
     last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     version: Mapped[int] = mapped_column(BigInteger)
+
+
+class EndedSessionRow(Base):
+    """A session of a browser that was ended before its time, or all of a person that began until then.
+
+    What it is about is known by an id that names nobody.
+    """
+
+    __tablename__ = "ended_sessions"
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    ended_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    """By then every session that it is about has ended by itself."""
 
 
 class InstallationRow(Base):

@@ -2,10 +2,12 @@
 
 import base64
 import contextlib
+import hashlib
 import json
 import threading
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, quote_plus, urlencode
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import get_default_algorithms
@@ -71,6 +73,8 @@ class Provider:
             f"{self.issuer}/.well-known/openid-configuration": {
                 "issuer": self.issuer,
                 "jwks_uri": self.jwks_url,
+                "authorization_endpoint": f"{self.issuer}/authorize",
+                "token_endpoint": f"{self.issuer}/token",
             },
             self.jwks_url: {"keys": self.keys},
         }
@@ -102,6 +106,50 @@ class Provider:
         return signed(json.dumps(header).encode(), payload, key or private_key(algorithm, kid), algorithm)
 
 
+class SigningIn(Provider):
+    """Signs people in as well: whoever comes is `who`, without being asked."""
+
+    def __init__(self, *, now, client_id="ironlaw-pages", secret="a secret of the client"):  # noqa: S107
+        super().__init__("", "RS256", now=now)
+        self.client_id = client_id
+        self.secret = secret
+        self.who = {"sub": "ada", "tenant": "default", "scope": "*:*"}
+        self.codes = {}
+        self.token_of_a_code = self.id_token
+
+    def authorize(self, query):
+        """Where the browser goes next."""
+        assert query["response_type"] == "code"
+        assert query["client_id"] == self.client_id
+        assert query["code_challenge_method"] == "S256"
+        code = f"code-{len(self.codes)}"
+        self.codes[code] = query
+        answer = {"code": code, "state": query["state"], "session_state": "x", "iss": self.issuer}
+        return f"{query['redirect_uri']}?{urlencode(answer)}"
+
+    def exchange(self, form, authorization):
+        """Status and document for a code, which works once and for whom it was made."""
+        query = self.codes.pop(form["code"], None)
+        expected = base64.b64encode(f"{quote_plus(self.client_id)}:{quote_plus(self.secret)}".encode())
+        challenge = encoded(hashlib.sha256(form["code_verifier"].encode()).digest())
+        if self.secret:
+            is_client = authorization == f"Basic {expected.decode()}"
+        else:
+            is_client = form.get("client_id") == self.client_id
+        if (
+            query is None
+            or not is_client
+            or query["code_challenge"] != challenge
+            or query["redirect_uri"] != form["redirect_uri"]
+        ):
+            return 400, {"error": "invalid_grant"}
+        return 200, {"token_type": "Bearer", "access_token": "x", "id_token": self.token_of_a_code(query)}
+
+    def id_token(self, query, **claims):
+        own = {"aud": self.client_id, "nonce": query["nonce"], **self.who}
+        return self.token(header={"typ": "JWT"}, **{**own, **claims})
+
+
 @contextlib.contextmanager
 def on_loopback(provider, answer=None):
     """The provider's pages behind a server; ``answer`` of a handler replaces them."""
@@ -113,8 +161,21 @@ def on_loopback(provider, answer=None):
                 with contextlib.suppress(ConnectionError):
                     answer(self)
                 return
-            document = json.dumps(provider.documents[f"{provider.issuer}{self.path}"]).encode()
-            self.send_response(200)
+            path, _, query = self.path.partition("?")
+            if path == "/authorize":
+                self.send_response(302)
+                self.send_header("Location", provider.authorize(dict(parse_qsl(query))))
+                self.end_headers()
+                return
+            self._say(200, provider.documents[f"{provider.issuer}{path}"])
+
+        def do_POST(self):
+            form = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+            self._say(*provider.exchange(form, self.headers.get("Authorization")))
+
+        def _say(self, status, said):
+            document = json.dumps(said).encode()
+            self.send_response(status)
             self.send_header("Content-Length", str(len(document)))
             self.end_headers()
             self.wfile.write(document)

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import threading
 import time
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from service.auth import oidc
 from service.auth.oidc import Claims, Issuer, IssuerUnavailable, TokenRefused, TokenVerifier, fetch_document
+from service.kit.calling import CallFailed
 from tests.auth.issuing import NOW, Provider, encoded, jwk, on_loopback, private_key, signed
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -87,7 +89,9 @@ def refreshed(verifier, token):
 def test_every_allowed_algorithm(algorithm, clock):
     provider = Provider(algorithm=algorithm)
     verifier = TokenVerifier(configured(provider, algorithms=(algorithm,)), provider.fetch, clock)
-    expected = Claims("ada", "physics", frozenset({"estimates:read", "offers:write"}), NOW + 660)
+    expected = Claims(
+        "ada", "physics", frozenset({"estimates:read", "offers:write"}), NOW + 660, "", "ironlaw"
+    )
     assert verify(verifier, provider.token()) == expected
 
 
@@ -813,6 +817,16 @@ def too_large(handler):
     handler.wfile.write(b" " * (oidc._DOCUMENT_BYTES + 1))
 
 
+def headers_that_drip(handler):
+    """Each field comes in time, and no end of them."""
+    handler.send_response(200)
+    handler.flush_headers()
+    with contextlib.suppress(OSError):
+        while True:
+            handler.wfile.write(b"X-Field: 1\r\n")
+            time.sleep(0.05)
+
+
 def not_found(handler):
     handler.send_error(404)
 
@@ -827,11 +841,11 @@ def too_slow(handler):
 
 @pytest.mark.enable_socket
 @pytest.mark.allow_hosts(["127.0.0.1"])
-@pytest.mark.parametrize("answer", [redirect, too_large, not_found, too_slow])
+@pytest.mark.parametrize("answer", [redirect, too_large, not_found, too_slow, headers_that_drip])
 def test_an_answer_that_is_not_taken(monkeypatch, answer):
-    if answer is too_slow:
+    if answer in (too_slow, headers_that_drip):
         monkeypatch.setattr(oidc, "_FETCH_TIMEOUT", 0.15)
-    with on_loopback(Provider(), answer) as provider, pytest.raises((ValueError, httpx.TimeoutException)):
+    with on_loopback(Provider(), answer) as provider, pytest.raises((ValueError, CallFailed)):
         fetch_document(provider.jwks_url)
 
 

@@ -1,0 +1,1 @@
+"""Pages by which people sign in and out, and the frame of all pages."""

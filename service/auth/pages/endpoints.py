@@ -1,0 +1,119 @@
+"""Pages by which people sign in and out."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import parse_qsl
+
+from fastapi import Query, Request, Response
+from starlette.types import Scope
+
+from service.audit.service import Call
+from service.auth.errors import SignInFailed, SignInUnavailable
+from service.auth.face import Face
+from service.auth.sessions import (
+    CALLBACK_PATH,
+    LOGIN_COOKIE,
+    LOGIN_PATH,
+    LOGIN_SECONDS,
+    MOST_COOKIE_CHARACTERS,
+    MOST_LOGINS,
+    OwnForm,
+    Reading,
+    VisitedRoute,
+    Visitors,
+    is_own_path,
+)
+from service.kit.admission import Admission
+from service.kit.html import PageRoute, page_response, page_router, redirect, render
+from service.kit.problems import BadRequest
+from service.kit.subjects import Subject, SubjectKind
+
+if TYPE_CHECKING:
+    from service.auth.login import Login
+
+
+class SignInRoute(PageRoute):
+    """A route for those who are not known yet. What an issuer adds to the address is its own affair."""
+
+    is_public = True
+
+    async def admit(self, scope: Scope) -> None:
+        """Let everybody in, unless nobody can sign in here."""
+        if scope["app"].state.login is None:
+            raise SignInUnavailable
+
+
+class SessionRoute(VisitedRoute):
+    """A route for everybody who has a session, whatever they may do."""
+
+    async def let_in(self, scope: Scope) -> None:
+        """Refuse whoever has none."""
+        visitors: Visitors = scope["app"].state.visitors
+        visitors.admit(scope, None)
+
+
+signing_in = page_router(tag="sessions", route_class=SignInRoute)
+signing_out = page_router(tag="sessions", route_class=SessionRoute)
+
+
+@signing_in.get(LOGIN_PATH)
+async def login(request: Request, path: Annotated[str, Query(alias="next")] = "/approvals") -> Response:
+    """Go to the issuer."""
+    if not is_own_path(path):
+        raise BadRequest("The address to go to afterwards is not of this service")
+    login: Login = request.app.state.login
+    visitors: Visitors = request.app.state.visitors
+    begun = await login.begin(path)
+    response, cookies = redirect(begun.address), visitors.cookies
+    response.headers.append("Set-Cookie", cookies.header(begun.cookie, begun.kept, LOGIN_SECONDS))
+    for name in cookies.names(request.scope, LOGIN_COOKIE)[: 1 - MOST_LOGINS]:
+        response.headers.append("Set-Cookie", cookies.header(name, "", 0))
+    return response
+
+
+def _answer(request: Request) -> dict[str, str]:
+    """What the issuer says in the address; of a parameter that comes twice nobody can tell."""
+    pairs = parse_qsl(request.scope["query_string"].decode("latin-1"))
+    times = Counter(name for name, _ in pairs)
+    return {name: value if times[name] == 1 else "" for name, value in pairs}
+
+
+@signing_in.get(CALLBACK_PATH)
+async def login_callback(request: Request) -> Response:
+    """Come back from the issuer."""
+    state = request.app.state
+    login: Login = state.login
+    visitors: Visitors = state.visitors
+    answer = _answer(request)
+    kept_in = login.cookie(answer.get("state", ""))
+    try:
+        claims, path = await login.finish(answer, visitors.cookies.given(request.scope, kept_in))
+        visitors.check_tenant(claims.tenant_id)
+    except SignInFailed:
+        admission: Admission = state.admission
+        admission.count_refusal(request.scope)
+        raise
+    subject = Subject(SubjectKind.TOKEN, claims.subject_id, claims.tenant_id, claims.scopes)
+    cookie = visitors.begin(subject)
+    if len(cookie) > MOST_COOKIE_CHARACTERS:
+        raise SignInFailed("The token of the issuer lists more scopes than a browser keeps")
+    response = redirect(path)
+    response.headers.append("Set-Cookie", cookie)
+    response.headers.append("Set-Cookie", visitors.cookies.header(kept_in, "", 0))
+    return response
+
+
+@signing_out.post("/logout")
+def logout(request: Request, face: Face, visitor: Reading, form: OwnForm) -> Response:
+    """End the session of this browser, or all of the visitor's."""
+    everywhere = form.get("everywhere") == "yes"
+    state = request.scope["state"]
+    if visitor.is_signed_in:
+        call = Call(visitor.subject, "end_session", request.scope["path"], state["request_id"])
+        if everywhere:
+            face.end_sessions(call._replace(operation="end_sessions"), visitor.subject.id)
+        else:
+            face.end_session(call, visitor.session_id)
+    visitors: Visitors = request.app.state.visitors
+    page = render("auth/pages/signed_out.html", visitor=None, everywhere=everywhere)
+    return page_response(page, headers={"Set-Cookie": visitors.forget()})

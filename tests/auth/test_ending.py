@@ -1,0 +1,105 @@
+"""Sessions that are ended before their time: by whom, for whom, and how fast every process knows."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+
+from service.auth import ending
+from service.auth.ending import SESSION_SECONDS, expire
+from service.auth.service import HeldKeys, Keys
+from service.auth.tables import EndedSessionRow
+from service.kit.clock import now
+from tests.applications import KEYRING, bearing
+from tests.approvals.reading import Reader
+
+
+@pytest.fixture
+def admin(callers):
+    return bearing(callers.key("sessions:write", "audit-events:read"))
+
+
+@pytest.fixture
+def ada(callers):
+    return Reader(callers.client, "ada")
+
+
+def reads(reader):
+    """Whether a session opens pages; nobody can sign in here."""
+    status = reader.get("/approvals").status_code
+    assert status in (200, 401)
+    return status == 200
+
+
+def end(callers, headers, subject_id="ada", **options):
+    return callers.client.post("/v1/sessions:end", {"subject_id": subject_id}, headers=headers, **options)
+
+
+def test_all_of_a_person_end_and_nobody_elses(callers, admin, ada):
+    again, bob = Reader(callers.client, "ada"), Reader(callers.client, "bob")
+    other = Reader(callers.client, "ada", tenant=callers.tenant("other"))
+    assert all(reads(each) for each in (ada, again, bob, other))
+    assert end(callers, admin).status_code == 200
+    assert [reads(each) for each in (ada, again, bob, other)] == [False, False, True, True]
+    assert reads(Reader(callers.client, "ada"))
+
+
+def test_ended_twice_the_later_time_counts(callers, admin):
+    first = end(callers, admin).json()
+    ada = Reader(callers.client, "ada")
+    assert reads(ada)
+    second = end(callers, admin).json()
+    assert (second["id"], second["ended_at"] > first["ended_at"]) == (first["id"], True)
+    assert not reads(ada)
+
+
+def test_only_asked_nothing_ends(callers, admin, ada):
+    told = end(callers, admin, params={"validate_only": "true"}).json()
+    assert reads(ada)
+    assert told["id"] == end(callers, admin, "ada").json()["id"]
+    assert told["id"] != end(callers, admin, "bob").json()["id"]
+
+
+@pytest.mark.parametrize("scope", ["sessions:read", "api-keys:write"])
+def test_it_takes_the_scope(callers, ada, scope):
+    assert end(callers, bearing(callers.key(scope))).status_code == 403
+    assert reads(ada)
+
+
+def test_a_session_opens_no_operation(callers, ada):
+    assert end(callers, ada.headers).status_code == 401
+    assert reads(ada)
+
+
+def test_it_is_audited_without_a_name(callers, admin):
+    ended = end(callers, admin, "zoe@example.org").json()
+    bob = Reader(callers.client, "bob")
+    bob.send("/logout", {"form_token": bob.form_token()})
+    events = callers.client.get("/v1/audit-events", headers=admin).json()["items"][:2]
+    by_bob, by_admin = ((one["operation"], one["subject_kind"], one["subject_id"]) for one in events)
+    assert by_bob == ("end_session", "token", "bob")
+    assert by_admin[:2] == ("end_sessions", "api_key")
+    assert events[1]["resource"] == f"sessions/{ended['id']}"
+    assert "zoe" not in str(events[1]), "no digest in hexadecimal has a z"
+
+
+def test_another_process_knows_at_its_next_look(callers, admin, database):
+    other = HeldKeys(database, Keys.of(KEYRING))
+    other.refresh()
+    ended_id = end(callers, admin).json()["id"]
+    assert other.ended_at("default", ended_id) is None
+    other.refresh()
+    assert other.ended_at("default", ended_id)
+    callers.key("models:read")
+    other.refresh()
+    assert other.ended_at("default", ended_id), "another change of the tenant does not revive it"
+
+
+def test_what_says_nothing_any_more_goes(callers, admin, database, monkeypatch):
+    end(callers, admin)
+    for seconds, left in ((SESSION_SECONDS - 60, 1), (SESSION_SECONDS + 60, 0)):
+        later = now() + timedelta(seconds=seconds)
+        monkeypatch.setattr(ending, "now", lambda later=later: later)
+        with database.writing() as session:
+            assert expire(session) == 1 - left
+            assert len(session.scalars(select(EndedSessionRow)).all()) == left
