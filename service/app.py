@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
@@ -19,15 +19,35 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.staticfiles import StaticFiles
 
 from service import __version__
+from service.approvals import endpoints as approvals
+from service.approvals.actuals.endpoints import of_quotes as quote_actuals
+from service.approvals.actuals.endpoints import router as actuals
+from service.approvals.actuals.face import ActualsFace
+from service.approvals.budgets.endpoints import router as budgets
+from service.approvals.budgets.face import BudgetsFace
+from service.approvals.cost_centers.endpoints import router as cost_centers
+from service.approvals.delegations.endpoints import router as delegations
+from service.approvals.delegations.face import DelegationsFace
+from service.approvals.face import ApprovalsFace
+from service.approvals.links.endpoints import router as approval_links
+from service.approvals.links.face import LinksFace
+from service.approvals.links.service import Links
+from service.approvals.pages import endpoints as approval_pages
+from service.approvals.pages.face import ApprovalPages
+from service.approvals.policies.endpoints import router as policies
+from service.approvals.policies.face import PoliciesFace
 from service.audit.endpoints import AuditFace
 from service.audit.endpoints import router as audit_events
 from service.audit.service import Writes
-from service.auth.endpoints import keys, tenants
+from service.auth.ending import Endings
+from service.auth.endpoints import keys, sessions, tenants
 from service.auth.face import AuthFace
+from service.auth.pages.endpoints import signing_in, signing_out
 from service.auth.service import HeldKeys, Keys, settle
+from service.auth.sessions import Visitors
 from service.background.endpoints import JobsFace
 from service.background.endpoints import router as background_jobs
-from service.background.service import working
+from service.background.service import Means, working
 from service.benchmarks import endpoints as benchmarks
 from service.benchmarks.calibrations import endpoints as calibrations
 from service.benchmarks.calibrations.face import CalibrationsFace
@@ -51,10 +71,11 @@ from service.evidence.imports.face import EvidenceFace
 from service.kit.admission import Admission, Authenticate
 from service.kit.context import RequestContext
 from service.kit.database import Database
+from service.kit.html import page_headers, page_response, problems_page
 from service.kit.keyring import Keyring
 from service.kit.operational import expected_failure, install_database_errors
+from service.kit.outbound import Outbound
 from service.kit.pages import PageTokens
-from service.kit.problems import problems_page
 from service.kit.subjects import permission
 from service.kit.web import DirectRoutes, add_routes, install_problem_handlers
 from service.metrics import scrape
@@ -65,8 +86,18 @@ from service.plans.endpoints import router as plans
 from service.plans.face import PlansFace
 from service.plans.fleet_endpoints import router as fleets
 from service.protocol.suites import shipped_suites
+from service.quotes.endpoints import router as quotes
+from service.quotes.face import QuotesFace
+from service.quotes.form.endpoints import router as asking
+from service.quotes.service import Freezing
 from service.settings import Settings
 from service.snapshot.service import store_of
+from service.webhooks.endpoints import router as webhooks
+from service.webhooks.face import WebhooksFace
+from service.webhooks.service import Webhooks
+
+if TYPE_CHECKING:
+    from service.auth.login import Login
 
 ROUTERS = (
     estimates,
@@ -82,6 +113,7 @@ ROUTERS = (
     sites,
     keys,
     tenants,
+    sessions,
     tokens,
     enrolment,
     nodes,
@@ -98,6 +130,22 @@ ROUTERS = (
     evidence,
     plans,
     fleets,
+    quotes,
+    approvals.quotes,
+    approvals.approvals,
+    policies,
+    delegations,
+    signing_in,
+    signing_out,
+    approval_pages.visited,
+    approval_pages.linked,
+    asking,
+    approval_links,
+    cost_centers,
+    budgets,
+    actuals,
+    quote_actuals,
+    webhooks,
 )
 log = logging.getLogger(__name__)
 
@@ -140,6 +188,9 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     settle(database, keyring, writes)
     tokens = PageTokens(keyring.key("page tokens"))
     state.database = database
+    rules = Webhooks.of(keyring, Outbound(settings.networks), settings.public_url)
+    state.means = Means(writes=writes, webhooks=rules)
+    state.webhooks = WebhooksFace(database, writes=writes, tokens=tokens, webhooks=rules)
     state.snapshots = store_of(database)
     state.held_keys = HeldKeys(database, keys)
     authenticate = _authenticator(settings, state.held_keys) if settings.mode == "tenant" else None
@@ -156,6 +207,18 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
         authenticate_node=state.nodes.authenticate,
         requests_per_minute=settings.requests_per_minute,
     )
+    state.public_url = settings.public_url
+    state.login = _login(settings, keyring)
+    endings = Endings(keyring, state.held_keys.ended_at)
+    state.visitors = Visitors(
+        state.admission,
+        keyring,
+        is_open=settings.mode == "open",
+        has_login=state.login is not None,
+        is_secure=settings.public_url.startswith("https:"),
+        has_tenant=state.held_keys.has_tenant,
+        endings=endings,
+    )
     refresh = state.snapshots.refresh
     state.catalog = CatalogFace(database, writes=writes, tokens=tokens, on_change=refresh)
     state.calibrations = CalibrationsFace(database, writes=writes, tokens=tokens, on_change=refresh)
@@ -168,7 +231,9 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
         on_change=refresh,
     )
     refresh = state.held_keys.refresh
-    state.auth = AuthFace(database, writes=writes, keys=keys, tokens=tokens, on_change=refresh)
+    state.auth = AuthFace(
+        database, writes=writes, keys=keys, tokens=tokens, endings=endings, on_change=refresh
+    )
     state.audit = AuditFace(database, writes=writes, tokens=tokens)
     state.jobs = JobsFace(database, writes=writes, tokens=tokens)
     state.benchmarks = BenchmarksFace(database, writes=writes, tokens=tokens, suites=shipped_suites())
@@ -177,6 +242,18 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.plans = PlansFace(
         database, writes=writes, tokens=tokens, snapshots=state.snapshots, turn=state.search_turn
     )
+    state.freezing = Freezing(database, state.snapshots, state.search_turn)
+    state.quotes = QuotesFace(database, writes=writes, tokens=tokens, freezing=state.freezing)
+    state.approvals = ApprovalsFace(
+        database, writes=writes, tokens=tokens, snapshots=state.snapshots, freezing=state.freezing
+    )
+    state.approval_policies = PoliciesFace(database, writes=writes, tokens=tokens)
+    state.approval_delegations = DelegationsFace(database, writes=writes, tokens=tokens)
+    one_time = Links(keyring, public_url=settings.public_url, has_tenant=state.held_keys.has_tenant)
+    state.approval_links = LinksFace(one_time, writes)
+    state.approval_pages = ApprovalPages(database, writes=writes, links=one_time, snapshots=state.snapshots)
+    state.budgets = BudgetsFace(database, writes=writes, tokens=tokens, catalog_of=state.snapshots.current)
+    state.actuals = ActualsFace(database, writes=writes, tokens=tokens, catalog_of=state.snapshots.current)
     state.draining = False
     state.background_threads = settings.background_threads
 
@@ -190,6 +267,15 @@ def _authenticator(settings: Settings, keys: HeldKeys) -> Authenticate:
     return Authenticator(keys, issuer)
 
 
+def _login(settings: Settings, keyring: Keyring) -> "Login | None":
+    client = settings.login_client
+    if client is None:
+        return None
+    from service.auth.login import Login  # noqa: PLC0415  # a tenth of a second to import
+
+    return Login(client, keyring)
+
+
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await asyncio.to_thread(_refresh, app)
@@ -198,7 +284,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         asyncio.create_task(_every(_NOTE_USE_SECONDS, _note_use, app)),
         asyncio.create_task(_every(_WRITE_HEARTBEATS_SECONDS, _write_heartbeats, app)),
     ]
-    async with working(app.state.database, app.state.background_threads):
+    async with working(app.state.database, app.state.means, app.state.background_threads):
         yield
     app.state.nodes.waiting.close()
     for task in following:
@@ -262,6 +348,7 @@ _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 def _reader(page: HTMLResponse) -> HTMLResponse:
     """A page of a reader that may run its own scripts, those written into it by their hash, and no others."""
+    page.headers.update(page_headers())
     digests = (hashlib.sha256(script).digest() for script in _INLINE.findall(bytes(page.body)))
     hashes = "".join(f" 'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     page.headers["Content-Security-Policy"] = (
@@ -312,5 +399,5 @@ def _add_documentation(app: FastAPI) -> None:
         return _reader(page)
 
     @app.get("/docs/problems", include_in_schema=False)
-    async def problems() -> HTMLResponse:
-        return HTMLResponse(problems_page())
+    async def problems() -> Response:
+        return page_response(problems_page())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service import evidence_cli, operator_cli, plan_cli
+from service import diff_cli, evidence_cli, operator_cli, plan_cli
 from service.worker.cli import app as worker
 from service.worker.errors import WorkerError
 
@@ -26,6 +26,7 @@ app.add_typer(operator_cli.app)
 app.add_typer(evidence_cli.app, name="evidence")
 app.add_typer(worker, name="worker")
 app.command()(plan_cli.plan)
+app.command()(diff_cli.diff)
 
 START_SECONDS = 30.0
 ACCEPTS_PER_TURN = 16
@@ -172,16 +173,22 @@ def migrate() -> None:
 @worker.command()
 def background() -> None:
     """Work on background jobs, beside or instead of the threads of the servers."""
-    from service.background.service import work  # noqa: PLC0415
+    from service.audit.service import Writes  # noqa: PLC0415
+    from service.background.service import Means, work  # noqa: PLC0415
     from service.kit.database import Database  # noqa: PLC0415
+    from service.kit.outbound import Outbound  # noqa: PLC0415
     from service.storage import prepare  # noqa: PLC0415
+    from service.webhooks.service import Webhooks  # noqa: PLC0415
 
     settings = _settings()
     if not settings.background_threads:
         raise typer.BadParameter("IRONLAW_BACKGROUND_THREADS is 0: there is nothing to work with")
     database = Database(settings.database)
     typer.echo(prepare(database), err=True)
-    work(database, settings.background_threads)
+    keyring = settings.keyring
+    webhooks = Webhooks.of(keyring, Outbound(settings.networks), settings.public_url)
+    means = Means(writes=Writes(database, keyring), webhooks=webhooks)
+    work(database, means, settings.background_threads)
 
 
 @app.command()

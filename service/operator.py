@@ -123,6 +123,14 @@ class Operator:
             tenants = [state.tenant_id for state in repository.tenant_states(session)]
             return self._writes.verify_all(session, tenants)
 
+    def changed_beside_us(self) -> list[tuple[str, str, str]]:
+        """Tenant, resource and fault of every decision, budget, bill and quote that is not as recorded."""
+        from service.approvals.service import unlike_recorded  # noqa: PLC0415  # other commands start faster
+
+        with self._database.reading() as session:
+            tenants = [state.tenant_id for state in repository.tenant_states(session)]
+            return [(name, *fault) for name in tenants for fault in unlike_recorded(session, name)]
+
     def _run(self, operation: str, do: Write, *, validate_only: bool = False) -> dict[str, Any]:
         subject = LOCAL._replace(id="operator")
         call = Call(subject, operation, "", _REQUEST, validate_only=validate_only)

@@ -80,7 +80,7 @@ def plan(
     try:
         text = _with_configurations(file.read(), configuration or [], on)
         with _progress() as advance:
-            answer = _asked(url, text, advance) if url else _searched(text, processes, advance)
+            answer = asked(url, text, advance) if url else searched(text, processes, advance)
     except Refused as refused:
         for line in refused.lines:
             typer.echo(line, err=True)
@@ -163,7 +163,7 @@ def _cluster(on: str | None, known: list[Mapping[str, Any]]) -> Mapping[str, Any
     return {"accelerator": {"source": "catalog", "id": name}, "accelerator_count": int(count)}
 
 
-def _searched(text: bytes, processes: int | None, advance: Advance) -> dict[str, Any]:
+def searched(text: bytes, processes: int | None, advance: Advance) -> dict[str, Any]:
     """The answer of a search in this process and others of this host."""
     from pydantic import ValidationError  # noqa: PLC0415
     from pydantic_core import from_json, to_json  # noqa: PLC0415
@@ -184,14 +184,15 @@ def _searched(text: bytes, processes: int | None, advance: Advance) -> dict[str,
         outcomes = _outcomes(text, prepared, catalog, processes, advance)
         found = answer(lambda asked, known: rank(asked, known, outcomes), question, catalog)
     except Problem as problem:
-        raise _refused(problem) from problem
+        raise refused(problem) from problem
     except BrokenProcessPool as error:
         raise Refused("ironlaw: a process that searched has died; --processes 1 needs none") from error
     told: dict[str, Any] = from_json(to_json(found))
     return told
 
 
-def _refused(problem: "Problem") -> Refused:
+def refused(problem: "Problem") -> Refused:
+    """A problem as it is told at the terminal."""
     fields = (
         f"  {field.pointer or 'the question'}: {field.detail} ({field.code})" for field in problem.errors
     )
@@ -307,8 +308,9 @@ def _search(piece: "Piece") -> "Outcome":
     )
 
 
-def _asked(url: str, text: bytes, advance: Advance) -> dict[str, Any]:
-    """The answer of a running service; an interrupt cancels the search there."""
+@contextmanager
+def connected(url: str) -> "Iterator[httpx.Client]":
+    """A client of a running service, with the key of the environment."""
     import httpx  # noqa: PLC0415
 
     from service.worker.client import checked_address, is_loopback  # noqa: PLC0415
@@ -322,18 +324,31 @@ def _asked(url: str, text: bytes, advance: Advance) -> dict[str, Any]:
         base_url=address, headers=headers, timeout=_TIMEOUT_SECONDS, trust_env=beyond
     ) as client:
         try:
-            plan = _told(client.post("/v1/plans", content=text))
-            location = f"/v1/plans/{plan['id']}"
-            try:
-                while plan["state"] == "running":
-                    advance(plan["progress"]["candidates_decided"], plan["progress"]["candidates"])
-                    time.sleep(_POLL_SECONDS)
-                    plan = _told(client.get(location))
-            except KeyboardInterrupt:
-                client.post(f"{location}:cancel")
-                raise
+            yield client
         except httpx.TransportError as error:
             raise Refused(f"ironlaw: the service does not answer: {type(error).__name__}") from error
+
+
+def asked(url: str, text: bytes, advance: Advance, *, is_kept: bool = True) -> dict[str, Any]:
+    """The answer of a running service; an interrupt cancels the search there.
+
+    What is not kept is deleted there, however the search ends.
+    """
+    with connected(url) as client:
+        plan = told(client.post("/v1/plans", content=text))
+        location = f"/v1/plans/{plan['id']}"
+        try:
+            while plan["state"] == "running":
+                advance(plan["progress"]["candidates_decided"], plan["progress"]["candidates"])
+                time.sleep(_POLL_SECONDS)
+                plan = told(client.get(location))
+        except KeyboardInterrupt:
+            if is_kept:
+                client.post(f"{location}:cancel")
+            raise
+        finally:
+            if not is_kept:
+                _delete(client, location)
     if plan["state"] != "done":
         why = plan.get("error_summary", "")
         raise Refused(f"ironlaw: the search ended without an answer: {plan['state']} {why}".rstrip())
@@ -341,7 +356,13 @@ def _asked(url: str, text: bytes, advance: Advance) -> dict[str, Any]:
     return answer
 
 
-def _told(response: "httpx.Response") -> dict[str, Any]:
+def _delete(client: "httpx.Client", location: str) -> None:
+    response = client.delete(location)
+    if not response.is_success:
+        typer.echo(f"ironlaw: {location} stays at the service: HTTP status {response.status_code}", err=True)
+
+
+def told(response: "httpx.Response") -> dict[str, Any]:
     """The body of a response, or what it says is wrong."""
     try:
         body = response.json()

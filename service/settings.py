@@ -3,14 +3,17 @@
 import ipaddress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy import URL, make_url
 
 from service.kit.keyring import Keyring, read_or_create
+from service.kit.outbound import Network, parsed_networks
 
 if TYPE_CHECKING:
+    from service.auth.login import Client
     from service.auth.oidc import Issuer
 
 SHORTEST_SECRET = 32
@@ -46,6 +49,8 @@ class Settings(BaseSettings):
     """Requests that one caller may make in a minute of one process; 0 for any number."""
     log_format: Literal["json", "text"] = "json"
     """`json` writes one object a line to standard error, `text` is for people."""
+    webhook_networks: str = ""
+    """Networks such as 10.0.0.0/8 whose hosts webhooks may name, by http too; empty for public hosts only."""
     oidc_issuer: str = ""
     """Issuer of the tokens that are taken; empty takes API keys only."""
     oidc_audience: str = ""
@@ -60,6 +65,12 @@ class Settings(BaseSettings):
     """Tenant of tokens without that claim; empty refuses them."""
     oidc_scope_claim: str = "scope"
     """Claim that lists the scopes."""
+    oidc_client_id: str = ""
+    """What the issuer knows this service as, so that people can sign in; empty if nobody does."""
+    oidc_client_secret_file: Path | None = None
+    """File of the client's secret; a public client, which has none, is protected by PKCE alone."""
+    public_url: str = ""
+    """Where browsers reach the service, such as https://plan.example.org; links and signing in need it."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -71,6 +82,13 @@ class Settings(BaseSettings):
             raise ValueError("IRONLAW_OIDC_ISSUER and IRONLAW_OIDC_AUDIENCE belong together")
         if self.oidc_issuer:
             assert self.issuer  # noqa: S101  # refuses algorithms that are not safe
+        if self.public_url and not _is_public_url(self.public_url):
+            raise ValueError("IRONLAW_PUBLIC_URL must be https://, or http:// on loopback, without a path")
+        if self.oidc_client_id and not (self.oidc_issuer and self.public_url):
+            raise ValueError("IRONLAW_OIDC_CLIENT_ID needs IRONLAW_OIDC_ISSUER and IRONLAW_PUBLIC_URL")
+        if self.oidc_client_secret_file and not self.oidc_client_id:
+            raise ValueError("IRONLAW_OIDC_CLIENT_SECRET_FILE belongs to IRONLAW_OIDC_CLIENT_ID")
+        parsed_networks(self.webhook_networks)
         return self
 
     @property
@@ -87,6 +105,11 @@ class Settings(BaseSettings):
         return given or LOOPBACK_NAMES
 
     @property
+    def networks(self) -> tuple[Network, ...]:
+        """Networks whose hosts may be called beside public ones."""
+        return parsed_networks(self.webhook_networks)
+
+    @property
     def keyring(self) -> Keyring:
         """The keys of the service's secret."""
         given = self.secret_key.get_secret_value().encode()
@@ -100,19 +123,40 @@ class Settings(BaseSettings):
     @property
     def issuer(self) -> "Issuer | None":
         """The issuer of the tokens that are taken."""
-        if not self.oidc_issuer:
+        return self._issuer_for(self.oidc_audience) if self.oidc_issuer else None
+
+    @property
+    def login_client(self) -> "Client | None":
+        """What this service is to the issuer that people sign in by."""
+        if not self.oidc_client_id:
             return None
+        from service.auth.login import Client  # noqa: PLC0415  # a tenth of a second to import
+
+        file = self.oidc_client_secret_file
+        secret = file.read_text(encoding="utf-8").strip() if file else ""
+        return Client(self._issuer_for(self.oidc_client_id), secret, self.public_url)
+
+    def _issuer_for(self, audience: str) -> "Issuer":
         from service.auth.oidc import Issuer  # noqa: PLC0415  # a tenth of a second to import
 
         return Issuer(
             issuer=self.oidc_issuer,
-            audience=self.oidc_audience,
+            audience=audience,
             algorithms=tuple(name.strip() for name in self.oidc_algorithms.split(",")),
             jwks_url=self.oidc_jwks_url,
             tenant_claim=self.oidc_tenant_claim,
             tenant=self.oidc_tenant,
             scope_claim=self.oidc_scope_claim,
         )
+
+
+def _is_public_url(address: str) -> bool:
+    """Whether an address is an origin to which cookies may go."""
+    parts = urlsplit(address)
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or ""))
+    return (
+        is_safe and bool(parts.hostname) and address == f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    )
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,20 +1,17 @@
 """Operations on the audit."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Query, Request, Response
 
 from service.audit import repository
 from service.audit.schemas import AuditEventPage, AuditVerdict
-from service.audit.service import Caller, Writes
-from service.audit.tables import AuditEventRow
+from service.audit.service import Caller, Writes, shown_event
 from service.kit.database import Database
 from service.kit.pages import PageQuery, PageTokens
 from service.kit.web import api_router, json_response
 
 router = api_router("/v1/audit-events", tag="audit-events")
-
-_HIDDEN = frozenset({"tenant_id", "subject_salt", "subject_digest"})
 
 
 class AuditFace:
@@ -32,7 +29,7 @@ class AuditFace:
         before = int(self._tokens.decode(token, filters)[0]) if token else None
         with self._database.reading() as session:
             rows = repository.page(session, tenant_id, before=before, limit=query.limit + 1)
-            shown = [_shown(row) for row in rows]
+            shown = [shown_event(row) for row in rows]
         return json_response(self._tokens.page(shown, query.limit, filters, "sequence"))
 
     def verify(self, tenant_id: str) -> Response:
@@ -41,11 +38,6 @@ class AuditFace:
             verdict = self._writes.verify(session, tenant_id)
         answer = {"valid": not verdict.fault, "events": verdict.events, "head_hash": verdict.head_hash}
         return json_response({**answer, "fault": verdict.fault._asdict()} if verdict.fault else answer)
-
-
-def _shown(row: AuditEventRow) -> dict[str, Any]:
-    names = [column.key for column in row.__table__.columns if column.key not in _HIDDEN]
-    return {name: value for name in names if (value := getattr(row, name)) is not None}
 
 
 def _face(request: Request) -> AuditFace:

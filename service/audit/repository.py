@@ -1,9 +1,9 @@
 """Every query of the audit."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from service.audit.chain import GENESIS
@@ -47,6 +47,27 @@ def page(session: Reader, tenant_id: str, *, before: int | None, limit: int) -> 
     if before is not None:
         statement = statement.where(AuditEventRow.sequence < before)
     return list(session.scalars(statement.order_by(AuditEventRow.sequence.desc()).limit(limit)))
+
+
+def of_resource(session: Reader, tenant_id: str, resource: str) -> Sequence[AuditEventRow]:
+    """Events of a tenant on one resource, in order."""
+    own = (AuditEventRow.tenant_id == tenant_id, AuditEventRow.resource == resource)
+    return session.scalars(select(AuditEventRow).where(*own).order_by(AuditEventRow.sequence)).all()
+
+
+def last_digests(session: Reader, tenant_id: str, prefix: str, since: str) -> dict[str, str | None]:
+    """What the last event of each resource of a tenant says it is, since the last operation ``since``."""
+    own = AuditEventRow.tenant_id == tenant_id
+    ended = select(func.max(AuditEventRow.sequence)).where(own, AuditEventRow.operation == since)
+    of_them = (
+        own,
+        AuditEventRow.resource.startswith(prefix, autoescape=True),
+        AuditEventRow.sequence > func.coalesce(ended.scalar_subquery(), 0),
+    )
+    last = select(func.max(AuditEventRow.sequence)).where(*of_them).group_by(AuditEventRow.resource)
+    found = select(AuditEventRow.resource, AuditEventRow.after_digest)
+    rows = session.execute(found.where(own, AuditEventRow.sequence.in_(last)))
+    return {row.resource: row.after_digest for row in rows}
 
 
 def tenants(session: Reader) -> set[str]:

@@ -1,8 +1,9 @@
 """The edge of every stored write: one transaction, done once, and recorded in the chain of its tenant."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Header, Query, Request, Response
@@ -10,14 +11,14 @@ from pydantic import BeforeValidator
 from pydantic_core import to_json
 
 from service.audit import repository
-from service.audit.chain import Verdict, event_hash, salted, seal, verify
+from service.audit.chain import REDACTION, Verdict, event_hash, salted, seal, verify
 from service.audit.tables import AuditEventRow
 from service.kit import idempotency
 from service.kit.clock import now
-from service.kit.database import Database, Reader, Writer
+from service.kit.database import Base, Database, Reader, Writer
 from service.kit.idempotency import Kept, Key, Running
 from service.kit.keyring import Keyring
-from service.kit.subjects import Subject
+from service.kit.subjects import Subject, own_subject
 
 REPLAYED = "Idempotency-Replayed"
 """Marks an answer that was given before."""
@@ -89,6 +90,7 @@ class Change:
 
     The event goes to the chain of ``tenant_id``, by default that of the subject. ``headers`` belong to what
     is stored and are left out where nothing is. ``once`` is added to the first answer only, kept nowhere.
+    ``also`` is what else the write changed, recorded before it.
     """
 
     resource: str
@@ -99,6 +101,7 @@ class Change:
     after: object = None
     once: Mapping[str, Any] = field(default_factory=dict)
     tenant_id: str = ""
+    also: tuple["Change", ...] = ()
 
 
 class Writes:
@@ -116,7 +119,7 @@ class Writes:
             if key:
                 kept = idempotency.begin(session, key, idempotency.digest([call.path, sent]))
                 if kept:
-                    return _response(kept._replace(headers={**kept.headers, REPLAYED: "true"}))
+                    return _replayed(kept)
             change = do(session)
             if call.validate_only:
                 session.rollback()
@@ -127,8 +130,22 @@ class Writes:
                 idempotency.finish(session, key, answer)
         return _response(answer._replace(body=_body(change, change.once)))
 
+    def replayed(self, call: Call, sent: object) -> Response | None:
+        """The answer that a write got before, for those that work before their transaction.
+
+        The world may have moved since, so that the same work would be refused.
+        """
+        key = _key(call)
+        if key is None:
+            return None
+        with self._database.reading() as session:
+            kept = idempotency.answered(session, key, idempotency.digest([call.path, sent]))
+        return None if kept is None else _replayed(kept)
+
     def record(self, session: Writer, call: Call, change: Change) -> None:
-        """Append the event of a write to the chain of its tenant."""
+        """Append the events of a write to the chain of its tenant."""
+        for other in change.also:
+            self.record(session, call, other)
         subject = call.subject
         tenant_id = change.tenant_id or subject.tenant_id
         head = repository.locked_head(session, tenant_id)
@@ -154,6 +171,10 @@ class Writes:
         session.add(event)
         session.flush()
 
+    def note(self, session: Writer, tenant_id: str, operation: str, change: Change) -> None:
+        """Append what the service did by itself, such as letting a deadline pass."""
+        self.record(session, Call(own_subject(tenant_id), operation, "", ""), change)
+
     def verify(self, session: Reader, tenant_id: str) -> Verdict:
         """Whether the chain of a tenant holds."""
         head = repository.head(session, tenant_id)
@@ -163,6 +184,50 @@ class Writes:
     def verify_all(self, session: Reader, tenant_ids: Iterable[str]) -> list[Verdict]:
         """Whether the chains of all tenants hold, those included that only the audit knows."""
         return [self.verify(session, name) for name in sorted({*tenant_ids, *repository.tenants(session)})]
+
+
+_HIDDEN = frozenset({"tenant_id", "subject_salt", "subject_digest"})
+
+
+def shown_event(row: AuditEventRow) -> dict[str, Any]:
+    """An event as callers see it."""
+    names = [column.key for column in row.__table__.columns if column.key not in _HIDDEN]
+    return {name: value for name in names if (value := getattr(row, name)) is not None}
+
+
+def history(session: Reader, tenant_id: str, resource: str) -> list[dict[str, Any]]:
+    """The events of one resource, in order."""
+    return [shown_event(row) for row in repository.of_resource(session, tenant_id, resource)]
+
+
+def unlike_recorded(
+    session: Reader, tenant_id: str, collection: str, documents: Iterable[tuple[str, object]]
+) -> Iterator[tuple[str, str]]:
+    """Resources of a collection that are not as their last event says, each with a code.
+
+    ``documents`` are all that there are, by id. What a redaction has deleted is not missing.
+    """
+    prefix = f"{collection}/"
+    last = repository.last_digests(session, tenant_id, prefix, REDACTION)
+    recorded = {name: digest for name, digest in last.items() if "/" not in name.removeprefix(prefix)}
+    for row_id, document in documents:
+        resource = f"{collection}/{row_id}"
+        if resource not in recorded:
+            yield resource, "NOT_RECORDED"
+        elif recorded.pop(resource) != _digest(document):
+            yield resource, "CHANGED"
+    yield from ((resource, "MISSING") for resource, digest in recorded.items() if digest is not None)
+
+
+def columns_of(row: Base) -> dict[str, Any]:
+    """All that is stored of a row, what nobody is shown included."""
+    values = ((name, getattr(row, name)) for name in row.__table__.columns.keys())  # noqa: SIM118
+    return {name: value.astimezone(UTC) if isinstance(value, datetime) else value for name, value in values}
+
+
+def document_digest(document: object) -> str:
+    """What an event holds of a resource."""
+    return idempotency.digest(document)
 
 
 def _key(call: Call) -> Key | None:
@@ -178,6 +243,10 @@ def _digest(value: object) -> str | None:
 
 def _body(change: Change, once: Mapping[str, Any] | None = None) -> bytes:
     return b"" if change.body is None else to_json({**change.body, **(once or {})})
+
+
+def _replayed(answer: Kept) -> Response:
+    return _response(answer._replace(headers={**answer.headers, REPLAYED: "true"}))
 
 
 def _response(answer: Kept) -> Response:

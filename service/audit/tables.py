@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, LargeBinary, String
+from sqlalchemy import BigInteger, Index, LargeBinary, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.kit.database import SECRET, Base, UtcDateTime
@@ -12,6 +12,7 @@ class AuditEventRow(Base):
     """One write. The subject can be redacted, because the hash covers its salted digest."""
 
     __tablename__ = "audit_events"
+    __table_args__ = (Index("ix_audit_events_resource", "tenant_id", "resource", "sequence"),)
 
     tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
     sequence: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)

@@ -3,19 +3,25 @@
 from collections.abc import Callable
 from datetime import timedelta
 
+from service.approvals.links.service import expire as expire_links
+from service.auth.ending import expire as expire_ended_sessions
 from service.auth.service import expire_keys
-from service.kit import idempotency
+from service.kit import events, idempotency
 from service.kit.database import Writer
-from service.kit.jobs.kinds import Done, Job, Kind
+from service.kit.jobs.kinds import Continue, Done, Job, Kind
 from service.kit.jobs.schedules import Nothing, Schedule
 from service.nodes.service import expire_tokens
 from service.plans.stored import expire as expire_plans
+from service.webhooks.service import expire as expire_deliveries
 
 
 def _expiry(name: str, every: timedelta, expire: Callable[[Writer], int]) -> Schedule:
-    def run(job: Job[Nothing]) -> Done:
+    def run(job: Job[Nothing]) -> Continue | Done:
         with job.writing() as session:
-            return Done({"deleted": expire(session)})
+            deleted = expire(session)
+        progress = {"deleted": job.progress.get("deleted", 0) + deleted}
+        # Each deletes a batch, and goes on until nothing is left: a tick is a day.
+        return Continue(progress) if deleted else Done(progress)
 
     kind = Kind(name=name, arguments=Nothing, run=run, concurrency=1)
     return Schedule(name=name, every=every, job=kind)
@@ -24,6 +30,10 @@ def _expiry(name: str, every: timedelta, expire: Callable[[Writer], int]) -> Sch
 EXPIRIES = (
     _expiry("idempotency-keys.expire", timedelta(hours=1), idempotency.expire),
     _expiry("api-keys.expire", timedelta(days=1), expire_keys),
+    _expiry("ended-sessions.expire", timedelta(hours=1), expire_ended_sessions),
     _expiry("enrolment-tokens.expire", timedelta(days=1), expire_tokens),
+    _expiry("approval-links.expire", timedelta(days=1), expire_links),
+    _expiry("events.expire", timedelta(days=1), events.expire),
     _expiry("plans.expire", timedelta(days=1), expire_plans),
+    _expiry("webhook-deliveries.expire", timedelta(days=1), expire_deliveries),
 )

@@ -3,59 +3,94 @@
 import asyncio
 import signal
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from service.audit.service import Writes
+from service.background.approvals import settling, sweeping
 from service.background.calibrations import DRAWING
 from service.background.fleet import SETTLING
 from service.background.plans import RANKING, SEARCHING
 from service.background.plans import SWEEPING as PLANS_SWEEPING
+from service.background.quotes import SWEEPING as QUOTES_SWEEPING
+from service.background.regressions import COMPARING
 from service.background.retention import EXPIRIES
+from service.background.webhooks import PUBLISHING
 from service.benchmarks.validation.jobs import SWEEPING, VALIDATE
 from service.kit.database import Database
 from service.kit.jobs.kinds import Kind
 from service.kit.jobs.runner import Runner
-from service.kit.jobs.schedules import retention
+from service.kit.jobs.schedules import Schedule, retention
+from service.webhooks.dispatching import Dispatcher
+from service.webhooks.service import Webhooks
 
-_REGULAR = (*EXPIRIES, SETTLING, SWEEPING, PLANS_SWEEPING)
-KINDS: tuple[Kind[Any], ...] = (
-    VALIDATE,
-    DRAWING,
-    SEARCHING,
-    RANKING,
-    *(schedule.job for schedule in _REGULAR),
-)
-SCHEDULES = (retention(KINDS), *_REGULAR)
+_REGULAR = (*EXPIRIES, SETTLING, SWEEPING, PLANS_SWEEPING, QUOTES_SWEEPING)
 GRACE_SECONDS = 8.0
 """For chunks to end; a process is killed ten seconds after it was asked to stop, unless told otherwise."""
 
 
-def runner(database: Database, threads: int) -> Runner:
-    """A runner of everything that there is to do."""
-    return Runner(database, KINDS, SCHEDULES, threads=threads)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What jobs need beside the database."""
+
+    writes: Writes
+    """Records what the service does by itself."""
+    webhooks: Webhooks
+    """Who is told of events, and how."""
+
+
+def kinds(means: Means) -> tuple[Kind[Any], ...]:
+    """Every kind of job that there is."""
+    jobs = (VALIDATE, DRAWING, SEARCHING, RANKING, PUBLISHING, COMPARING, settling(means.writes))
+    return (*jobs, *(schedule.job for schedule in _regular(means)))
+
+
+def schedules(known: Iterable[Kind[Any]], means: Means) -> tuple[Schedule, ...]:
+    """What is done again and again; that of finished jobs of ``known`` kinds too."""
+    return (retention(known), *_regular(means))
+
+
+def _regular(means: Means) -> tuple[Schedule, ...]:
+    return (*_REGULAR, sweeping(means.writes))
+
+
+class Working:
+    """The threads of a process that do everything that there is to do, from now on."""
+
+    def __init__(self, database: Database, means: Means, threads: int) -> None:
+        known = kinds(means)
+        self._runner = Runner(database, known, schedules(known, means), threads=threads)
+        self._dispatcher = Dispatcher(database, means.writes, means.webhooks)
+        self._runner.start()
+        self._dispatcher.start()
+
+    def stop(self) -> None:
+        """Let what runs end, and give back the rest."""
+        self._dispatcher.ask_to_stop(GRACE_SECONDS)
+        self._runner.stop(GRACE_SECONDS)
+        self._dispatcher.join()
 
 
 @asynccontextmanager
-async def working(database: Database, threads: int) -> AsyncIterator[None]:
+async def working(database: Database, means: Means, threads: int) -> AsyncIterator[None]:
     """Work beside an application; without threads, only ask for work."""
     if not threads:
         yield
         return
-    running = runner(database, threads)
-    running.start()
+    running = Working(database, means, threads)
     try:
         yield
     finally:
-        await asyncio.to_thread(running.stop, GRACE_SECONDS)
+        await asyncio.to_thread(running.stop)
 
 
-def work(database: Database, threads: int) -> None:
+def work(database: Database, means: Means, threads: int) -> None:
     """Work until asked to stop."""
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
-    running = runner(database, threads)
-    running.start()
+    running = Working(database, means, threads)
     asked.wait()
-    running.stop(GRACE_SECONDS)
+    running.stop()

@@ -38,9 +38,10 @@ reporting = api_router(
 )
 leases = api_router("/v1/leases", tag="leases", route_class=route_needing(CLAIM))
 
-_TABLE = {"type": "string", "format": "binary"}
+_TEXT = {"type": "string"}
+_BYTES = {"type": "string", "format": "binary"}
 EXPORTED: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/csv": {"schema": _TABLE}, "application/vnd.apache.parquet": {"schema": _TABLE}}}
+    200: {"content": {"text/csv": {"schema": _TEXT}, "application/vnd.apache.parquet": {"schema": _BYTES}}}
 }
 
 

@@ -9,10 +9,13 @@ from service.benchmarks.service import by_run, figure_of, standing_of
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation import repository
 from service.kit.database import Reader
+from service.questions.events import RegressionEvent
 
 MOST_RESULTS = 5000
 _WORSE = {"higher": frozenset({"slower", "lower"}), "lower": frozenset({"slower", "higher"})}
 Repeats = Sequence[BenchmarkResultRow]
+_Item = tuple[dict[str, Any], str]
+"""A regression as it is shown, and the result that it is about."""
 
 
 class _Run(NamedTuple):
@@ -32,7 +35,7 @@ def found(session: Reader, tenant_id: str, query: RegressionQuery) -> dict[str, 
     rows = repository.plausible(session, tenant_id, query.benchmark, limit=MOST_RESULTS)
     items = [
         item
-        for item in _items(rows, query.least_change)
+        for item, _ in _items(rows, query.least_change)
         if not query.node_id or item["node_id"] in query.node_id
     ]
     items.sort(key=lambda item: -abs(item["relative_change"]))
@@ -40,7 +43,29 @@ def found(session: Reader, tenant_id: str, query: RegressionQuery) -> dict[str, 
     return {"items": items, "results_considered": len(rows), **since}
 
 
-def _items(rows: Repeats, least_change: float) -> Iterator[dict[str, Any]]:
+def told_of(session: Reader, tenant_id: str, run_id: str) -> list[RegressionEvent]:
+    """What is to be told of a run: the largest change of each of its figures that is worse."""
+    names = {row.benchmark for row in repository.measured(session, tenant_id, [run_id])}
+    if not names:
+        return []
+    rows = repository.plausible(session, tenant_id, names, limit=MOST_RESULTS)
+    events: dict[str, RegressionEvent] = {}
+    for item, result_id in _items(rows, RegressionQuery().least_change):
+        known = events.get(result_id)
+        is_larger = known is None or abs(item["relative_change"]) > abs(known["relative_change"])
+        if item["run_id"] == run_id and is_larger:
+            events[result_id] = RegressionEvent(
+                node_id=item["node_id"],
+                benchmark=item["benchmark"],
+                metric=item["metric"],
+                against=item["against"],
+                relative_change=item["relative_change"],
+                result_id=result_id,
+            )
+    return list(events.values())
+
+
+def _items(rows: Repeats, least_change: float) -> Iterator[_Item]:
     for nodes in _alike(rows):
         last = [runs[-1] for runs in nodes.values()]
         for runs in nodes.values():
@@ -64,9 +89,7 @@ def _alike(rows: Repeats) -> Iterator[dict[str, list[_Run]]]:
         yield nodes
 
 
-def _compared(
-    against: str, run: _Run, others: Sequence[_Run], least_change: float
-) -> Iterator[dict[str, Any]]:
+def _compared(against: str, run: _Run, others: Sequence[_Run], least_change: float) -> Iterator[_Item]:
     """The run beside the middle one of others, if it is worse."""
     if not others:
         return
@@ -77,7 +100,7 @@ def _compared(
     is_worse = verdict(one, other, is_time=first.metric not in READ_METRICS) in _WORSE[first.direction]
     if not is_worse or abs(change) < least_change:
         return
-    yield {
+    item = {
         "against": against,
         "benchmark": first.benchmark,
         "metric": first.metric,
@@ -95,3 +118,4 @@ def _compared(
         "relative_change": change,
         "has_clocks": one.cycles is not None and other.cycles is not None,
     }
+    yield item, first.id

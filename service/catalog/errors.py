@@ -1,13 +1,6 @@
 """What can go wrong with a catalog row."""
 
-from service.kit.problems import (
-    Conflict,
-    FieldError,
-    NotFound,
-    PreconditionFailed,
-    PreconditionRequired,
-    Unprocessable,
-)
+from service.kit.problems import Conflict, FieldError, NotFound, Unprocessable
 
 
 class RowNotFound(NotFound):
@@ -32,18 +25,6 @@ class RowInUse(Conflict):
     """Another row refers to this one."""
 
     code, title = "ROW_IN_USE", "Another row refers to this one"
-
-
-class VersionRequired(PreconditionRequired):
-    """A change needs the version that it is based on."""
-
-    code, title = "VERSION_REQUIRED", "Send the ETag of the row as If-Match"
-
-
-class VersionConflict(PreconditionFailed):
-    """The row has a newer version."""
-
-    code, title = "VERSION_CONFLICT", "The row has changed since it was read"
 
 
 def unknown_reference(member: str, noun: str) -> Unprocessable:

@@ -14,6 +14,7 @@ from service.catalog.rows import REVISED, REVISION_HEADER, Document, Noun
 from service.catalog.shapes import ListQuery, RowCopy
 from service.kit.database import Database, Reader, Writer
 from service.kit.pages import PageTokens
+from service.kit.versions import ETAG
 from service.kit.web import LOCATED, json_response
 from service.questions.base import Input, ResourceId
 
@@ -182,21 +183,16 @@ def _face(request: Request) -> CatalogFace:
 
 Face = Annotated[CatalogFace, Depends(_face)]
 RowId = Annotated[ResourceId, Path(description="Id of the row.")]
-IfMatch = Annotated[
-    str, Header(max_length=200, description="ETag of the version that the change is based on.")
-]
 IfNoneMatch = Annotated[
     str, Header(max_length=200, description="ETag of what the caller has; 304 if it still holds.")
 ]
 
 
-_SHORT_TEXT = {"type": "string", "maxLength": 200}
-_ETAG = {"ETag": {"description": "Strong validator of what was sent.", "schema": _SHORT_TEXT}}
 READ: dict[int | str, dict[str, Any]] = {
-    200: {"headers": _ETAG},
-    304: {"description": "What the caller has still holds.", "headers": _ETAG},
+    200: {"headers": ETAG},
+    304: {"description": "What the caller has still holds.", "headers": ETAG},
 }
-CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": _ETAG | REVISED | LOCATED[201]["headers"]}}
-CHANGED: dict[int | str, dict[str, Any]] = {200: {"headers": _ETAG | REVISED}}
+CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": ETAG | REVISED | LOCATED[201]["headers"]}}
+CHANGED: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG | REVISED}}
 IMPORTED: dict[int | str, dict[str, Any]] = {200: {"headers": REVISED}}
 DELETED: dict[int | str, dict[str, Any]] = {204: {"headers": REVISED}}

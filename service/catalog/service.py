@@ -12,8 +12,6 @@ from service.catalog.errors import (
     RowInUse,
     RowNotFound,
     RowShipped,
-    VersionConflict,
-    VersionRequired,
     unknown_reference,
 )
 from service.catalog.nouns import NOUNS
@@ -24,6 +22,7 @@ from service.kit.clock import now
 from service.kit.database import Reader, Writer
 from service.kit.problems import FieldError, Unprocessable
 from service.kit.subjects import SHIPPED_TENANT
+from service.kit.versions import check_match
 from service.planning.errors import PlanningError
 
 Documents = Mapping[str, list[Document]]
@@ -46,6 +45,11 @@ def get(session: Reader, noun: Noun, tenant_id: str, row_id: str) -> Document:
 def seen(session: Session, noun: str, tenant_id: str) -> list[Document]:
     """Every row that a tenant sees of the noun of this name."""
     return list(repository.visible_rows(session, NOUNS[noun], tenant_id))
+
+
+def version(session: Reader, noun: str, tenant_id: str, row_id: str, number: int) -> Document | None:
+    """One version of a tenant's own row of the noun of this name; those that ship are of theirs."""
+    return repository.version(session, NOUNS[noun], tenant_id, row_id, number)
 
 
 def _visible(session: Reader | Writer, noun: Noun, tenant_id: str, row_id: str) -> Stored:
@@ -197,10 +201,7 @@ def _matched(session: Writer, noun: Noun, tenant_id: str, row_id: str, if_match:
         raise RowShipped(
             f"Rows that ship are read-only: POST /v1/{noun.path}/{{id}}:copy makes one to change"
         )
-    if not if_match:
-        raise VersionRequired
-    if if_match.strip() not in ("*", etag(stored.document)):
-        raise VersionConflict
+    check_match(if_match, etag(stored.document))
     return stored
 
 

@@ -1,8 +1,8 @@
-"""Query parameters of a list, and the patch shape of a row shape."""
+"""Query parameters of a list."""
 
-from typing import Annotated, Any, Literal, Optional, Union
+from typing import Annotated, Literal
 
-from pydantic import MISSING, ConfigDict, Field, create_model
+from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType
 
 from service.kit.pages import NUMBER, PageQuery, written_as
@@ -42,24 +42,3 @@ class RowCopy(Input):
 
     id: ResourceId | MISSING = MISSING
     """The id of the row itself if left out: the copy of a shipped row takes its place."""
-
-
-class _Change(Input):
-    model_config = ConfigDict(use_attribute_docstrings=False)  # there is no source to look through
-
-
-def patch_of(shape: type[Input], name: str) -> type[Input]:
-    """The shape of a change: every member but the id, none required, null where one may be absent."""
-    fields: dict[str, Any] = {}
-    for member, info in shape.model_fields.items():
-        if member != "id":
-            allowed: Any = info.annotation
-            if info.default is MISSING:
-                allowed = Optional[allowed]  # noqa: UP045
-            else:
-                extra = Field(json_schema_extra=info.json_schema_extra)
-                allowed = Annotated[info.rebuild_annotation(), extra]
-            kept = Field(MISSING, description=info.description)
-            fields[member] = (Union[allowed, MISSING], kept)  # noqa: UP007
-    doc = "Members to change, each as a whole; the others stay. Null removes a member that may be absent."
-    return create_model(name, __base__=_Change, __doc__=doc, **fields)

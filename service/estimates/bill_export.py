@@ -10,7 +10,7 @@ from service.planning.errors import PlanningError
 from service.planning.quantity import Quantity
 from service.questions.bill_answers import ElectricityLine, UtilityBillAnswer
 from service.questions.catalog import Catalog
-from service.questions.estimates import UtilityBillExport
+from service.questions.estimates import UtilityBillExport, UtilityBillQuestion
 
 _ELECTRICITY = Service("Other", "Other (Other)", "Electricity")
 
@@ -18,14 +18,19 @@ _ELECTRICITY = Service("Other", "Other (Other)", "Electricity")
 def export_utility_bill(question: UtilityBillExport, catalog: Catalog, tenant_id: str) -> str:
     """The lines of the electricity bill as FOCUS rows; refuses one whose total is not known."""
     answer = estimate_utility_bill(question, catalog)
+    charges = bill_charges(question, answer)
+    return focus_csv(charges, account_of(question, answer["evidence"]["input_digest"], tenant_id))
+
+
+def bill_charges(question: UtilityBillQuestion, answer: UtilityBillAnswer) -> list[Charge]:
+    """The charges of the electricity of a run; refuses one without a start or without a total."""
     if "total" not in answer["electricity"]:
         gap = next(gap for gap in answer["gaps"] if gap["pointer"] == "/electricity/total")
         raise PlanningError(gap["code"], "/site", f"the total is not known: {gap['detail']}")
-    account = account_of(question, answer["evidence"]["input_digest"], tenant_id)
-    return focus_csv(_charges(question, answer), account)
+    return list(_charges(question, answer))
 
 
-def _charges(question: UtilityBillExport, answer: UtilityBillAnswer) -> Iterator[Charge]:
+def _charges(question: UtilityBillQuestion, answer: UtilityBillAnswer) -> Iterator[Charge]:
     duration = Quantity(**answer["duration_seconds"]) if "duration_seconds" in answer else None
     for line in answer["electricity"]["lines"]:
         period = _billed(line) or period_of(question.starts_at, duration)

@@ -8,9 +8,9 @@ from pydantic import MISSING
 from service.estimates.charges import Charges, Price
 from service.kit.clock import now
 from service.planning.cost import rounded
-from service.planning.exchange import ExchangeRates
+from service.planning.exchange import Conversion, ExchangeRates
 from service.planning.prices import STALE_DAYS
-from service.questions.catalog import Catalog
+from service.questions.catalog import Catalog, KnownRate
 from service.questions.estimates import CostQuestion
 from service.questions.notes import Notes
 
@@ -33,6 +33,7 @@ class Currencies(NamedTuple):
             detail = f"no exchange rate from {pair} is known on {self.on}"
             self.notes.gap(gap_at, "CURRENCY_MISMATCH", detail)
             return None
+        self._cite(found)
         stale = ("EXCHANGE_RATE_STALE", "/currency_code")
         if found.age_days > STALE_DAYS and stale not in [
             (note["code"], note["pointer"]) for note in self.notes.warnings
@@ -42,6 +43,13 @@ class Currencies(NamedTuple):
         amount, low, high = (end * found.rate for end in price.ends)
         source = f"{price.source}, at {found.rate:.6g} {self.code}/{price.currency_code} of {found.oldest_on}"
         return Price(amount, self.code, source, price.basis, low, high)
+
+    def _cite(self, found: Conversion) -> None:
+        """Name each rate once."""
+        cited = {(source["kind"], source["id"]) for source in self.notes.sources}
+        for rate in found.rates:
+            if isinstance(rate, KnownRate) and rate.row and ("exchange_rate", rate.row["id"]) not in cited:
+                self.notes.cite(rate.row, "/currency_code")
 
     def charges(self, charged: Charges, gap_at: str) -> Charges | None:
         """The sum of ``charged`` in the currency asked for, without its lines."""

@@ -83,9 +83,7 @@ _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
 }
 
 
-FOCUS_CSV: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/csv": {"schema": {"type": "string", "format": "binary"}}}}
-}
+FOCUS_CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
 
 
 def csv_response(rows: str, name: str) -> Response:

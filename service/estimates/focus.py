@@ -30,7 +30,7 @@ from service.planning.quantity import Quantity
 from service.planning.units import DAY_SECONDS
 from service.questions.base import Line
 from service.questions.catalog import Catalog
-from service.questions.estimates import BilledAccount, CostExport
+from service.questions.estimates import BilledAccount, CostExport, CostQuestion
 
 _LONGEST_SECONDS: Final = 3660.0 * DAY_SECONDS
 """Ten years of rows, one a month."""
@@ -193,12 +193,18 @@ def _committed(charges: Sequence[Charge], commitment_id: str) -> Iterator[Charge
 def export_cost(question: CostExport, catalog: Catalog, tenant_id: str) -> str:
     """The lines of an estimate of cost as FOCUS rows; refuses one whose total is not known."""
     found = costed(question, catalog)
+    charges = cost_charges(question, found)
+    digest = found.answer["evidence"]["input_digest"]
+    return focus_csv(charges, account_of(question, digest, tenant_id))
+
+
+def cost_charges(question: CostQuestion, found: Costed) -> list[Charge]:
+    """The charges of a run that is worked out; refuses one without a start or without a total."""
     period = period_of(question.starts_at, found.run.duration_seconds)
     if found.charged is None:
         gap = next(gap for gap in found.answer["gaps"] if gap["pointer"] == "/total")
         raise PlanningError(gap["code"], "", f"the total is not known: {gap['detail']}")
-    digest = found.answer["evidence"]["input_digest"]
-    return focus_csv(_charges(found, period), account_of(question, digest, tenant_id))
+    return list(_charges(found, period))
 
 
 def _charges(found: Costed, period: Period) -> Iterator[Charge]:

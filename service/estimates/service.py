@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 from service.estimates.cost import estimate_cost
 from service.estimates.memory import estimate_memory
 from service.estimates.own_runs import with_own_runs
+from service.estimates.payment import Payable, charges_paid, total_paid
 from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
 from service.kit.problems import FieldError, Unprocessable
@@ -19,6 +20,8 @@ from service.questions.estimates import (
     ThroughputQuestion,
     UtilityBillQuestion,
 )
+
+__all__ = ["ESTIMATES", "Estimate", "NoSoundAnswer", "Payable", "answer", "charges_paid", "total_paid"]
 
 log = logging.getLogger(__name__)
 

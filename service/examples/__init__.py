@@ -3,7 +3,18 @@
 from typing import Any, Final
 
 from service.catalog.nouns import NOUNS
-from service.examples import access, catalog, estimates, evidence, nodes, plans
+from service.examples import (
+    access,
+    approvals,
+    budgets,
+    catalog,
+    estimates,
+    evidence,
+    nodes,
+    plans,
+    quotes,
+    webhooks,
+)
 from service.examples.estimates import REFERENCE_QUESTION, REFERENCE_SITE
 
 __all__ = ["EXAMPLES", "EXAMPLE_IDS", "REFERENCE_QUESTION", "REFERENCE_SITE", "answers"]
@@ -15,6 +26,10 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     **nodes.EXAMPLES,
     **evidence.EXAMPLES,
     **plans.EXAMPLES,
+    **quotes.EXAMPLES,
+    **approvals.EXAMPLES,
+    **budgets.EXAMPLES,
+    **webhooks.EXAMPLES,
 }
 """A request body for each operation that takes one."""
 EXAMPLE_IDS: Final[dict[str, str]] = {
@@ -23,11 +38,26 @@ EXAMPLE_IDS: Final[dict[str, str]] = {
     **nodes.IDS,
     **evidence.IDS,
     **plans.IDS,
+    **quotes.IDS,
+    **approvals.IDS,
+    **budgets.IDS,
+    **webhooks.IDS,
 }
 """An id for the path of each collection."""
 
 
 def answers() -> dict[str, Any]:
     """What a fresh service answers to each example, by operation; by status too where it has several."""
-    kept = access.ANSWERED | nodes.ANSWERED | nodes.benchmarks() | evidence.answers() | plans.answers()
-    return estimates.answers() | catalog.answers() | kept
+    return {
+        **estimates.answers(),
+        **catalog.answers(),
+        **access.ANSWERED,
+        **nodes.ANSWERED,
+        **nodes.benchmarks(),
+        **evidence.answers(),
+        **plans.answers(),
+        **quotes.answers(),
+        **approvals.answers(),
+        **budgets.ANSWERED,
+        **webhooks.ANSWERED,
+    }

@@ -7,6 +7,7 @@ from service.examples.catalog import WRITTEN_AT
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     "create_api_key": {"name": "Capacity dashboard", "scopes": ["estimates:read", "models:read"]},
     "rotate_api_key": {"overlap_seconds": 86400},
+    "end_sessions": {"subject_id": "erin@example.com"},
     "create_tenant": {"id": "research", "name": "Research"},
 }
 _KEY: Final[dict[str, Any]] = {
@@ -15,6 +16,7 @@ _KEY: Final[dict[str, Any]] = {
     "tenant_id": "default",
     "version": 1,
     "created_at": WRITTEN_AT,
+    "created_by": "local:local",
 }
 _ROTATING: Final = {**_KEY, "version": 2, "rotation_ends_at": "2026-11-21T12:00:00Z"}
 _SECRET: Final = "ironlaw_k3q8v1x7m2c9d4ha_" + "0" * 49  # no key: its checksum is wrong
@@ -48,6 +50,7 @@ ANSWERED: Final[dict[str, Any]] = {
     "get_api_key": _KEY,
     "rotate_api_key": {"key": _ROTATING, "secret": _SECRET},
     "retire_api_key": {**_KEY, "version": 3},
+    "end_sessions": {"id": "of-5d0c1b7e9a3f4826b1c7d8e2f3a40516", "ended_at": WRITTEN_AT},
     "list_tenants": {"items": [_TENANT], "next_page_token": None},
     "create_tenant": _TENANT,
     "get_tenant": _TENANT,

@@ -14,7 +14,7 @@ from service.nodes.schemas import (
     EnrolmentToken,
     EnrolmentTokenInput,
     EnrolmentTokenPage,
-    NewEnrolmentToken,
+    IssuedEnrolmentToken,
     Node,
     NodePage,
     NodeQuery,
@@ -49,7 +49,7 @@ def list_enrolment_tokens(face: Face, caller: Caller, query: Annotated[PageQuery
     return face.list_tokens(caller.tenant_id, query)
 
 
-@tokens.post("", status_code=201, response_model=NewEnrolmentToken, responses=LOCATED)
+@tokens.post("", status_code=201, response_model=IssuedEnrolmentToken, responses=LOCATED)
 def create_enrolment_token(face: Face, call: WriteCall, body: EnrolmentTokenInput) -> Response:
     """Create a token that lets one node in, once; its secret is shown this once."""
     return face.create_token(call, body)

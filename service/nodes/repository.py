@@ -11,6 +11,7 @@ from service.kit import leases
 from service.kit.database import Reader, Writer, insert_new
 from service.kit.leases import RUNNING, WAITING, Lease, LeaseLost
 from service.nodes.tables import (
+    ACTIVE,
     CURRENT,
     PENDING,
     RETIRED,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def time(session: Session) -> datetime:
     """The database's time."""
-    return session.scalars(select(leases.now())).one()
+    return leases.time(session)
 
 
 def node(session: Session, tenant_id: str, node_id: str) -> NodeRow | None:
@@ -321,6 +322,13 @@ def node_counts(session: Reader) -> Sequence[tuple[str, str, int]]:
     kinds = (NodeRow.device, NodeRow.state)
     counted = session.execute(select(*kinds, func.count()).group_by(*kinds))
     return [(device, state, count) for device, state, count in counted]
+
+
+def silent_counts(session: Reader, seconds: float) -> Sequence[tuple[str, int]]:
+    """How many active nodes have said nothing for some time, by device."""
+    is_silent = (NodeRow.state == ACTIVE, NodeRow.last_seen_at < leases.after(-seconds))
+    counted = session.execute(select(NodeRow.device, func.count()).where(*is_silent).group_by(NodeRow.device))
+    return [(device, count) for device, count in counted]
 
 
 def lease_counts(session: Reader) -> Sequence[tuple[str, str, int]]:

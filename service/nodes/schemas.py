@@ -41,7 +41,7 @@ class EnrolmentToken(Input):
     """The node that came in by it."""
 
 
-class NewEnrolmentToken(Input):
+class IssuedEnrolmentToken(Input):
     """An enrolment token and its secret, which is shown this once and kept nowhere."""
 
     enrolment_token: EnrolmentToken

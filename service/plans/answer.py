@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC
-from decimal import Decimal
 from typing import NamedTuple
 
 from service.estimates.charges import Charges, added
 from service.estimates.cost import cost_of_run
-from service.estimates.currencies import currencies_of
 from service.estimates.memory import estimate_memory
+from service.estimates.payment import electricity_paid
 from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import bill_of_run
 from service.planning.quantity import scaled
@@ -26,8 +25,6 @@ from service.plans.space import Outcome, Space, Supply
 from service.questions.answer import evidence, quantity
 from service.questions.answers import Answer
 from service.questions.bill_answers import UtilityBillAnswer
-from service.questions.catalog import Catalog
-from service.questions.estimates import UtilityBillQuestion
 from service.questions.notes import Notes
 from service.questions.plan_answers import (
     CandidateCounts,
@@ -251,24 +248,12 @@ def _add_money(row: PlanRow, shown: _Row) -> None:
         shown.take(billed)
         _add_energy(row, shown, billed)
     if supply.kind == "owned":
-        parts.append(None if bill is None else _electricity(billed, bill, worked.catalog, shown.notes))
+        parts.append(None if bill is None else electricity_paid(billed, bill, worked.catalog, shown.notes))
     total = None if None in parts else added(parts)
     if total is None:
         shown.gap("cost", "PRICE_UNKNOWN", f"what {supply.name} costs in this currency is not known")
     else:
         row["cost"] = total.total
-
-
-def _electricity(
-    billed: UtilityBillAnswer, request: UtilityBillQuestion, catalog: Catalog, notes: Notes
-) -> Charges | None:
-    """What a bill says of electricity, in the currency of the plan."""
-    total = billed["electricity"].get("total")
-    if total is None:
-        return None
-    amount, low, high = (Decimal(total[end]) for end in ("amount", "low", "high"))
-    charged = Charges([], amount, low, high, total["currency_code"], total["basis"])
-    return currencies_of(request, catalog, notes.copy()).charges(charged, "/cost")
 
 
 def _add_energy(row: PlanRow, shown: _Row, billed: UtilityBillAnswer) -> None:

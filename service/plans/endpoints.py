@@ -42,3 +42,9 @@ def get_plan(face: Face, caller: Caller, id: PlanPath) -> Response:
 def cancel_plan(face: Face, call: WriteCall, id: PlanPath) -> Response:
     """Let a search end without an answer; what runs of it ends with its piece."""
     return face.cancel(call, id)
+
+
+@router.delete("/{id:name}", status_code=204)
+def delete_plan(face: Face, call: WriteCall, id: PlanPath) -> Response:
+    """Delete a plan; a search that runs ends. Quotes of its rows keep what they froze."""
+    return face.delete(call, id)

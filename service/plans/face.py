@@ -44,6 +44,10 @@ class PlansFace:
 
     async def create(self, call: Call, question: PlanQuestion) -> Response:
         """A plan with its answer, or one whose search is under way."""
+        sent = question.model_dump(mode="json")
+        given = await run_in_threadpool(self._writes.replayed, call, sent)
+        if given is not None:
+            return given
         async with self._turn:
             prepared = await run_in_threadpool(self._prepare, call.subject.tenant_id, question)
         return await run_in_threadpool(self._store, call, prepared)
@@ -82,6 +86,11 @@ class PlansFace:
         """A plan whose search has ended without an answer."""
         cancel = partial(stored.cancel, tenant_id=call.subject.tenant_id, plan_id=plan_id)
         return self._writes.run(call, None, cancel)
+
+    def delete(self, call: Call, plan_id: str) -> Response:
+        """No plan."""
+        delete = partial(stored.delete, tenant_id=call.subject.tenant_id, plan_id=plan_id)
+        return self._writes.run(call, None, delete)
 
 
 def _face(request: Request) -> PlansFace:

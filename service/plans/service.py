@@ -1,13 +1,17 @@
 """A plan from its question: searched piece by piece, here or by any number of processes, then ranked."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import MISSING
+from pydantic_core import from_json
 
 from service.kit.clock import now
+from service.kit.database import Reader
 from service.planning import METHOD_VERSION
+from service.plans import repository
 from service.plans.answer import answer_of
+from service.plans.errors import PlanNotFound
 from service.plans.ranking import ranked
 from service.plans.search import merged, pieces, search
 from service.plans.sensitivity import has_tariff
@@ -91,3 +95,13 @@ def _searched(space: Space, parts: Iterable[Piece]) -> PlanAnswer:
 def _ranked(space: Space, outcomes: Iterable[Outcome]) -> PlanAnswer:
     outcome = merged(outcomes, space.question.search.depth)
     return answer_of(space, outcome, ranked(space, outcome))
+
+
+def candidate(session: Reader, tenant_id: str, plan_id: str, rank: int) -> dict[str, Any] | None:
+    """The row of this rank of a plan, as it was answered; None where the plan has none."""
+    row = repository.get(session, tenant_id, plan_id)
+    if row is None:
+        raise PlanNotFound
+    answer = from_json(row.answer) if row.answer is not None else {"rows": [], "given": []}
+    rows = [*answer["rows"], *answer["given"]]
+    return next((each for each in rows if each["rank"] == rank), None)

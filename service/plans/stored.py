@@ -218,6 +218,18 @@ def cancel(session: Writer, tenant_id: str, plan_id: str) -> Change:
     return Change(resource=f"plans/{plan_id}", body=after, before=before, after=after)
 
 
+def delete(session: Writer, tenant_id: str, plan_id: str) -> Change:
+    """No such plan any more, nor anything that searches for it; quotes have all that they need."""
+    row = repository.locked(session, tenant_id, plan_id)
+    if row is None:
+        raise PlanNotFound
+    before = shown_plan(row)
+    if row.state == RUNNING:
+        _end(session, row, CANCELLED, None, None)
+    session.delete(row)
+    return Change(resource=f"plans/{plan_id}", status=204, before=before)
+
+
 def expire(session: Writer) -> int:
     """Delete plans that ended long ago; their number."""
     return repository.expire(session, KEPT, limit=_EXPIRED_AT_ONCE)

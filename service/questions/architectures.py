@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import MISSING, Field
+from typing_extensions import TypeAliasType
 
 from service.planning import architecture as planning
 from service.planning.layers import ActivationFunction, VectorPurpose
@@ -332,24 +333,27 @@ class ModulationLayer(Input):
     count: Repeats = 1
 
 
-SimpleLayer = Annotated[
-    AttentionLayer
-    | LatentAttentionLayer
-    | LinearAttentionLayer
-    | StateSpaceLayer
-    | FeedForwardLayer
-    | MixtureOfExpertsLayer
-    | NormalizationLayer
-    | ActivationLayer
-    | LinearLayer
-    | ConvolutionLayer
-    | ResamplingLayer
-    | LearnedVectorsLayer
-    | EmbeddingTableLayer
-    | InteractionLayer
-    | ModulationLayer,
-    Field(discriminator="kind"),
-]
+SimpleLayer = TypeAliasType(
+    "SimpleLayer",
+    Annotated[
+        AttentionLayer
+        | LatentAttentionLayer
+        | LinearAttentionLayer
+        | StateSpaceLayer
+        | FeedForwardLayer
+        | MixtureOfExpertsLayer
+        | NormalizationLayer
+        | ActivationLayer
+        | LinearLayer
+        | ConvolutionLayer
+        | ResamplingLayer
+        | LearnedVectorsLayer
+        | EmbeddingTableLayer
+        | InteractionLayer
+        | ModulationLayer,
+        Field(discriminator="kind"),
+    ],
+)
 
 
 InputNames = Annotated[list[Text], Field(min_length=1, max_length=8)]
@@ -376,25 +380,28 @@ class BlockLayer(Input):
     """Whether it counts as depth: a unit of recomputation and of a pipeline stage."""
 
 
-Layer = Annotated[
-    AttentionLayer
-    | LatentAttentionLayer
-    | LinearAttentionLayer
-    | StateSpaceLayer
-    | FeedForwardLayer
-    | MixtureOfExpertsLayer
-    | NormalizationLayer
-    | ActivationLayer
-    | LinearLayer
-    | ConvolutionLayer
-    | ResamplingLayer
-    | LearnedVectorsLayer
-    | EmbeddingTableLayer
-    | InteractionLayer
-    | ModulationLayer
-    | BlockLayer,
-    Field(discriminator="kind"),
-]
+Layer = TypeAliasType(
+    "Layer",
+    Annotated[
+        AttentionLayer
+        | LatentAttentionLayer
+        | LinearAttentionLayer
+        | StateSpaceLayer
+        | FeedForwardLayer
+        | MixtureOfExpertsLayer
+        | NormalizationLayer
+        | ActivationLayer
+        | LinearLayer
+        | ConvolutionLayer
+        | ResamplingLayer
+        | LearnedVectorsLayer
+        | EmbeddingTableLayer
+        | InteractionLayer
+        | ModulationLayer
+        | BlockLayer,
+        Field(discriminator="kind"),
+    ],
+)
 
 
 class ArchitectureInput(Input):

@@ -10,7 +10,7 @@ from service.planning.calibration.measured import DeviceCalibration, MeasuredAns
 from service.planning.carbon import IntensitySeries
 from service.planning.cluster import Accelerator
 from service.planning.curves import ReferenceCurves
-from service.planning.exchange import ExchangeRates
+from service.planning.exchange import ExchangeRate, ExchangeRates
 from service.planning.links import Link
 from service.planning.prices import Term
 from service.planning.profile import Profile, profile_of
@@ -131,6 +131,13 @@ class KnownTariff:
     def tariff(self) -> Tariff:
         """The tariff as planning knows it."""
         return tariff_to_planning(terms_of(self.terms))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRate(ExchangeRate):
+    """An exchange rate."""
+
+    row: Source | None = None
 
 
 class Catalog(Protocol):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import MISSING, Discriminator, Field, GetJsonSchemaHandler, Tag
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
+from typing_extensions import TypeAliasType
 
 from service.questions.base import Count, Input, NotNegative, Positive, Size
 from service.questions.references import ModelReference
@@ -66,11 +67,12 @@ class _AnyOf:
         return document
 
 
-_Distribution = Annotated[
-    FixedLength | LognormalLength | HistogramLength, Field(discriminator="distribution")
-]
+LengthDistribution = TypeAliasType(
+    "LengthDistribution",
+    Annotated[FixedLength | LognormalLength | HistogramLength, Field(discriminator="distribution")],
+)
 LengthInput = Annotated[
-    Annotated[Size, Tag("by number")] | Annotated[_Distribution, Tag("by distribution")],
+    Annotated[Size, Tag("by number")] | Annotated[LengthDistribution, Tag("by distribution")],
     # What is wrong is then told of the one that was meant.
     Discriminator(_length_kind),
     _AnyOf(),
@@ -97,7 +99,10 @@ class TraceArrivals(Input):
     """When each of them arrives, ascending; over all replicas."""
 
 
-ArrivalsInput = Annotated[PoissonArrivals | UniformArrivals | TraceArrivals, Field(discriminator="process")]
+ArrivalsInput = TypeAliasType(
+    "ArrivalsInput",
+    Annotated[PoissonArrivals | UniformArrivals | TraceArrivals, Field(discriminator="process")],
+)
 
 
 class ServiceLevelsInput(Input):
@@ -144,4 +149,6 @@ class SimulatedSolver(Input):
     """Requests of one replica that are simulated; defaults to 2,000."""
 
 
-SolverInput = Annotated[AnalyticSolver | SimulatedSolver, Field(discriminator="kind")]
+SolverInput = TypeAliasType(
+    "SolverInput", Annotated[AnalyticSolver | SimulatedSolver, Field(discriminator="kind")]
+)

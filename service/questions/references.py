@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from pydantic import MISSING, Field, JsonValue
+from typing_extensions import TypeAliasType
 
 from service.planning.links import LinkKind
 from service.planning.parallelism import PipelineSchedule, Sharding
@@ -57,10 +58,13 @@ class ParameterCountModel(Input):
     """Parameters, all of which every token uses."""
 
 
-ModelReference = Annotated[
-    CatalogModel | HuggingFaceModel | ArchitectureModel | ParameterCountModel,
-    Field(discriminator="source"),
-]
+ModelReference = TypeAliasType(
+    "ModelReference",
+    Annotated[
+        CatalogModel | HuggingFaceModel | ArchitectureModel | ParameterCountModel,
+        Field(discriminator="source"),
+    ],
+)
 
 
 class CatalogAccelerator(Input):
@@ -97,7 +101,10 @@ class SpecifiedAccelerator(Input):
     """Its figures."""
 
 
-AcceleratorReference = Annotated[CatalogAccelerator | SpecifiedAccelerator, Field(discriminator="source")]
+AcceleratorReference = TypeAliasType(
+    "AcceleratorReference",
+    Annotated[CatalogAccelerator | SpecifiedAccelerator, Field(discriminator="source")],
+)
 
 
 class CatalogLink(Input):
@@ -130,7 +137,9 @@ class SpecifiedLink(Input):
     """Its figures."""
 
 
-LinkReference = Annotated[CatalogLink | SpecifiedLink, Field(discriminator="source")]
+LinkReference = TypeAliasType(
+    "LinkReference", Annotated[CatalogLink | SpecifiedLink, Field(discriminator="source")]
+)
 
 
 class ClusterInput(Input):
@@ -216,6 +225,7 @@ class CalibrationEfficiency(Input):
     """Id of a calibration that counts."""
 
 
-EfficiencyInput = Annotated[
-    ModelledEfficiency | AssumedEfficiency | CalibrationEfficiency, Field(discriminator="source")
-]
+EfficiencyInput = TypeAliasType(
+    "EfficiencyInput",
+    Annotated[ModelledEfficiency | AssumedEfficiency | CalibrationEfficiency, Field(discriminator="source")],
+)

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from pydantic import MISSING, Field
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from service.questions.base import (
     AnswerWarning,
@@ -61,7 +61,9 @@ class GivenTariff(Input):
     """What it charges."""
 
 
-TariffReference = Annotated[CatalogTariff | GivenTariff, Field(discriminator="source")]
+TariffReference = TypeAliasType(
+    "TariffReference", Annotated[CatalogTariff | GivenTariff, Field(discriminator="source")]
+)
 
 
 class ConstantDemand(Input):
@@ -162,10 +164,13 @@ class DemandDeterminants(Input):
     """Demand in the grid's peak intervals, in the order of the tariff's sets."""
 
 
-TariffLoad = Annotated[
-    ConstantDemand | DemandSeries | DemandRule | AnnualDemand | DemandDeterminants,
-    Field(discriminator="kind"),
-]
+TariffLoad = TypeAliasType(
+    "TariffLoad",
+    Annotated[
+        ConstantDemand | DemandSeries | DemandRule | AnnualDemand | DemandDeterminants,
+        Field(discriminator="kind"),
+    ],
+)
 
 
 class TariffBillQuestion(Input):

@@ -310,18 +310,21 @@ class PercentageCharge(_Charge):
     """Whether it is a tax."""
 
 
-TariffCharge = Annotated[
-    FixedCharge
-    | EnergyCharge
-    | RealTimeCharge
-    | DemandCharge
-    | OverrunCharge
-    | CoincidentPeakCharge
-    | ReactiveCharge
-    | MinimumCharge
-    | PercentageCharge,
-    Field(discriminator="kind"),
-]
+TariffCharge = TypeAliasType(
+    "TariffCharge",
+    Annotated[
+        FixedCharge
+        | EnergyCharge
+        | RealTimeCharge
+        | DemandCharge
+        | OverrunCharge
+        | CoincidentPeakCharge
+        | ReactiveCharge
+        | MinimumCharge
+        | PercentageCharge,
+        Field(discriminator="kind"),
+    ],
+)
 
 
 class TariffRevision(Input):

@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import MISSING, Field
+from typing_extensions import TypeAliasType
 
 from service.planning.precision import Optimizer, TrainingPrecision
 from service.planning.profile import Fusion
@@ -396,4 +397,6 @@ class InferenceWorkloadInput(Input):
     """Needed for cost and utility bill."""
 
 
-WorkloadInput = Annotated[TrainingWorkloadInput | InferenceWorkloadInput, Field(discriminator="kind")]
+WorkloadInput = TypeAliasType(
+    "WorkloadInput", Annotated[TrainingWorkloadInput | InferenceWorkloadInput, Field(discriminator="kind")]
+)

@@ -27,7 +27,7 @@ from service.planning.calibration.measured import DeviceCalibration, MeasuredAns
 from service.planning.carbon import IntensitySeries
 from service.planning.cluster import Accelerator, Server, memory_capacity
 from service.planning.curves import ReferenceCurves
-from service.planning.exchange import ExchangeRate, ExchangeRates
+from service.planning.exchange import ExchangeRates
 from service.planning.links import Link, LinkKind
 from service.planning.precision import NumberFormat
 from service.planning.prices import device_price
@@ -46,6 +46,7 @@ from service.questions.catalog import (
     KnownLink,
     KnownModel,
     KnownOffer,
+    KnownRate,
     KnownSite,
     KnownTariff,
     KnownTokenPrice,
@@ -243,13 +244,15 @@ def _tariff(row: Document) -> KnownTariff:
     return KnownTariff(row["name"], terms, _source("tariff", row))
 
 
-def _exchange_rate(row: Document) -> ExchangeRate:
-    return ExchangeRate(
+def _exchange_rate(row: Document) -> KnownRate:
+    source = _source("exchange_rate", row)
+    return KnownRate(
         row["from_currency_code"],
         row["to_currency_code"],
         Decimal(row["rate"]),
         date.fromisoformat(row["as_of"]),
-        _source("exchange_rate", row)["citation"],
+        source["citation"],
+        source,
     )
 
 

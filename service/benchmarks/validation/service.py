@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from pydantic_core import to_json
 
-from service.benchmarks import asking
+from service.benchmarks import asking, comparing
 from service.benchmarks import repository as benchmarks
 from service.benchmarks.calibrations import jobs as calibrations
 from service.benchmarks.datasheets import Document, datasheet
@@ -217,6 +217,8 @@ def keep(session: Writer, tenant_id: str, run_id: str, examined: Sequence[Examin
     suspects = _settle(session, tenant_id, family)
     for node_id in sorted({one.node_id for one in examined}):
         calibrations.ask(session, tenant_id, node_id, because=uuid4().hex)
+    if examined:
+        comparing.ask(session, tenant_id, run_id, because=uuid4().hex)
     if examined and family[-1].id == run_id and len(family) <= MOST_RE_RUNS:
         _run_again(session, run, suspects.get(run_id, set()))
 

@@ -18,12 +18,12 @@ from service.catalog.face import (
     DELETED,
     READ,
     Face,
-    IfMatch,
     IfNoneMatch,
     RowId,
 )
 from service.catalog.nouns import ACCELERATORS
 from service.catalog.shapes import RowCopy
+from service.kit.versions import IfMatch
 from service.kit.web import api_router
 
 router = api_router("/v1/accelerators", tag="accelerators")

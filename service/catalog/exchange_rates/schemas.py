@@ -6,9 +6,10 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from service.catalog.rows import RowInput, Versioned
-from service.catalog.shapes import ListQuery, patch_of
+from service.catalog.shapes import ListQuery
 from service.kit.pages import NextPageToken
 from service.questions.base import CurrencyCode
+from service.questions.patches import patch_of
 from service.questions.tariffs import Day
 
 Rate = Annotated[

@@ -11,7 +11,6 @@ from service.catalog.face import (
     DELETED,
     READ,
     Face,
-    IfMatch,
     IfNoneMatch,
     RowId,
 )
@@ -27,6 +26,7 @@ from service.catalog.grids.schemas import (
 from service.catalog.grids.service import read_table
 from service.catalog.nouns import GRIDS
 from service.catalog.shapes import RowCopy
+from service.kit.versions import IfMatch
 from service.kit.web import api_router
 
 router = api_router("/v1/grids", tag="grids")

@@ -6,9 +6,10 @@ from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import RowInput, Versioned
-from service.catalog.shapes import Bound, ListQuery, patch_of
+from service.catalog.shapes import Bound, ListQuery
 from service.kit.pages import NextPageToken
 from service.questions.base import Degree, Positive
+from service.questions.patches import patch_of
 
 LinkKind = TypeAliasType(
     "LinkKind",

@@ -11,7 +11,6 @@ from service.catalog.face import (
     DELETED,
     READ,
     Face,
-    IfMatch,
     IfNoneMatch,
     RowId,
 )
@@ -27,6 +26,7 @@ from service.catalog.models.schemas import (
 from service.catalog.models.service import read_config
 from service.catalog.nouns import MODELS
 from service.catalog.shapes import RowCopy
+from service.kit.versions import IfMatch
 from service.kit.web import api_router
 
 router = api_router("/v1/models", tag="models")

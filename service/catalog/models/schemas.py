@@ -6,10 +6,11 @@ from pydantic import MISSING, Field, JsonValue
 from typing_extensions import TypedDict
 
 from service.catalog.rows import RowInput, Versioned
-from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery, patch_of
+from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery
 from service.kit.pages import NextPageToken
 from service.questions.architectures import Architecture
 from service.questions.base import AnswerWarning, Integer, Size
+from service.questions.patches import patch_of
 
 
 class ModelInput(RowInput):

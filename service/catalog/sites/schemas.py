@@ -6,9 +6,10 @@ from pydantic import MISSING, Field
 from typing_extensions import TypedDict
 
 from service.catalog.rows import RowInput, Versioned
-from service.catalog.shapes import Identifiers, ListQuery, patch_of
+from service.catalog.shapes import Identifiers, ListQuery
 from service.kit.pages import NextPageToken
 from service.questions.base import NotNegative, ResourceId
+from service.questions.patches import patch_of
 from service.questions.tariffs import TimeZone
 
 

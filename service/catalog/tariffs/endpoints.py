@@ -11,7 +11,6 @@ from service.catalog.face import (
     DELETED,
     READ,
     Face,
-    IfMatch,
     IfNoneMatch,
     RowId,
 )
@@ -29,6 +28,7 @@ from service.catalog.tariffs.schemas import (
     TariffQuery,
 )
 from service.catalog.tariffs.service import exported, read_tariff
+from service.kit.versions import IfMatch
 from service.kit.web import api_router
 
 router = api_router("/v1/tariffs", tag="tariffs")

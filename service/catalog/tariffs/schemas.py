@@ -3,12 +3,13 @@
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import MISSING, BaseModel, ConfigDict, Field, JsonValue
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from service.catalog.rows import RowInput, Versioned
-from service.catalog.shapes import ListQuery, Words, patch_of
+from service.catalog.shapes import ListQuery, Words
 from service.kit.pages import NextPageToken
 from service.questions.base import AnswerWarning, CurrencyCode, SignedDecimalText, Text
+from service.questions.patches import patch_of
 from service.questions.tariffs import Day, Price, TariffTerms, TimeZone
 
 _ANY_MEMBERS = {"additionalProperties": True}
@@ -67,7 +68,9 @@ class MarketImport(RowInput):
     ] = "1"
 
 
-TariffImport = Annotated[RateImport | MarketImport, Field(discriminator="format")]
+TariffImport = TypeAliasType(
+    "TariffImport", Annotated[RateImport | MarketImport, Field(discriminator="format")]
+)
 
 
 class ImportedTariff(TypedDict):

@@ -12,7 +12,6 @@ from service.catalog.face import (
     IMPORTED,
     READ,
     Face,
-    IfMatch,
     IfNoneMatch,
     RowId,
 )
@@ -28,6 +27,7 @@ from service.catalog.token_prices.schemas import (
     TokenPricePatch,
     TokenPriceQuery,
 )
+from service.kit.versions import IfMatch
 from service.kit.web import api_router
 
 router = api_router("/v1/token-prices", tag="token-prices")
