@@ -40,6 +40,10 @@ there once, and each change has moved the catalog's revision once.
 Two processes search for a plan. One of them is killed at each named point and the other with it wherever it
 is then; after that one at a time is killed at random moments. In the end the plan has the answer that one
 process gives which searches all by itself, and every piece of the search counts once.
+
+Messages of webhooks go to a receiver on loopback that takes them all. The process that publishes and
+delivers is killed at each named point; a lease lasts one second. A message that was sent by a process that
+did not live to record it is sent again, with the same id and to the byte the same body.
 """
 
 _LONG_ALONE = [

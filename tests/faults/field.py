@@ -22,9 +22,10 @@ from service.kit.keyring import Keyring, read_or_create
 from service.kit.leases import RUNNING, WAITING
 from service.nodes.tables import COMPLETED, LeaseGrantRow, LeaseRow, NodeRow
 from service.protocol.suites import Suite
+from tests import forked
 from tests.faults import calibrations, node_service, node_worker
 from tests.faults.disk import lose_power
-from tests.faults.harness import PROCESSES, ROOT, rows
+from tests.faults.harness import ROOT, rows
 from tests.faults.points import read_ledger
 from tests.faults.proxy import Proxy
 from tests.faults.served import free_port
@@ -73,8 +74,7 @@ class Service:
         self.keyring = Keyring(read_or_create(folder / "secret.key"))
 
     def start(self, **armed):
-        self.process = PROCESSES.Process(target=node_service.run, args=({**self._options, "armed": armed},))
-        self.process.start()
+        self.process = forked.Process(node_service.run, {**self._options, "armed": armed})
 
     def until_ready(self):
         until(self._is_ready, f"the service is ready; see {self._options['log']}")
@@ -152,8 +152,7 @@ class Host:
     def _start(self, target, **options):
         busy = (self._options["home"], self._options["lock_file"])
         until(lambda: not node_worker.is_busy(*busy), "the worker before has ended")
-        self.process = PROCESSES.Process(target=target, args=({**self._options, **options},))
-        self.process.start()
+        self.process = forked.Process(target, {**self._options, **options})
 
     def enrol(self, **armed):
         """Run the command that enrols; whether it is done."""

@@ -1,7 +1,6 @@
 """Crews of processes, a PostgreSQL server that stops and starts, and what is checked after every fault."""
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import socket
@@ -23,12 +22,6 @@ LONG = bool(os.environ.get("IRONLAW_FAULTS"))
 TIMES = int(os.environ.get("IRONLAW_FAULTS_TIMES", "10")) if LONG else 1
 """How often each named point of a storm is hit."""
 ROOT = Path(__file__).resolve().parents[2]
-PROCESSES = multiprocessing.get_context("forkserver")
-"""Processes under test, forked from one that has imported what they run."""
-PROCESSES.set_forkserver_preload(
-    ["pytest", "uvicorn", "uvloop", "service.estimates.service", "tests.faults.node_service",
-     "tests.faults.node_worker", "tests.faults.plan_worker"]
-)  # fmt: skip
 
 
 def prepare(database):

@@ -176,10 +176,7 @@ class Storm:
         expect(not left, f"the service is killed at {left[:1]}")
 
     def _bring_about(self, point, helper, ended):
-        """Do what leads to a point of the service, until it is killed there.
-
-        Whether it has ended is told: a process of multiprocessing may be asked by one thread alone.
-        """
+        """Do what leads to a point of the service, until it is killed there."""
         do = {
             "enrol": self._enrol,
             "inventory": self._enrol,

@@ -17,8 +17,9 @@ from service.plans.jobs import KINDS
 from service.plans.tables import PlanPieceRow
 from service.questions.plans import PlanQuestion
 from service.snapshot.service import store_of
+from tests import forked
 from tests.faults import plan_worker
-from tests.faults.harness import LONG, PROCESSES, TIMES, rows
+from tests.faults.harness import LONG, TIMES, rows
 from tests.faults.points import read_ledger
 from tests.waiting import until
 
@@ -55,9 +56,7 @@ class Crew:
         """Start those that are missing, armed for a point."""
         for _ in range(2 - len(self.processes)):
             options = (self._url, str(self._hits), {"point": point}, str(self._log))
-            process = PROCESSES.Process(target=plan_worker.run, args=options)
-            process.start()
-            self.processes.append(process)
+            self.processes.append(forked.Process(plan_worker.run, *options))
 
     def hits(self):
         return Counter(line["point"] for line in read_ledger(self._hits))

@@ -1,0 +1,255 @@
+"""Many deciders at once, and whatever else may happen meanwhile: one decision, and a record that holds."""
+
+import threading
+from collections import Counter
+from datetime import timedelta
+from functools import partial
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import delete, update
+
+from service.approvals import decisions, service
+from service.approvals.delegations import service as delegations
+from service.approvals.delegations.schemas import ApprovalDelegationInput
+from service.approvals.policies import service as policies
+from service.approvals.policies.schemas import ApprovalPolicyInput
+from service.approvals.schemas import DecisionInput
+from service.approvals.tables import (
+    ApprovalApproverRow,
+    ApprovalCommentRow,
+    ApprovalDecisionRow,
+    ApprovalDelegationRow,
+    ApprovalPolicyRow,
+    ApprovalRow,
+    ApprovalStepRow,
+)
+from service.audit.service import Call, Writes
+from service.background.approvals import settled
+from service.kit.clock import now
+from service.kit.events import EventRow
+from service.kit.problems import Problem
+from service.operator_cli import _report_audit
+from service.quotes import service as quotes
+from service.quotes.documents import digest_of
+from service.quotes.tables import QuoteRow
+from service.snapshot.service import shipped_snapshot
+from tests.applications import KEYRING
+from tests.approvals.test_model import TENANT, frozen, subject
+from tests.faults.harness import rows
+
+DECIDERS = [f"token:decider-{number}" for number in range(50)]
+
+
+class Scene:
+    """A database with an approval that waits for many."""
+
+    def __init__(self, database, *, quorum=1, approvers=DECIDERS):
+        self.database, self.writes = database, Writes(database, KEYRING)
+        self.catalog = shipped_snapshot()
+        step = {"name": "step", "approvers": list(approvers), "quorum": quorum}
+        body = {"id": "policy", "name": "policy", "conditions": {}, "steps": [step]}
+        self.run("token:admin", partial(policies.create, tenant_id=TENANT, body=_policy(body)))
+        self.quote = self.quote_anew()
+        self.approval = self.run("token:asker", self.submitting())
+
+    def quote_anew(self):
+        made = partial(quotes.create, tenant_id=TENANT, frozen=frozen(), created_by="token:asker", days=30)
+        return self.run("token:asker", made)
+
+    def submitting(self, asker="token:asker"):
+        seen = {"quote_id": self.quote["id"], "content_digest": self.quote["content_digest"]}
+        return partial(service.submit, subject=subject(asker), catalog=self.catalog, **seen)
+
+    def deciding(self, name, kind="approve"):
+        return partial(
+            decisions.decide,
+            subject=subject(name),
+            approval_id=self.approval["id"],
+            decision=kind,
+            sent=DecisionInput(content_digest=self.quote["content_digest"]),
+            catalog=self.catalog,
+        )
+
+    def cancelling(self):
+        seen = {"quote_id": self.quote["id"], "content_digest": self.quote["content_digest"]}
+        return partial(service.cancel, subject=subject("token:asker"), **seen)
+
+    def run(self, name, do):
+        """What a write did, or the code of what refused it."""
+        changes = []
+
+        def doing(session):
+            changes.append(do(session))
+            return changes[-1]
+
+        try:
+            self.writes.run(Call(subject(name), "test", "/test", "request", uuid4().hex), None, doing)
+        except Problem as problem:
+            return problem.code
+        return changes[-1].body
+
+    def settle(self):
+        with self.database.writing() as session:
+            return settled(session, self.writes, TENANT, self.approval["id"])
+
+    def at_once(self, *calls):
+        """What came of calls that all begin at the same time."""
+        barrier, found = threading.Barrier(len(calls)), {}
+
+        def run(place, call):
+            barrier.wait()
+            found[place] = call()
+
+        threads = [threading.Thread(target=run, args=each) for each in enumerate(calls)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return [found[place] for place in range(len(calls))]
+
+    def shown(self, approval_id=""):
+        with self.database.reading() as session:
+            return service.get(session, TENANT, approval_id or self.approval["id"])
+
+    def faults(self):
+        with self.database.reading() as session:
+            assert self.writes.verify(session, TENANT).fault is None
+            return set(service.unlike_recorded(session, TENANT))
+
+
+def _policy(body):
+    return ApprovalPolicyInput.model_validate(body)
+
+
+def test_fifty_deciders_at_once_make_one_decision(database):
+    scene = Scene(database)
+    kinds = ["approve", "reject"] * (len(DECIDERS) // 2)
+    found = scene.at_once(
+        *(
+            partial(scene.run, name, scene.deciding(name, kind))
+            for name, kind in zip(DECIDERS, kinds, strict=True)
+        )
+    )
+    (ended,) = [answer for answer in found if isinstance(answer, dict)]
+    assert Counter(answer for answer in found if isinstance(answer, str)) == {"APPROVAL_ENDED": 49}
+    shown = scene.shown()
+    (decision,) = shown["steps"][0]["decisions"]
+    assert decision["decided_by"] == DECIDERS[found.index(ended)]
+    assert shown["state"] == {"approve": "approved", "reject": "rejected"}[decision["decision"]]
+    told = rows(database, EventRow.__table__.select())
+    assert sorted(event.type for event in told) == ["approval.requested", f"approval.{shown['state']}"][::-1]
+    assert scene.faults() == set()
+
+
+def test_decisions_cancellations_and_deadlines_at_once_wait_for_each_other(database):
+    scene = Scene(database, quorum=3)
+    deciding = (partial(scene.run, name, scene.deciding(name)) for name in DECIDERS[:6])
+    found = scene.at_once(*deciding, partial(scene.run, "token:asker", scene.cancelling()), scene.settle)
+    shown = scene.shown()
+    assert shown["state"] == "cancelled"
+    assert len(shown["steps"][0]["decisions"]) == sum(isinstance(answer, dict) for answer in found[:6]) <= 3
+    assert scene.faults() == set()
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_whatever_is_changed_beside_the_service_is_found(database, capsys):
+    scene = Scene(database, quorum=2)
+    scene.run(DECIDERS[0], scene.deciding(DECIDERS[0]))
+    commenting = partial(
+        service.comment, subject=subject(DECIDERS[1]), approval_id=scene.approval["id"], text="Why?"
+    )
+    scene.run(DECIDERS[1], commenting)
+    body = ApprovalDelegationInput.model_validate_json(
+        '{"delegate": "token:other", "ends_at": "2099-01-01T00:00:00Z"}'
+    )
+    scene.run(DECIDERS[1], partial(delegations.create, subject=subject(DECIDERS[1]), body=body))
+    assert scene.faults() == set()
+    approval, quote = f"approvals/{scene.approval['id']}", f"quotes/{scene.quote['id']}?version=1"
+    edits = [
+        (update(ApprovalRow).values(state="approved"), approval),
+        (update(ApprovalRow).values(barred=[]), approval),
+        (update(ApprovalRow).values(judged={}), approval),
+        (update(ApprovalStepRow).values(quorum=1), approval),
+        (update(ApprovalDecisionRow).values(decided_by="token:other"), approval),
+        (update(ApprovalDecisionRow).values(content_digest="0" * 64), approval),
+        (update(ApprovalCommentRow).values(text="Fine."), approval),
+        (delete(ApprovalDecisionRow), approval),
+        (delete(ApprovalApproverRow).where(ApprovalApproverRow.position == 7), approval),
+        (delete(ApprovalRow), approval),
+        (update(ApprovalPolicyRow).values(document='{"steps": []}'), "approval-policies/policy"),
+        (delete(ApprovalPolicyRow), "approval-policies/policy"),
+        (update(ApprovalDelegationRow).values(delegate="token:asker"), "approval-delegations/"),
+        (update(QuoteRow).values(name="another"), quote),
+        (update(QuoteRow).values(summary='{"headlines": {"fits": true}, "providers": []}'), quote),
+        (update(QuoteRow).values(state="approved"), quote),
+        (delete(QuoteRow), quote),
+    ]
+    for edit, resource in edits:
+        with database.engine.connect() as connection:
+            connection.execute(edit)
+            found = scene_faults(connection)
+            connection.rollback()
+        assert any(each.startswith(resource) for each, _ in found), str(edit)
+    assert scene.faults() == set()
+    with database.engine.begin() as connection:
+        connection.execute(update(ApprovalRow).values(state="approved"))
+    assert _report_audit(Told(scene)) == 1
+    assert f"{TENANT}: {approval} is NOT as it was recorded: CHANGED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"name": "another"},
+        {"summary": '{"headlines": {"fits": true}, "providers": []}'},
+        {"document": '{"requests": {}, "answers": {}, "inputs": [], "warnings": [], "gaps": []}'},
+        {"valid_until": now() + timedelta(days=3650)},
+        {"focus": "BilledCost"},
+    ],
+    ids=lambda edit: next(iter(edit)),
+)
+def test_nothing_is_decided_about_a_quote_that_is_not_as_it_was_frozen(database, edit):
+    scene = Scene(database, quorum=2)
+    assert isinstance(scene.run(DECIDERS[0], scene.deciding(DECIDERS[0])), dict)
+    other = scene.quote_anew()
+    with database.engine.begin() as connection:
+        connection.execute(update(QuoteRow).values(**edit))
+    for kind in ("approve", "reject"):
+        assert scene.run(DECIDERS[1], scene.deciding(DECIDERS[1], kind)) == "QUOTE_NOT_AS_FROZEN"
+    assert scene.shown()["state"] == "pending"
+    scene.quote = other
+    assert scene.run("token:asker", scene.submitting()) == "QUOTE_NOT_AS_FROZEN"
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_another_quote_with_a_digest_of_its_own_is_not_what_was_asked_for(database):
+    scene = Scene(database)
+    with database.writing() as session:
+        row = quotes.locked(session, TENANT, scene.quote["id"])
+        row.name = "another"
+        row.content_digest = digest_of(row)
+    assert scene.run(DECIDERS[0], scene.deciding(DECIDERS[0])) == "QUOTE_NOT_AS_FROZEN"
+
+
+def scene_faults(connection):
+    """What would be found, of an edit that is taken back."""
+    from service.kit.database import Reader  # noqa: PLC0415
+
+    with Reader(connection, autoflush=False) as session:
+        return list(service.unlike_recorded(session, TENANT))
+
+
+class Told:
+    """What the command line asks the operator."""
+
+    def __init__(self, scene):
+        self._scene = scene
+
+    def verify_audit(self):
+        with self._scene.database.reading() as session:
+            return [self._scene.writes.verify(session, TENANT)]
+
+    def changed_beside_us(self):
+        return [(TENANT, *fault) for fault in self._scene.faults()]

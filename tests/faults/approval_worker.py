@@ -1,0 +1,55 @@
+"""A process in which many decide about one approval at once, with named points around their transactions."""
+
+import os
+import threading
+from functools import partial
+
+from service.approvals import decisions, repository
+from service.approvals.schemas import DecisionInput
+from service.audit.service import Call, Writes
+from service.background.approvals import settled
+from service.kit.database import Database
+from service.kit.problems import Problem
+from service.snapshot.service import shipped_snapshot
+from tests.applications import KEYRING
+from tests.approvals.test_model import TENANT, subject
+from tests.faults.points import Ledger, Points, around
+
+POINTS = ("decision: locked", "decision: before commit", "decision: committed, not answered")
+"""Where a process is killed."""
+
+
+def run(url, hits, armed, answers, asked):
+    """Have every decider decide, and write down what each was answered; ``armed`` names a point."""
+    points, ledger = Points(hits, **armed), Ledger(answers)
+    around(repository, "locked", after=lambda *_: points.reached(POINTS[0]))
+    around(Writes, "record", after=lambda *_: points.reached(POINTS[1]))
+    database = Database(url)
+    writes, catalog = Writes(database, KEYRING), shipped_snapshot()
+
+    def decide(name, kind):
+        call = Call(subject(name), "decide", f"/{kind}", "request", f"key of {name}")
+        deciding = partial(
+            decisions.decide,
+            subject=subject(name),
+            approval_id=asked["id"],
+            decision=kind,
+            sent=DecisionInput(content_digest=asked["content_digest"]),
+            catalog=catalog,
+        )
+        try:
+            status = writes.run(call, kind, deciding).status_code
+        except Problem as problem:
+            status = problem.code
+        else:
+            points.reached(POINTS[2])
+        ledger.note("answer", name=name, kind=kind, status=status)
+
+    threads = [threading.Thread(target=decide, args=each) for each in asked["deciders"]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with database.writing() as session:
+        settled(session, writes, TENANT, asked["id"])
+    os._exit(0)

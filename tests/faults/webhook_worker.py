@@ -1,0 +1,42 @@
+"""A process that publishes and delivers as every process of the service does, with named points around it."""
+
+import os
+import threading
+from dataclasses import replace
+from datetime import timedelta
+
+from service.audit.service import Writes
+from service.background.webhooks import PUBLISHING
+from service.kit.database import Database
+from service.kit.jobs.runner import Runner
+from service.kit.keyring import Keyring
+from service.kit.outbound import Outbound, parsed_networks
+from service.webhooks import attempts, dispatching, service
+from service.webhooks.dispatching import Dispatcher
+from service.webhooks.service import Webhooks
+from tests.faults.points import Points, around
+
+LEASE_SECONDS = 1.0
+SECRET = b"a secret of the tests, nowhere else"
+POINTS = ("published, not committed", "claimed, not sent", "sent, not recorded", "recorded, not committed")
+"""Where a process is killed."""
+
+
+def webhooks():
+    """The rules of the processes under test."""
+    return Webhooks.of(Keyring(SECRET), Outbound(parsed_networks("127.0.0.0/8"), timeout_seconds=2.0))
+
+
+def run(url, hits, armed, log):
+    """Work until killed; ``armed`` names a point, and what happens there."""
+    os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+    points = Points(hits, **armed)
+    published, claimed, sent, recorded = (lambda *_, name=name: points.reached(name) for name in POINTS)
+    around(service, "publish", after=published)
+    around(dispatching, "send", before=claimed)
+    around(attempts, "record", before=sent, after=recorded)
+    attempts.LEASE_SECONDS = LEASE_SECONDS
+    database = Database(url)
+    Runner(database, [replace(PUBLISHING, lease=timedelta(seconds=LEASE_SECONDS))], threads=1).start()
+    Dispatcher(database, Writes(database, Keyring(SECRET)), webhooks()).start()
+    threading.Event().wait()

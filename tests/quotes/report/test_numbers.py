@@ -1,0 +1,212 @@
+"""Numbers in the reader's units, and axes that do not lie."""
+
+import pytest
+
+from service.quotes.report.charts import About, Bar, Mark, bars, cut, stacked
+from service.quotes.report.numbers import (
+    BYTES,
+    KWH,
+    SECONDS,
+    TIMES,
+    Scale,
+    counted,
+    digits,
+    figure,
+    ladder_of,
+    money_text,
+    scale_of,
+    shown,
+    title_of,
+    words,
+)
+from service.quotes.report.rounding import printed, printed_shares
+from service.quotes.report.scaling import doubling, linear, logarithmic
+from tests.quotes.reading import Page
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1024, "1,024"),
+        (0.1 + 0.2, "0.3000"),
+        (1415571.28, "1,415,571"),
+        (19.66071, "19.66"),
+        (-2.5, "-2.500"),
+        (8.4e23, f"8.400 {TIMES} 10²³"),
+        (1.5e-7, f"1.500 {TIMES} 10⁻⁷"),
+    ],
+)
+def test_numbers_have_four_digits_and_separators(value, text):
+    assert digits(value).replace("\N{NO-BREAK SPACE}", " ") == text
+
+
+@pytest.mark.parametrize(
+    ("value", "ladder", "text"),
+    [
+        (2**30, BYTES, "1 GiB"),
+        (1e9, BYTES, "953.7 MiB"),
+        (0, BYTES, "0 B"),
+        (1_698_624.0, SECONDS, "19.66 days"),
+        (0.0316, SECONDS, "31.60 ms"),
+        (0.0, SECONDS, "0 s"),
+        (330_300.0, KWH, "330.3 MWh"),
+    ],
+)
+def test_units_are_those_of_the_size(value, ladder, text):
+    assert shown(value, ladder).replace("\N{NO-BREAK SPACE}", " ") == text
+
+
+def test_an_interval_is_shown_in_the_unit_of_its_figure():
+    quantity = {"value": 2e9, "low": 5e8, "high": 4e12, "basis": "datasheet"}
+    found = figure("total_bytes", quantity)
+    assert [text.split("\N{NO-BREAK SPACE}") for text in (found.shown, found.low, found.high)] == [
+        ["1.863", "GiB"],
+        ["0.4657", "GiB"],
+        ["3,725", "GiB"],
+    ]
+    assert found.basis == "datasheet"
+
+
+def test_what_is_given_has_no_interval():
+    found = figure(
+        "total", {"amount": "3.10", "low": "3.1", "high": "3.1", "currency_code": "USD", "basis": "exact"}
+    )
+    assert (found.shown, found.low) == ("3.10\N{NO-BREAK SPACE}USD", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("duration_seconds", "Duration"),
+        ("it_kwh", "IT energy"),
+        ("water_liters", "Water"),
+        ("peak_flops_per_second_per_device", "Peak rate per device"),
+        ("break_even_runs", "Break-even runs"),
+        ("location_based_kg_co2e", "Location-based emissions"),
+    ],
+)
+def test_members_are_called_what_they_are(name, title):
+    assert title_of(name) == title
+    assert words("kv_cache") == "KV cache"
+
+
+def test_members_of_other_kinds_are_no_figures():
+    assert figure("advice", [1, 2]) is None
+    assert figure("host", {"memory_bytes": 3}) is None
+    assert ladder_of("tokens_per_second")[0].unit == ""
+
+
+@pytest.mark.parametrize("values", [(0.3,), (7.0, 23.0), (1e-9,), (4.2e11, 9e9), (5.0, -3.0), (0.0,)])
+def test_linear_axes_begin_at_zero_and_hold_what_they_show(values):
+    axis = linear(*values)
+    assert axis.low <= min(0.0, *values)
+    assert axis.high >= max(values)
+    assert 0.0 in axis.ticks
+    assert len(axis.ticks) <= 7
+    steps = {round(b - a, 12) for a, b in zip(axis.ticks, axis.ticks[1:], strict=False)}
+    assert len({f"{step:.6e}" for step in steps}) == 1
+    assert axis.place(2 * axis.high - axis.low) == 1.0
+
+
+def test_an_axis_of_credits_ends_at_nothing():
+    axis = linear(-7040.39, 0.0)
+    assert (axis.low, axis.high) == (-8000.0, 0.0)
+    assert axis.place(0.0) == 1.0
+
+
+def test_ticks_are_round_in_the_unit_that_they_are_labelled_in():
+    axis = linear(79.1 * 2**30, unit=2**30)
+    assert [tick / 2**30 for tick in axis.ticks] == [0, 20, 40, 60, 80]
+
+
+def test_logarithmic_axes_are_of_whole_powers():
+    axis = logarithmic(0.2, 3000.0)
+    assert (axis.low, axis.high) == (0.1, 10_000.0)
+    assert axis.place(1.0) == pytest.approx(0.2)
+    assert doubling(0.5, 1.9).ticks == (0.5, 1.0, 2.0)
+    assert logarithmic(10.0).high > logarithmic(10.0).low
+
+
+def test_parts_begin_where_the_last_one_ends():
+    assert [(bar.start, bar.end) for bar in stacked([("a", "", 2.0), ("b", "", -0.5), ("c", "", 1.0)])] == [
+        (0.0, 2.0),
+        (2.0, 1.5),
+        (1.5, 2.5),
+    ]
+
+
+def test_charts_escape_what_they_are_given():
+    name = "<script>alert(1)</script>&\"'"
+    chart = bars(
+        About("x", name, name), [Bar(name, name, 0.0, 1.0)], linear(1.0), Scale(1.0, name), [Mark(name, 1.0)]
+    )
+    page = Page(str(chart))
+    assert {tag for tag, _ in page.tags} == {"svg", "title", "desc", "text", "line", "rect"}
+    assert page.texts(name, "name") == [name]
+
+
+def test_long_names_are_cut():
+    assert cut("a" * 34) == "a" * 34
+    assert cut("a" * 35) == "a" * 33 + "…"
+
+
+def test_scales_of_nothing():
+    assert scale_of(BYTES, 0.0).unit == "B"
+    assert scale_of(KWH, 0.0).unit == "kWh"
+
+
+@pytest.mark.parametrize(
+    ("values", "whole", "parts", "text"),
+    [
+        ([1 / 3, 1 / 3, 1 / 3], 1.0, ["0.333334", "0.333333", "0.333333"], "1.000000"),
+        ([65.0008, 0.0304], 65.0312, ["65.001", "0.030"], "65.031"),
+        ([0.5, 0.25, 0.25], 1.0, ["0.500", "0.250", "0.250"], "1.000"),
+        ([3.0, 4.0], 7.0, ["3", "4"], "7"),
+        ([1e12, 1.0], 1e12 + 1, ["1,000,000,000,000", "1"], "1,000,000,000,001"),
+        ([50.0, 1e-9], 50.000000001, ["50.00000", "< 0.00001"], "50.00000"),
+        ([0.0, 0.0], 0.0, ["0", "0"], "0"),
+        ([5.5, -0.75], 4.75, ["5.500", "-0.750"], "4.750"),
+    ],
+)
+def test_parts_are_printed_so_that_they_sum(values, whole, parts, text):
+    assert printed(values, whole) == (parts, text)
+
+
+def test_shares_sum_to_a_hundred():
+    found = printed_shares([1.0, 1.0, 1.0, 1e-9], 3.0 + 1e-9)
+    assert found.parts == [f"{share}\N{NO-BREAK SPACE}%" for share in ("33.4", "33.3", "33.3", "< 0.1")]
+    assert found.whole == "100.0\N{NO-BREAK SPACE}%"
+    assert printed_shares([0.0], 0.0) == ([""], "")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(9.99996, "10.00"), (999.96, "1,000"), (float("nan"), "not known"), (float("inf"), "not known")],
+)
+def test_digits_are_rounded_before_they_are_counted(value, text):
+    assert digits(value) == text
+
+
+def test_quantities_of_charges_keep_their_digits():
+    assert counted(471_857.0933333333) == "471,857.093333"
+    assert counted(31.0) == "31"
+    assert counted(2.5e20) == "250,000,000,000,000,000,000"
+
+
+def test_nothing_has_no_sign():
+    assert money_text("-0.00", "USD") == "0.00\N{NO-BREAK SPACE}USD"
+
+
+def test_a_long_name_leaves_room_for_its_figure():
+    row = Bar("n" * 60, "123,456,789,012,345,678,901,234.00 IRR", 0.0, 1.0)
+    page = Page(str(bars(About("x", "t", "d"), [row], linear(1.0), Scale(1.0, "IRR"))))
+    (name,) = page.texts("t", "name")
+    assert len(name) + len(row.shown) <= 60
+    assert page.blocks("t") == [(0.0, 420.0)]
+
+
+def test_a_bar_of_nothing_has_no_length():
+    rows = [Bar("none", "0", 0.0, 0.0), Bar("little", "1", 0.0, 1e-9), Bar("one", "1", 0.0, 1.0)]
+    page = Page(str(bars(About("x", "t", "d"), rows, linear(1.0), Scale(1.0, ""))))
+    assert [width for _, width in page.blocks("t")] == [0.0, 1.0, 420.0]
