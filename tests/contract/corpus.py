@@ -335,8 +335,8 @@ class Operation:
 
     def _validators(self):
         for header, values, statuses in (
-            # A shipped row is refused whatever its version.
-            ("If-Match", MATCHES, (409, 412, 422)),
+            # A shipped row is refused whatever its version; of other nouns there is none.
+            ("If-Match", MATCHES, (404, 409, 412, 422)),
             ("Idempotency-Key", KEYS, (422,)),
             ("Catalog-Revision", REVISIONS, (400,)),
         ):

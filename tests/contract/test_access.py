@@ -14,9 +14,12 @@ from tests.applications import (
     attach,
     bearing,
     content_digest,
+    store_approval,
     store_calibration,
     store_plan,
+    store_quote,
     store_result,
+    store_webhook,
 )
 from tests.conftest import Client
 from tests.contract.credentials import OF_NODES, lease_of, sent
@@ -47,13 +50,26 @@ def request(callers, name, credential=None, row=None):
     return callers.client.request(method.upper(), url, content=body, headers=headers)
 
 
+class Known(Callers):
+    """Callers that make each key once."""
+
+    def __init__(self, app, database):
+        super().__init__(app, database)
+        self._made = {}
+
+    def key(self, *scopes):
+        if scopes not in self._made:
+            self._made[scopes] = super().key(*scopes)
+        return self._made[scopes]
+
+
 @pytest.fixture(scope="class")
 def callers_of_all(app, databases_of):
     """Callers of one application that the tests of a class share."""
     maker = databases_of("sqlite")
     database = maker.loaded()
     attach(app, database, TENANT)
-    callers = Callers(app, database)
+    callers = Known(app, database)
     callers.client = Client(app)
     yield callers
     callers.client.close()
@@ -75,7 +91,7 @@ class TestEveryOperation:
         resource, _, action = SCOPES[name].partition(":")
         other = {"read": "write"}.get(action, "read")
         near = [f"{resource}:{other}", f"*:{other}"]
-        refused = request(callers, name, callers.key(*near, "approvals:write"))
+        refused = request(callers, name, callers.key(*near, "unknown-nouns:write"))
         assert (refused.status_code, refused.json()["code"]) == (403, "SCOPE_REQUIRED")
         assert f'scope="{SCOPES[name]}"' in refused.headers["www-authenticate"]
 
@@ -110,32 +126,59 @@ OF_A_TENANT = [
 ]
 
 
-@pytest.mark.parametrize("name", OF_A_TENANT)
-def test_the_row_of_another_tenant_is_not_found(callers, name):
+OF_CONTENT = {"submit_quote", "amend_quote", "cancel_quote", "approve_approval", "reject_approval"}
+"""Operations that name the content of a quote; that of the example is another one's (409)."""
+
+
+def singular_of(noun):
+    """What operations call one of a collection."""
+    return re.sub("ies$", "y", noun).removesuffix("s").replace("-", "_")
+
+
+# One operation of each noun shows that PostgreSQL answers the same.
+ON_A_DATABASE = [
+    *(("sqlite", name) for name in OF_A_TENANT),
+    *(("postgresql", name) for name in OF_A_TENANT if name.startswith("get_")),
+]
+
+
+STORED = {
+    "approval": lambda database: store_approval(database)["id"],
+    "background_job": ask_job,
+    "benchmark_result": store_result,
+    "calibration": store_calibration,
+    "plan": store_plan,
+    "quote": lambda database: store_quote(database)["id"],
+    "webhook": store_webhook,
+}
+"""What has a row to act on that no example of an operation makes."""
+
+
+def row_of(callers, name, owner):
+    """The id of a row of ``owner`` that an operation acts on."""
     noun = OPERATIONS[name][1].split("/")[2]
-    singular = noun.removesuffix("s").replace("-", "_")
+    singular, database = singular_of(noun), callers.client.app.state.database
+    if singular in STORED:
+        return STORED[singular](database)
+    if singular == "lease":
+        return lease_of(callers.client, bearing(owner), database)
+    if singular == "node":
+        return id_of(owner if name in OF_NODES else callers.node())
+    if singular == "budget":
+        request(callers, "create_cost_center", owner)
+    makers = (f"create_{singular}", f"import_{singular}", f"import_{noun}")
+    made = request(callers, next(each for each in makers if each in OPERATIONS), owner)
+    assert made.status_code == 201
+    return made.headers["location"].rpartition("/")[2]
+
+
+@pytest.mark.parametrize(("databases", "name"), ON_A_DATABASE, indirect=["databases"])
+def test_the_row_of_another_tenant_is_not_found(callers, name):
     owner, other = callers.key("*:*"), callers.key("*:*", tenant=callers.tenant("other"))
     if name in OF_NODES:
         owner, other = callers.node(), callers.node(tenant="other")
     callers.client.app.state.nodes.waiting.close()
-    database = callers.client.app.state.database
-    if singular == "background_job":
-        row = ask_job(database)
-    elif singular == "benchmark_result":
-        row = store_result(database)
-    elif singular == "calibration":
-        row = store_calibration(database)
-    elif singular == "lease":
-        row = lease_of(callers.client, bearing(owner), database)
-    elif singular == "plan":
-        row = store_plan(database)
-    elif singular == "node":
-        row = id_of(owner if name in OF_NODES else callers.node())
-    else:
-        making = f"create_{singular}" if f"create_{singular}" in OPERATIONS else f"import_{singular}"
-        made = request(callers, making, owner)
-        assert made.status_code == 201
-        row = made.headers["location"].rpartition("/")[2]
+    row = row_of(callers, name, owner)
     refused = request(callers, name, other, row)
     assert refused.status_code == 404, refused.text
     unknown = request(callers, name, other, re.sub(r"[^-]", "0", row))
@@ -144,31 +187,43 @@ def test_the_row_of_another_tenant_is_not_found(callers, name):
         k: v for k, v in unknown.json().items() if k not in strip
     }
     answer = request(callers, name, owner, row)
-    assert answer.status_code < 400 or name.startswith(("complete", "retire", "retry"))
+    assert (
+        answer.status_code < 400
+        or name.startswith(("close", "complete", "link", "retire", "retry"))
+        or name in OF_CONTENT
+    )
 
 
 LISTED = (
     *NOUNS,
+    "actuals",
     "api-keys",
+    "approval-delegations",
+    "approval-policies",
+    "approvals",
     "audit-events",
     "background-jobs",
     "benchmark-results",
     "benchmark-runs",
     "calibrations",
+    "cost-centers",
     "enrolment-tokens",
     "nodes",
+    "quotes",
+    "webhooks",
 )
 
 
 @pytest.mark.parametrize("noun", LISTED)
 def test_lists_show_the_rows_of_the_tenant_alone(callers, noun):
     owner, other = callers.key("*:*"), callers.key("*:*", tenant=callers.tenant("other"))
-    creating = {f"create_{noun.removesuffix('s').replace('-', '_')}", "create_grid"} & set(OPERATIONS)
+    creating = {f"create_{singular_of(noun)}", f"import_{noun}", "create_grid"}
     ask_job(callers.client.app.state.database)
     store_result(callers.client.app.state.database)
     store_calibration(callers.client.app.state.database)
+    store_approval(callers.client.app.state.database)
     callers.node()
-    for name in creating:
+    for name in creating & set(OPERATIONS):
         assert request(callers, name, owner).is_success
     mine, theirs = (
         callers.client.get(f"/v1/{noun}?page_size=500", headers=bearing(key)).json()["items"]
@@ -190,7 +245,7 @@ def test_a_page_token_of_another_tenant_is_refused(callers):
 
 
 def test_what_needs_no_credentials_is_a_short_list(callers):
-    """Beside the operations of the document: the probes and the documentation."""
+    """Beside the operations of the document: the probes, the documentation, and what a link says itself."""
     from fastapi.routing import APIRoute  # noqa: PLC0415
 
     app = callers.client.app
@@ -207,5 +262,6 @@ def test_what_needs_no_credentials_is_a_short_list(callers):
         "/docs",
         "/redoc",
         "/docs/problems",
+        "/decide/{token}",
         "/v1/nodes:enrol",
     }

@@ -1,22 +1,20 @@
 // Asks a live service through the generated client and prints what it answered; test_clients.py says
 // what that has to be. The compiler checks it strictly against the generated types.
 import {
-    createOffer, deleteModel, deleteOffer, estimateCost, estimateMemory, estimateMemoryBatch, estimateThroughput,
-    estimateUtilityBill, getOffer, importModel, listAccelerators, updateOffer,
+    createOffer, deleteModel, deleteOffer, estimateCost, estimateCostExport, estimateMemory, estimateMemoryBatch,
+    estimateThroughput, estimateUtilityBill, getOffer, importModel, listAccelerators, updateOffer,
 } from './client';
 import { client } from './client/client.gen';
 import type { MemoryQuestion, ModelImport, OfferInput, OfferPatch, Problem, UtilityBillQuestion } from './client';
 
-declare const process: { argv: string[] };
-
-const [address, examples] = process.argv.slice(2);
+const [address, key, examples] = process.argv.slice(2);
 const given = JSON.parse(examples) as {
     served: MemoryQuestion & UtilityBillQuestion;
     offer: OfferInput;
     change: OfferPatch;
     model: ModelImport;
 };
-client.setConfig({ baseUrl: address });
+client.setConfig({ baseUrl: address, auth: key });
 
 const reference: UtilityBillQuestion = {
     model: { source: 'parameter_count', parameter_count: 70_000_000_000 },
@@ -38,6 +36,9 @@ async function main() {
     const throughput = await estimateThroughput({ body: given.served, throwOnError });
     const { purchase, ...cost } = reference;
     const rented = await estimateCost({ body: cost, throwOnError });
+    const exported = { ...cost, starts_at: '2026-12-01T00:00:00Z' };
+    const table = await estimateCostExport({ body: exported, throwOnError });
+    const [columns, line] = table.data.split('\n').map((row) => row.trim().split(','));
     const bill = await estimateUtilityBill({ body: reference, throwOnError });
     const batch = await estimateMemoryBatch({ body: { requests: [given.served, given.served] }, throwOnError });
 
@@ -73,6 +74,7 @@ async function main() {
         memory: [memory.data.fits, memory.data.per_device.known_bytes],
         throughput: throughput.data.output_tokens_per_second?.value,
         cost: rented.data.total?.amount,
+        table: line[columns.indexOf('BilledCost')],
         rent: bill.data.rent.total,
         break_even_runs: bill.data.break_even_runs?.value,
         gaps: bill.data.gaps.map((gap) => gap.pointer),

@@ -1,0 +1,55 @@
+// Quote a run, ask for its approval and follow it until it is decided; 0 where it is approved.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	ironlaw "ironlaw/client"
+	"ironlaw/connection"
+)
+
+// A key that the service sees twice is the same request: a broken connection may be tried again.
+func key() string {
+	random := make([]byte, 16)
+	if _, err := rand.Read(random); err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf("%x", random)
+}
+
+func main() {
+	client, ctx := connection.Connect(), context.Background()
+	asked := ironlaw.NewUtilityBillQuoteInput("Pre-training, next quarter", "utility-bill", connection.Question())
+	body := ironlaw.UtilityBillQuoteInputAsQuoteInput(asked)
+	quote, _, err := client.QuotesAPI.CreateQuote(ctx).QuoteInput(body).IdempotencyKey(key()).Execute()
+	connection.Check(err)
+	fmt.Printf("quote %s: %s\n", quote.Id, connection.Money(quote.Headlines.Total))
+	submit := client.QuotesAPI.SubmitQuote(ctx, quote.Id).Submission(*ironlaw.NewSubmission(quote.ContentDigest))
+	needed, _, err := submit.ValidateOnly(true).Execute()
+	connection.Check(err)
+	for _, step := range needed.Steps {
+		fmt.Printf("%s: %d of %s\n", step.Name, step.Quorum, strings.Join(step.Approvers, ", "))
+	}
+	approval, _, err := submit.IdempotencyKey(key()).Execute()
+	connection.Check(err)
+	fmt.Printf("approval %s waits\n", approval.Id)
+	for approval.State == ironlaw.APPROVALSTATE_PENDING {
+		time.Sleep(time.Second)
+		approval, _, err = client.ApprovalsAPI.GetApproval(ctx, approval.Id).Execute()
+		connection.Check(err)
+	}
+	for _, step := range approval.Steps {
+		for _, decision := range step.Decisions {
+			fmt.Printf("%s says %s\n", decision.DecidedBy, decision.Decision)
+		}
+	}
+	fmt.Println(approval.State)
+	if approval.State != ironlaw.APPROVALSTATE_APPROVED {
+		os.Exit(1)
+	}
+}
