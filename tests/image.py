@@ -84,12 +84,16 @@ def install(folder, commands):
 
 def try_out(home, data_dir):
     """Run the commands of the image as installed in ``home``: the service migrates, answers and is well."""
-    os.environ.pop("PYTHONPATH", None)
-    serving.IRONLAW = home / "bin" / "ironlaw"
-    assert "Usage: ironlaw" in serving.run("--help", data_dir=data_dir)[0]
-    migrated, errors, status = serving.run("migrate", data_dir=data_dir)
-    assert "created the schema" in migrated, (errors, status)
-    with serving.serving(data_dir) as server:
+    ironlaw, own = home / "bin" / "ironlaw", serving.environment(data_dir, IRONLAW_PORT="0")
+    own.pop("PYTHONPATH", None)
+
+    def said(word):
+        return subprocess.run([ironlaw, word], env=own, capture_output=True, text=True, check=True).stdout
+
+    assert "Usage: ironlaw" in said("--help")
+    assert "created the schema" in said("migrate")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with serving.served(subprocess.Popen([ironlaw, "serve"], env=own, **pipes)) as server:
         assert server.client.get("/v1/models").json()["items"]
         assert _is_well(home, server.address)
         server.kill()

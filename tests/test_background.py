@@ -7,10 +7,11 @@ import time
 import pytest
 from sqlalchemy import select
 
-from service.background.service import SCHEDULES
+from service.background.service import schedules
 from service.kit.database import Database
 from service.kit.jobs.tables import JobRow
 from tests import forked
+from tests.applications import MEANS
 from tests.serving import environment, run, serving
 
 LOOPBACK = pytest.mark.allow_hosts(["127.0.0.1"])
@@ -68,7 +69,7 @@ def test_a_worker_stops_when_asked(database, tmp_path):
         assert process.wait(timeout=15) == 0
         assert time.monotonic() - asked < 5
         assert process.errors() == "the schema is current\n" or database.is_sqlite
-    assert states(database.url)[SCHEDULES[0].kind.name] == "waiting"
+    assert states(database.url)[schedules((), MEANS)[0].kind.name] == "waiting"
 
 
 def test_a_worker_without_threads_is_refused(tmp_path):

@@ -15,7 +15,6 @@ from typer.main import get_command
 from service.background.service import GRACE_SECONDS
 from service.cli import GRACEFUL_SECONDS, app
 from service.settings import Settings
-from tests import serving
 from tests.image import HOME, ROOT, install, installing, is_sent, steps, try_out
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -61,8 +60,6 @@ class TestImage:
         monkeypatch.setenv("PIP_QUIET", "1")
         home = install(tmp_path / "an image", commands)
         assert (home / packages.removeprefix(f"{HOME}/") / "service" / "cli.py").is_file()
-        monkeypatch.setenv("PYTHONPATH", "")
-        monkeypatch.setattr(serving, "IRONLAW", None)
         try_out(home, tmp_path / "data")
 
     def test_only_what_it_is_built_from_is_sent(self):

@@ -56,12 +56,15 @@ def examples():
 
 EXAMPLES = list(examples())
 TERMINAL = [example for example in EXAMPLES if "ironlaw estimate" in example.command]
+DIFFS = [example for example in EXAMPLES if "ironlaw diff" in example.command]
+# The tests of generated clients run it.
+GENERATED = [example for example in EXAMPLES if "openapi-python-client generate" in example.command]
 PLANS = [example for example in EXAMPLES if "ironlaw plan" in example.command]
 CONTAINERS = [example for example in EXAMPLES if "docker compose" in example.command]
 BACKUPS = [example for example in EXAMPLES if "ironlaw restore" in example.command]
 MEASURES = [example for example in EXAMPLES if "ironlaw worker measure" in example.command]
 SCORES = [example for example in EXAMPLES if "ironlaw evidence" in example.command]
-ELSEWHERE = [*TERMINAL, *PLANS, *CONTAINERS, *BACKUPS, *MEASURES, *SCORES]
+ELSEWHERE = [*TERMINAL, *DIFFS, *GENERATED, *PLANS, *CONTAINERS, *BACKUPS, *MEASURES, *SCORES]
 
 
 def chapters():
@@ -308,6 +311,15 @@ def test_terminal(directory):
     assert "Memory of a device" in shell(example.command, directory, COLUMNS="120")
 
 
+def test_diff(directory):
+    """Half as much again, by the one setting that changed."""
+    (example,) = DIFFS
+    told = shell(example.command, directory)
+    assert "(+50.0%)" in told.splitlines()[1]
+    assert "Within the limit" in told
+    assert "/workload/total&#95;tokens" in told
+
+
 def test_plans(directory):
     """The file is that of the question over HTTP."""
     (asked,) = (example.command for example in EXAMPLES if "cat > plan.json" in example.command)
@@ -366,5 +378,9 @@ def test_settings_are_listed():
 
 
 def test_links_lead_somewhere():
+    titles = re.findall(r"^#+ (.+)$", README, re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
     for target in re.findall(r"\]\((?!http)([^)]+)\)", README):
-        assert os.path.exists(ROOT / target), target  # noqa: PTH110
+        path, _, anchor = target.partition("#")
+        assert os.path.exists(ROOT / path), target  # noqa: PTH110
+        assert path or anchor in anchors, target

@@ -6,19 +6,23 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from service.auth.service import KEYS_KEPT
 from service.auth.tables import ApiKeyRow
-from service.background.service import KINDS, SCHEDULES
+from service.background.service import kinds, schedules
+from service.kit import events
 from service.kit.clock import now
 from service.kit.idempotency import IdempotencyKeyRow, Kept, Key, begin, finish
 from service.kit.jobs.repository import enqueue, get
 from service.kit.jobs.runner import Runner
 from service.kit.jobs.schedules import Nothing
 from service.tables import TABLES
+from tests.applications import MEANS
 
 PAGE = (Path(__file__).parent.parent / "docs" / "retention.md").read_text()
+KINDS = kinds(MEANS)
+SCHEDULES = schedules(KINDS, MEANS)
 JOBS = {kind.name: kind for kind in KINDS}
 
 
@@ -127,9 +131,25 @@ def test_schedules():
         "jobs.expire": timedelta(hours=1),
         "idempotency-keys.expire": timedelta(hours=1),
         "api-keys.expire": timedelta(days=1),
+        "ended-sessions.expire": timedelta(hours=1),
         "enrolment-tokens.expire": timedelta(days=1),
+        "approval-links.expire": timedelta(days=1),
+        "events.expire": timedelta(days=1),
         "plans.expire": timedelta(days=1),
+        "webhook-deliveries.expire": timedelta(days=1),
         "leases.settle": timedelta(minutes=1),
         "plans.sweep": timedelta(minutes=1),
+        "quotes.sweep": timedelta(hours=1),
+        "approvals.sweep": timedelta(minutes=1),
         "benchmarks.sweep": timedelta(hours=1),
     }
+
+
+def test_a_job_deletes_until_nothing_is_left(database, monkeypatch):
+    monkeypatch.setattr(events, "_EXPIRED_AT_ONCE", 2)
+    with database.writing() as session:
+        for number in range(5):
+            events.write(session, "default", "webhook.test", {}, event_id=str(number))
+        old = now() - timedelta(days=91)
+        session.execute(update(events.EventRow).values(occurred_at=old))
+    assert ran(database, "events.expire") == {"deleted": 5}

@@ -137,9 +137,12 @@ class TestExport:
         assert secret == {
             "api_keys.digest",
             "api_keys.next_digest",
+            "approval_links.digest",
             "audit_events.subject_salt",
             "enrolment_tokens.digest",
             "node_credentials.digest",
+            "webhooks.previous_secret",
+            "webhooks.secret",
         }
 
     def test_a_file_that_exists_stays(self, operating, tmp_path):

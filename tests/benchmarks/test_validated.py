@@ -1,11 +1,13 @@
 """Validation of stored results: asked for when a lease ends, kept beside the result, shown with it."""
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
+from service.background.regressions import COMPARING
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation import repository
 from service.benchmarks.validation.jobs import SWEEPING, VALIDATE, ask
+from service.kit.events import EventRow
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.schedules import Nothing
 from service.nodes.tables import REVOKED, LeaseRow, NodeRow
@@ -223,6 +225,24 @@ class TestRegressions:
         assert nodes.get("/v1/benchmark-results:regressions", node_id="b")["items"] == []
         assert nodes.get("/v1/benchmark-results:regressions", least_change=0.5)["items"] == []
         assert nodes.get("/v1/benchmark-results:regressions", by="other")["items"] == []
+
+    def test_are_told_once_for_each_result(self, nodes):
+        nodes.node("a")
+        *_, slow = self.measured(nodes, "a", 3_000_000, 3_010_000, 4_500_000)
+        nodes.node("b")
+        self.measured(nodes, "b", 3_000_000)
+        for again in (False, True):
+            nodes.validate()
+            assert do_all(nodes.database, COMPARING) == (1 if again else 4)
+            with nodes.database.writing() as session:
+                told = session.scalars(select(EventRow)).all()
+                ask(session, "default", slow, because="again", again=True)
+            (event,) = told
+            (result,) = nodes.results(run_id=slow)
+            assert event.type == "benchmark.regressed"
+            assert event.data["result_id"] == result["id"]
+            assert event.data["node_id"] == result["node_id"]
+            assert event.data["relative_change"] == pytest.approx(-1 / 3, abs=0.01)
 
     def test_a_lower_clock_is_no_slower_work(self, nodes):
         """Half the clock and twice the time are as many cycles."""

@@ -6,11 +6,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from service.audit.service import Call
-from service.catalog.errors import VersionConflict
 from service.catalog.nouns import SITES
 from service.catalog.sites.schemas import SiteInput, SitePatch
 from service.examples import EXAMPLES
 from service.kit.subjects import DEFAULT_TENANT, LOCAL
+from service.kit.versions import VersionConflict
 from tests.applications import catalog_face
 
 CALLERS = 8

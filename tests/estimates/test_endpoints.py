@@ -183,7 +183,7 @@ class TestRevisions:
         monkeypatch.setattr("service.snapshot.service.WAIT_SECONDS", 0.2)
         started = time.monotonic()
         answer = reader.post("/v1/estimates/memory", SERVED, headers={"Catalog-Revision": "999"})
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 10
         assert (answer.status_code, answer.json()["code"]) == (503, "UNAVAILABLE")
         assert answer.headers["retry-after"] == "1"
 

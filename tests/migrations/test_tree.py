@@ -3,8 +3,6 @@
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 
 import pytest
 from alembic import command
@@ -19,6 +17,7 @@ from service.kit.database import Base, Database
 from service.kit.subjects import DEFAULT_TENANT
 from service.snapshot.service import SnapshotStore
 from service.storage import SchemaMismatch, alembic_config, check, migrate, prepare, schema_revision, upgrade
+from tests import forked
 
 NEXT = '''
 """One more table."""
@@ -129,12 +128,8 @@ def test_a_migration_that_fails_changes_nothing(database, next_version):
 
 def test_processes_that_migrate_at_once_take_turns(databases):
     database = databases.empty()
-    environment = {**os.environ, "IRONLAW_DATABASE_URL": database.url.render_as_string(hide_password=False)}
-    command = [sys.executable, "-c", "from service.cli import main; main()", "migrate"]
-    runs = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
+    own = {**os.environ, "IRONLAW_DATABASE_URL": database.url.render_as_string(hide_password=False)}
+    runs = [forked.Staying("migrate", environment=own) for _ in range(3)]
     said = [run.communicate(timeout=60) for run in runs]
     assert [(run.returncode, errors) for run, (_, errors) in zip(runs, said, strict=True)] == [(0, "")] * 3
     changed = sorted(int(out.split("revision 1, ")[1].split()[0]) for out, _ in said)

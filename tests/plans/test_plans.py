@@ -262,6 +262,19 @@ class TestEnding:
         plan = client.get(place).json()
         assert (plan["state"], plan["progress"]["pieces_done"]) == ("cancelled", 0)
 
+    def test_a_plan_is_deleted_while_it_is_searched(self, client, database, monkeypatch):
+        place = begun(client)
+
+        def deleted_meanwhile(space, piece):
+            assert client.delete(place).status_code == 204
+            return toy.search(space, piece)
+
+        toy.install(monkeypatch, search=deleted_meanwhile)
+        assert search(database) == 1
+        assert client.get(place).status_code == client.delete(place).status_code == 404
+        assert (pieces(database), search(database)) == (0, 0)
+        assert client.get("/v1/plans").json()["items"] == []
+
     def test_what_has_ended_is_not_cancelled(self, client, database):
         place = begun(client)
         search(database)

@@ -24,7 +24,7 @@ from service.questions.tariffs import TariffTerms, from_planning, terms_of, to_p
 KINDS = shapes._KINDS
 SHAPES = {
     get_args(shape.model_fields["kind"].annotation)[0]: shape
-    for shape in get_args(get_args(shapes.TariffCharge)[0])
+    for shape in get_args(get_args(shapes.TariffCharge.__value__)[0])
 }
 PARTS = [
     *((SHAPES[kind], KINDS[kind]) for kind in KINDS),

@@ -102,6 +102,7 @@ class Fleet:
         return json.loads((self.worker_dir / "credential.json").read_text())
 
 
+# What a database promises to nodes is shown on both by the tests of leases, of results and of fleets.
 @pytest.fixture
 def fleet(databases, tmp_path):
     database = databases.loaded()
@@ -117,6 +118,7 @@ EVERYTHING = [(b.name, repeat) for b in suite(benchmarks=2).benchmarks for repea
 @pytest.mark.enable_socket
 @pytest.mark.allow_hosts(["127.0.0.1"])
 class TestNode:
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     def test_its_network_is_cut_while_it_measures_and_nothing_is_lost(self, fleet):
         fleet.enrol()
         with fleet.works() as worker:
@@ -158,6 +160,7 @@ class TestNode:
             )
             assert result["figure"] == pytest.approx(figure, rel=1e-12)
 
+    @pytest.mark.parametrize("databases", ["postgresql"], indirect=True)
     def test_it_is_killed_while_it_measures_and_starts_again_with_a_new_credential(self, fleet):
         fleet.enrol()
         with fleet.works() as worker:
