@@ -108,7 +108,7 @@ class Caller:
 
     def __init__(self, app: FastAPI, address: str) -> None:
         self.app = app
-        self._client = httpx.Client(base_url=address, trust_env=False, timeout=10)
+        self._client = httpx.Client(base_url=address, trust_env=False, timeout=60)
 
     def request(self, method: str, url: str, **options: Any) -> httpx.Response:
         return self._client.request(method, url, **options)

@@ -61,7 +61,7 @@ def _stop_server(directory: Path) -> None:
     lock = directory / "data" / "postmaster.pid"
     if lock.exists():
         os.kill(int(lock.read_text().split()[0]), signal.SIGQUIT)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while lock.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
 

@@ -36,7 +36,7 @@ class Server:
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)
 
 
 def serving(data_dir, *options, **variables):
@@ -68,4 +68,4 @@ def served(process):
             yield server
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)

@@ -41,7 +41,7 @@ class Caller:
 
     def __init__(self, address, secret):
         headers = {"Authorization": f"Bearer {secret}"}
-        self.client = httpx.Client(base_url=address, headers=headers, trust_env=False, timeout=30)
+        self.client = httpx.Client(base_url=address, headers=headers, trust_env=False, timeout=60)
 
     def asks(self, method, path, body=None):
         answer = self.client.request(method, path, json=body)

@@ -40,9 +40,11 @@ def test_the_first_key_opens_and_a_revoked_one_closes_within_two_seconds(data_di
         assert b"ironlaw_requests_total" in server.client.get("/metrics", headers=headers).content
         assert run("keys", "revoke", id_of(key), data_dir=data_dir)[2] == 0
         revoked = time.monotonic()
+        asked = revoked
         while server.client.get("/v1/tenants", headers=headers).status_code == 200:
-            assert time.monotonic() < revoked + 2
+            assert asked < revoked + 2
             time.sleep(0.05)
+            asked = time.monotonic()
         assert server.client.get("/v1/tenants", headers=headers).status_code == 401
 
 

@@ -219,7 +219,7 @@ class Reader:
         )
         assert process.stderr.readline() == "the schema is current\n"
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
         assert process.returncode in (0, -signal.SIGTERM)
 
     def _measures(self):
@@ -228,7 +228,7 @@ class Reader:
             self._node = subprocess.Popen(
                 shlex.split(NODE), cwd=self._directory, env=self._variables, stderr=log
             )
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not self._is_reachable():
             assert self._node.poll() is None, (self._directory / "node.log").read_text()
             assert time.monotonic() < deadline
@@ -238,7 +238,7 @@ class Reader:
         """End the node that still waits for work."""
         if self._node is not None:
             self._node.terminate()
-            assert self._node.wait(timeout=20) == 0, (self._directory / "node.log").read_text()
+            assert self._node.wait(timeout=60) == 0, (self._directory / "node.log").read_text()
 
     def _is_reachable(self):
         nodes = httpx.get(f"{self._replaced[ADDRESS]}/v1/nodes", trust_env=False).json()["items"]

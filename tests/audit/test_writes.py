@@ -90,14 +90,14 @@ class TestIdempotency:
 
         def slowly(*arguments):
             entered.set()
-            assert leave.wait(10)
+            assert leave.wait(60)
             return record(*arguments)
 
         monkeypatch.setattr(Writes, "record", slowly)
         app = client.app
         with ThreadPoolExecutor(1) as pool:
             first = pool.submit(call, app, GRID)
-            assert entered.wait(10)
+            assert entered.wait(60)
             second = call(app, GRID)
             leave.set()
             assert first.result() == 201

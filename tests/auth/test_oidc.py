@@ -737,14 +737,14 @@ def test_without_keys_the_issuer_is_asked_every_ten_seconds(provider, verifier, 
 def test_an_issuer_that_never_answers_is_given_up(provider, clock, monkeypatch):
     monkeypatch.setattr(oidc, "_REFRESH_TIMEOUT", 0.01)
     answer = threading.Event()
-    verifier = TokenVerifier(configured(provider), lambda _: answer.wait(2) and b"", clock)
+    verifier = TokenVerifier(configured(provider), lambda _: answer.wait(60) and b"", clock)
 
     async def run():
         start = time.monotonic()
         with pytest.raises(IssuerUnavailable):
             await verifier.verify(provider.token())
         answer.set()
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 20
 
     asyncio.run(run())
 

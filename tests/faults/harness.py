@@ -65,7 +65,7 @@ class Crew:
     def kill(self, process, number=signal.SIGKILL):
         process.send_signal(number)
         self.killed.append((process.pid, time.time()))
-        process.wait(timeout=20)
+        process.wait(timeout=60)
         process.stdout.close()
         self.processes.remove(process)
 

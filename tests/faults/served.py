@@ -64,7 +64,7 @@ class Place:
 
     def kill(self, number=signal.SIGKILL):
         self.process.send_signal(number)
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=60)
 
     def is_ready(self):
         with contextlib.suppress(httpx.TransportError):
@@ -158,7 +158,7 @@ class Caller:
         self.acknowledged = []
 
     def work(self):
-        with httpx.Client(trust_env=False, timeout=20) as self._client:
+        with httpx.Client(trust_env=False, timeout=60) as self._client:
             while not self._stop.is_set():
                 self._random.choice([self._change_shared, self._on_sites, self._on_sites, self._on_keys])()
                 time.sleep(self._random.uniform(0, 0.02))

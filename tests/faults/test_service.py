@@ -230,8 +230,8 @@ def test_asked_to_stop_a_server_answers_what_it_has_begun(fleet_of, kind):
                 assert not place.is_ready()
                 assert not answering.done()
                 assert place.process.poll() is None
-            assert answering.result(timeout=20).status_code == 201
-        place.process.wait(timeout=20)
+            assert answering.result(timeout=60).status_code == 201
+        place.process.wait(timeout=60)
         assert place.process.returncode in (0, -signal.SIGTERM)
         assert revisions(fleet.database)[0] == 1
         last_use = select(ApiKeyRow.last_used_at).where(ApiKeyRow.id == key_id)

@@ -143,20 +143,20 @@ def test_writers_that_wait_keep_nobody_from_reading(things):
         with things.writing() as session:
             session.execute(insert(THINGS).values(id=number, count=number))
             began.set()
-            may_end.wait(timeout=10)
+            may_end.wait(timeout=60)
 
     writers = [threading.Thread(target=write, args=(number,)) for number in range(30)]
     for writer in writers:
         writer.start()
-    began.wait(timeout=10)
+    began.wait(timeout=60)
     time.sleep(0.2)  # for the others to come and wait
     asked_at = time.monotonic()
     with things.reading() as session:
         assert session.execute(select(THINGS)).all() == []
-    assert time.monotonic() - asked_at < 2.0
+    assert time.monotonic() - asked_at < 20.0
     assert things.engine.pool.checkedout() == 1
     may_end.set()
     for writer in writers:
-        writer.join(timeout=10)
+        writer.join(timeout=60)
     with things.reading() as session:
         assert len(session.execute(select(THINGS)).all()) == 30

@@ -130,7 +130,7 @@ def test_processes_that_migrate_at_once_take_turns(databases):
     database = databases.empty()
     own = {**os.environ, "IRONLAW_DATABASE_URL": database.url.render_as_string(hide_password=False)}
     runs = [forked.Staying("migrate", environment=own) for _ in range(3)]
-    said = [run.communicate(timeout=60) for run in runs]
+    said = [run.communicate(timeout=240) for run in runs]
     assert [(run.returncode, errors) for run, (_, errors) in zip(runs, said, strict=True)] == [(0, "")] * 3
     changed = sorted(int(out.split("revision 1, ")[1].split()[0]) for out, _ in said)
     assert changed[:2] == [0, 0]

@@ -284,7 +284,7 @@ class TestFencing:
                 ending = pool.submit(complete, database, node, lease)
                 time.sleep(0.2)
                 assert not ending.done()
-            assert ending.result(timeout=10) == "completed"
+            assert ending.result(timeout=60) == "completed"
 
 
 class TestCompletion:

@@ -69,7 +69,7 @@ class Fleet:
         done = subprocess.run(
             [*IRONLAW, "worker", "enrol", "--service", self.network.address, "--device", "cpu"],
             env={**self.own, "IRONLAW_ENROLMENT_TOKEN": token},
-            cwd=ROOT, capture_output=True, text=True, check=False, timeout=30,
+            cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         (self.node,) = self.asked("GET", "/v1/nodes")["items"]
@@ -136,7 +136,7 @@ class TestNode:
             fleet.network.mend()
             run = until(lambda: (found := fleet.run(run_id))["state"] == "completed" and found)
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(timeout=10) == 0
+            assert worker.wait(timeout=60) == 0
         results = fleet.results(run_id)
         assert sorted((result["benchmark"], result["repeat"]) for result in results) == EVERYTHING
         assert {(r["status"], r["lease"], r["is_counted"]) for r in results} == {("ok", "current", True)}
@@ -167,7 +167,7 @@ class TestNode:
             killed_run = fleet.asks_for_a_run()
             until(lambda: fleet.results(killed_run))
             worker.kill()
-            worker.wait(timeout=10)
+            worker.wait(timeout=60)
         assert fleet.run(killed_run)["state"] == "running"
         old = fleet.credential()["current"]
         fleet.asked("POST", f"/v1/nodes/{fleet.node['id']}:request-rotation")
@@ -180,7 +180,7 @@ class TestNode:
             until(lambda: fleet.run(run_id)["state"] == "completed")
             assert fleet.node_now()["state"] == "active"
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(timeout=10) == 0
+            assert worker.wait(timeout=60) == 0
         assert len([r for r in fleet.results(run_id) if r["is_counted"]]) == len(EVERYTHING)
         assert fleet.spooled("waiting") == []
         # Whoever uses the old credential now is somebody else.
