@@ -1,6 +1,5 @@
 """Databases, an application and its client, on SQLite and on PostgreSQL."""
 
-import asyncio
 import os
 import shutil
 import signal
@@ -24,6 +23,7 @@ from tests.applications import OPEN, TENANT, Callers, attach, quiet_logs
 from tests.asking import shipped
 from tests.browsing import browser, window
 from tests.faults.harness import LONG
+from tests.inline import Loop
 
 __all__ = ["browser", "window"]  # fixtures
 
@@ -255,7 +255,7 @@ class Client:
 
     def __init__(self, app: FastAPI) -> None:
         self.app = app
-        self._runner = asyncio.Runner()
+        self._runner = Loop()
         self._lifespan = app.router.lifespan_context(app)
         self._runner.run(self._lifespan.__aenter__())
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)

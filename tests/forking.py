@@ -4,6 +4,7 @@ It listens on a Unix socket. A connection that asks for a call is told the id of
 one that asks for nothing keeps the listener alive, which ends when nobody is connected.
 """
 
+import atexit
 import contextlib
 import gc
 import os
@@ -11,7 +12,9 @@ import pickle
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 _FIRST_SECONDS, _LOOK_SECONDS = 60.0, 1.0
@@ -49,14 +52,32 @@ def ironlaw(*arguments: str) -> Any:
     return main()
 
 
+_COMMANDS = (
+    "anyio._backends._asyncio",
+    "httpcore",
+    "psycopg",
+    "service.auth.oidc",
+    "service.backup",
+    "service.cli",
+    "service.kit.server",
+    "service.operator",
+    "service.storage",
+    "tests.faults.approval_worker",
+    "tests.faults.node_service",
+    "tests.faults.node_worker",
+    "tests.faults.plan_worker",
+    "tests.faults.webhook_worker",
+    "typer.rich_utils",
+    "uvicorn.loops.auto",
+    "uvicorn.protocols.http.auto",
+)
+"""What commands import once they run, and what tests call."""
+
+
 def _import() -> None:
     gc.disable()
-    import tests.faults.approval_worker  # noqa: PLC0415
-    import tests.faults.node_service  # noqa: PLC0415
-    import tests.faults.node_worker  # noqa: PLC0415
-    import tests.faults.plan_worker  # noqa: PLC0415
-    import tests.faults.webhook_worker  # noqa: F401, PLC0415
-
+    for name in _COMMANDS:
+        import_module(name)
     gc.freeze()
     gc.enable()
 
@@ -105,10 +126,25 @@ def _asked(connection: socket.socket) -> Call | None:
     return None
 
 
+def _leave(status: object) -> None:
+    """End as the interpreter does, but for taking apart all that was imported: as long as a short command."""
+    if status is not None and not isinstance(status, int):
+        sys.exit(str(status))
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status or 0)
+
+
 if __name__ == "__main__":
     _import()
     # Whoever interrupts the tests interrupts this, too, and wants no traceback of it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     connection = _accepted(sys.argv[1])
     call = connection and _asked(connection)
-    sys.exit(call.run() if call else None)
+    try:
+        status = call.run() if call else None
+    except SystemExit as asked:
+        status = asked.code
+    _leave(status)

@@ -1,7 +1,7 @@
 """The rules of the catalog: one revision, append-only versions, references that hold, unique names."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
@@ -263,25 +263,36 @@ def load_shipped(session: Writer) -> ShippedLoad:
     state = repository.locked_state(session)
     if state.shipped_digest == digest:
         return ShippedLoad(state.revision, 0)
-    changes = list(_shipped_changes(session, shipped_documents()))
-    if changes:
+    shipped = shipped_documents()
+    changes = [(noun, list(_shipped_changes(session, noun, shipped[noun.name]))) for noun in NOUNS.values()]
+    changed = sum(len(versions) for _, versions in changes)
+    if changed:
         state.revision += 1
-    for noun, document, version in changes:
-        added = {"tenant_id": SHIPPED_TENANT, "version": version, "revision": state.revision}
-        _append(session, noun, document, **added)
+    for noun, versions in changes:
+        added = {"tenant_id": SHIPPED_TENANT, "revision": state.revision}
+        repository.insert_versions(
+            session,
+            noun,
+            [
+                {**document, **_derived(noun, document), "version": version, **added}
+                for document, version in versions
+            ],
+        )
     state.shipped_digest = digest
     state.updated_at = now()
-    return ShippedLoad(state.revision, len(changes))
+    return ShippedLoad(state.revision, changed)
 
 
-def _shipped_changes(session: Writer, shipped: Documents) -> Iterator[tuple[Noun, Document, int]]:
-    for noun in NOUNS.values():
-        for document in shipped[noun.name]:
-            stored = repository.current(session, noun, SHIPPED_TENANT, document["id"])
-            if stored is None:
-                yield noun, document, 1
-            elif _differs(noun, stored.document, document):
-                yield noun, document, stored.version + 1
+def _shipped_changes(
+    session: Writer, noun: Noun, shipped: Sequence[Document]
+) -> Iterator[tuple[Document, int]]:
+    stored = repository.latest_rows(session, noun, SHIPPED_TENANT)
+    for document in shipped:
+        before = stored.get(document["id"])
+        if before is None:
+            yield document, 1
+        elif _differs(noun, before.document, document):
+            yield document, before.version + 1
 
 
 def _differs(noun: Noun, stored: Document, shipped: Document) -> bool:

@@ -17,6 +17,7 @@ from tests.applications import TENANT, attach
 from tests.contract.corpus import MARK, Operation
 from tests.contract.credentials import OF_NODES, credentials, node_of
 from tests.contract.test_document import NOUNS, OPERATIONS
+from tests.inline import Loop
 
 SECONDS = 1.0
 """Most processor time that one hostile request may take; a tenth of it is usual."""
@@ -35,7 +36,7 @@ class Wire:
         headers = credentials(app, name)
         self.row = node_of(headers) if name in OF_NODES and "/nodes/" in OPERATIONS[name][1] else row_of(name)
         self._own = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        self._runner = asyncio.Runner()
+        self._runner = Loop()
 
     def send(self, hostile):
         """Status, headers and content of the answer."""

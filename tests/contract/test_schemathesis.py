@@ -33,6 +33,7 @@ from tests.applications import (
 )
 from tests.contract.credentials import OF_NODES, credentials, lease_of, prepare_node
 from tests.contract.test_document import NOUNS, OPERATIONS, PATH
+from tests.inline import Loop
 
 WITH_A_LARGE_SHAPE = (
     "estimate_.*|(create|update|import)_model|(create|update|import|bill)_tariff|import_evidence"
@@ -137,7 +138,7 @@ class Direct(HTTPAdapter):
     def __init__(self, app):
         super().__init__()
         self._app = app
-        self._runner = asyncio.Runner()
+        self._runner = Loop()
 
     def send(self, request, **_):
         parts = urlsplit(request.url)
@@ -166,7 +167,11 @@ class Direct(HTTPAdapter):
         async def send(message):
             answer.append(message)
 
-        self._runner.run(asyncio.wait_for(self._app(scope, receive, send), PATIENCE_SECONDS))
+        async def call():
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._app(scope, receive, send)
+
+        self._runner.run(call())
         response = requests.Response()
         response.request, response.url, response.status_code = request, request.url, answer[0]["status"]
         response.raw = HTTPResponse(
@@ -190,6 +195,7 @@ class Caller:
     def __init__(self, app, name):
         self._session = requests.Session()
         self._session.mount(BASE, Direct(app))
+        self._session.trust_env = False
         headers = credentials(app, name)
         self._session.headers.update(headers)
         app.state.nodes.waiting.close()  # claims that find nothing do not wait for it
