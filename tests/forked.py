@@ -1,6 +1,6 @@
 """Commands and functions in processes forked from one that has imported them: a cold start is mostly imports.
 
-Cold starts are tested by what the README runs, by the containers and by the nodes of end-to-end tests.
+Cold starts are tested by `make run`, by the README's worker and node, by the containers and by nodes.
 """
 
 import atexit
@@ -77,22 +77,11 @@ def _line(connection: socket.socket) -> str:
     return said.decode()
 
 
-class Process:
-    """A function called in a process of its own, which is asked as one of multiprocessing or subprocess."""
+class _Called:
+    """A call in a process of its own, which is asked as one of multiprocessing or subprocess."""
 
-    def __init__(
-        self,
-        target: Callable[..., Any],
-        *arguments: Any,
-        environment: Mapping[str, str] = os.environ,
-        folder: Path | None = None,
-        seconds: int = 0,
-    ) -> None:
-        streams = tuple(str(folder / name) for name in ("in", "out", "err")) if folder else ()
-        for stream in streams:
-            Path(stream).touch()
-        call = forking.Call(target, arguments, str(Path.cwd()), dict(environment), streams, seconds)
-        self._connection = _connected(_listener())
+    def __init__(self, listener: str, call: forking.Call) -> None:
+        self._connection = _connected(listener)
         self._connection.sendall(pickle.dumps(tuple(call)))
         self.pid = int(_line(self._connection))
         self.returncode: int | None = None
@@ -134,6 +123,24 @@ class Process:
         self.send_signal(signal.SIGKILL)
 
 
+class Process(_Called):
+    """A function that is called in a process of its own."""
+
+    def __init__(
+        self,
+        target: Callable[..., Any],
+        *arguments: Any,
+        environment: Mapping[str, str] = os.environ,
+        folder: Path | None = None,
+        seconds: int = 0,
+    ) -> None:
+        streams = tuple(str(folder / name) for name in ("in", "out", "err")) if folder else ()
+        for stream in streams:
+            Path(stream).touch()
+        call = forking.Call(target, arguments, str(Path.cwd()), dict(environment), streams, seconds)
+        super().__init__(_listener(), call)
+
+
 def ironlaw(*arguments: str, environment: dict[str, str], given: str | None) -> Done:
     """One `ironlaw` command."""
     with tempfile.TemporaryDirectory() as name:
@@ -143,6 +150,23 @@ def ironlaw(*arguments: str, environment: dict[str, str], given: str | None) -> 
             forking.ironlaw, *arguments, environment=environment, folder=folder, seconds=_COMMAND_SECONDS
         ).wait()
         return Done((folder / "out").read_text(), (folder / "err").read_text(), status)
+
+
+def stand_in(path: Path) -> None:
+    """Write a program that is the `ironlaw` command in a forked process; no signal reaches that."""
+    path.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(_ROOT)!r})\nfrom tests import forked\n"
+        f"sys.exit(forked.run_as({_listener()!r}, sys.argv[1:]))\n"
+    )
+    path.chmod(0o700)
+
+
+def run_as(listener: str, arguments: list[str]) -> int:
+    """The status of a command for which a stand-in stands: it has the streams of this process."""
+    streams = tuple(f"/proc/{os.getpid()}/fd/{number}" for number in range(3))
+    directory, environment = str(Path.cwd()), dict(os.environ)
+    call = forking.Call(forking.ironlaw, tuple(arguments), directory, environment, streams)
+    return _Called(listener, call).wait()
 
 
 class Staying(Process):

@@ -39,7 +39,8 @@ class Call(NamedTuple):
         os.environ.clear()
         os.environ.update(self.environment)
         for descriptor, path in enumerate(self.streams):
-            os.dup2(os.open(path, os.O_RDWR), descriptor)
+            # A pipe whose writing end it held itself would never end.
+            os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND if descriptor else os.O_RDONLY), descriptor)
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: SIM115
         return self.target(*self.arguments)
 

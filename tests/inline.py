@@ -1,6 +1,6 @@
 """Answers requests of tests in the thread that sends them, without the hop to a pool of threads and back.
 
-Of a small answer the hop is a third. Applications in processes of their own answer in threads, as users have it.
+Of a small answer the hop is a third. Servers in processes of their own answer in threads, as users have it.
 """
 
 import asyncio

@@ -20,6 +20,7 @@ from service.examples import EXAMPLES as BODIES
 from service.operator import NOTICED_SECONDS
 from service.protocol.suites import shipped_suites
 from service.settings import Settings
+from tests import forked
 from tests.auth.issuing import Provider, on_loopback
 from tests.serving import IRONLAW, environment, serving
 from tests.worker.records import suite
@@ -128,7 +129,7 @@ def shell(command, directory, **variables):
 def directory(tmp_path):
     """A place that looks to the commands like the checkout, and is not."""
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    (tmp_path / ".venv" / "bin" / "ironlaw").symlink_to(IRONLAW)
+    forked.stand_in(tmp_path / ".venv" / "bin" / "ironlaw")
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     return tmp_path
 
@@ -215,7 +216,11 @@ class Reader:
 
     def _works(self):
         process = subprocess.Popen(
-            shlex.split(WORK), cwd=self._directory, env=self._variables, stderr=subprocess.PIPE, text=True
+            [IRONLAW, *shlex.split(WORK)[1:]],
+            cwd=self._directory,
+            env=self._variables,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert process.stderr.readline() == "the schema is current\n"
         process.terminate()
@@ -226,7 +231,7 @@ class Reader:
         """Start the node, and go on once the service has heard of it."""
         with (self._directory / "node.log").open("w") as log:
             self._node = subprocess.Popen(
-                shlex.split(NODE), cwd=self._directory, env=self._variables, stderr=log
+                [IRONLAW, *shlex.split(NODE)[1:]], cwd=self._directory, env=self._variables, stderr=log
             )
         deadline = time.monotonic() + 60
         while not self._is_reachable():

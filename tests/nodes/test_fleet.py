@@ -24,7 +24,7 @@ def test_a_fleet_loses_nothing(databases, tmp_path):
     assert tally.cut >= 1
     assert tally.restarts.total() == 4
     assert outcome.counts["requests"]["heartbeat_node"] > 2 * PLAN.nodes
-    # A process that is killed while its first heartbeat is under way leaves one more that is news to the next.
+    # A process that is killed with its first heartbeat under way leaves one more that is news to the next.
     assert Beats.of(outcome).news <= PLAN.nodes + tally.restarts.total()
     assert outcome.waiting > PLAN.nodes / 2
     assert outcome.held < outcome.waiting / 2  # heartbeats and the look for all of them; no claim that waits
