@@ -179,6 +179,8 @@ class TestServe:
                 for link in links:
                     assert server.client.get(link).status_code == 200
             assert server.client.get("/openapi.json").json()["openapi"].startswith("3.1")
+            for path in ("/openapi.json", "/docs"):
+                _assert_head_is_get_without_its_body(server, path)
 
     def test_the_reference_question_is_asked_and_answered(self, data_dir):
         with serving(data_dir, "--ask") as server:
@@ -196,10 +198,8 @@ class TestServe:
 
     def test_head_is_get_without_its_body(self, data_dir):
         with serving(data_dir) as server:
-            for path in ("/v1/models?page_size=3", "/v1/models/gpt2", "/openapi.json", "/docs"):
-                got, headed = server.client.get(path), server.client.head(path)
-                assert (headed.status_code, headed.content) == (200, b"")
-                assert headed.headers["content-length"] == str(len(got.content))
+            for path in ("/v1/models?page_size=3", "/v1/models/gpt2"):
+                _assert_head_is_get_without_its_body(server, path)
             assert server.client.head("/v1/models/nothing").status_code == 404
             refused = server.client.head("/v1/estimates/memory")
             assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
@@ -217,6 +217,12 @@ class TestServe:
         with serving(data_dir) as server:
             server.process.send_signal(signal.SIGTERM)
             assert server.process.wait(timeout=60) in (0, -signal.SIGTERM)
+
+
+def _assert_head_is_get_without_its_body(server, path):
+    got, headed = server.client.get(path), server.client.head(path)
+    assert (headed.status_code, headed.content) == (200, b"")
+    assert headed.headers["content-length"] == str(len(got.content))
 
 
 def test_planning_answers_alike_at_the_terminal_and_in_process(snapshot, data_dir, asked):

@@ -142,6 +142,13 @@ def visible_rows(session: Session, noun: Noun, tenant_id: str) -> Iterator[Docum
     return map(_document, session.scalars(seen.order_by(table.id), {"tenant": tenant_id}))
 
 
+def visible_names(session: Session, noun: Noun, tenant_id: str) -> Iterator[tuple[str, list[str]]]:
+    """Id and aliases of every live row that a tenant sees."""
+    table = noun.table
+    names = select(table.id, table.aliases).where(_is_visible(table))
+    return ((row_id, aliases) for row_id, aliases in session.execute(names, {"tenant": tenant_id}))
+
+
 def latest_rows(session: Session, noun: Noun, tenant_id: str) -> dict[str, Stored]:
     """The current version of every row of a tenant by id, tombstones included."""
     table = noun.table

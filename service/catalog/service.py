@@ -236,8 +236,8 @@ def _check_references(session: Writer, noun: Noun, tenant_id: str, document: Doc
 def _check_names(session: Writer, noun: Noun, tenant_id: str, document: Document) -> None:
     """An alias names one row of a noun only, and is no id of another."""
     wanted = {document["id"], *document.get("aliases", [])}
-    for other in repository.visible_rows(session, noun, tenant_id):
-        if other["id"] != document["id"] and wanted & {other["id"], *other["aliases"]}:
+    for row_id, aliases in repository.visible_names(session, noun, tenant_id):
+        if row_id != document["id"] and wanted & {row_id, *aliases}:
             detail = "the id or an alias belongs to another row"
             raise RowExists("", FieldError("/aliases", "TAKEN", detail))
 

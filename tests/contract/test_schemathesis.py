@@ -57,7 +57,7 @@ def operations(uncovered):
 CONFIG = {
     "seed": 1,
     # What one case teaches about the next depends on the order of the tests, which is not fixed.
-    "generation": {"deterministic": True, "max-examples": 3, "with-security-parameters": False},
+    "generation": {"deterministic": True, "max-examples": 2, "with-security-parameters": False},
     "phases": {
         "examples": {"extra-data-sources": {"responses": False}},
         "coverage": {"extra-data-sources": {"responses": False}},
