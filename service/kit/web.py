@@ -206,7 +206,7 @@ class JsonRoute(APIRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Starlette's hook: most of two hundred routes differ before their first parameter."""
-        if not scope["root_path"] and not scope["path"].startswith(self._beginning):
+        if not scope.get("root_path") and not scope["path"].startswith(self._beginning):
             return Match.NONE, {}
         return super().matches(scope)
 
