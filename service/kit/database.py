@@ -17,7 +17,6 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
-from pydantic_core import from_json
 from sqlalchemy import JSON, Connection, DateTime, Dialect, Engine, MetaData, create_engine, event, literal
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import JSONB
@@ -90,9 +89,7 @@ class Database:
     def __init__(self, url: str | URL) -> None:
         self.url = make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self.engine: Engine = create_engine(
-            self.url, hide_parameters=True, json_deserializer=from_json, **self._options()
-        )
+        self.engine: Engine = create_engine(self.url, hide_parameters=True, **self._options())
         self._reading = self.engine
         self._turn = Lock()
         if self.is_sqlite:
