@@ -1,9 +1,10 @@
 """What every shape of the API is built from: strict scalars, input models, and parts of answers."""
 
 import re
+from itertools import chain
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
@@ -50,6 +51,26 @@ Instant = Annotated[
     Field(strict=False, json_schema_extra={"maxLength": 32, "pattern": f"^{RFC_3339}$"}),
 ]
 """A time that callers send, with its zone."""
+DEEPEST = 100
+"""Levels of an object in another's format: parsers end at 200, and what is stored or shown wraps it."""
+
+
+def _not_too_deep(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    level: list[dict[str, JsonValue] | list[JsonValue]] = [given]
+    for _ in range(DEEPEST):
+        held = chain.from_iterable(each.values() if isinstance(each, dict) else each for each in level)
+        level = [each for each in held if isinstance(each, dict | list)]
+        if not level:
+            return given
+    raise PydanticCustomError("too_deep", "Input should be nested no deeper than 100 levels")
+
+
+ForeignObject = Annotated[
+    dict[str, JsonValue],
+    Field(min_length=1, max_length=500, json_schema_extra={"additionalProperties": True}),
+    AfterValidator(_not_too_deep),
+]
+"""A parsed JSON object in a format that is not ours."""
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 DecimalText = Annotated[str, Field(pattern=r"^[0-9]{1,15}(\.[0-9]{1,9})?$", max_length=25)]
 SignedDecimalText = Annotated[str, Field(pattern=r"^-?[0-9]{1,15}(\.[0-9]{1,18})?$", max_length=36)]

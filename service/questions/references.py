@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import MISSING, Field, JsonValue
+from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType
 
 from service.planning.links import LinkKind
@@ -14,6 +14,7 @@ from service.questions.base import (
     Count,
     Degree,
     Factor,
+    ForeignObject,
     Input,
     NotNegative,
     Positive,
@@ -35,10 +36,7 @@ class HuggingFaceModel(Input):
     """A model by its published `config.json`."""
 
     source: Literal["huggingface_config"]
-    config: Annotated[
-        dict[str, JsonValue],
-        Field(min_length=1, max_length=500, json_schema_extra={"additionalProperties": True}),
-    ]
+    config: ForeignObject
     """The parsed config.json, as published."""
 
 

@@ -1,15 +1,15 @@
 """Shapes of models."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from pydantic import MISSING, Field, JsonValue
+from pydantic import MISSING
 from typing_extensions import TypedDict
 
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import LARGEST_BOUND, Bound, ListQuery
 from service.kit.pages import NextPageToken
 from service.questions.architectures import Architecture
-from service.questions.base import AnswerWarning, Integer, Size
+from service.questions.base import AnswerWarning, ForeignObject, Integer, Size
 from service.questions.patches import patch_of
 
 
@@ -40,10 +40,7 @@ else:
 class ModelImport(RowInput):
     """A model by its published config.json."""
 
-    config: Annotated[
-        dict[str, JsonValue],
-        Field(min_length=1, max_length=500, json_schema_extra={"additionalProperties": True}),
-    ]
+    config: ForeignObject
     """The parsed config.json, as published."""
 
 

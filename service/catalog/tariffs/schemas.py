@@ -8,11 +8,10 @@ from typing_extensions import TypeAliasType, TypedDict
 from service.catalog.rows import RowInput, Versioned
 from service.catalog.shapes import ListQuery, Words
 from service.kit.pages import NextPageToken
-from service.questions.base import AnswerWarning, CurrencyCode, SignedDecimalText, Text
+from service.questions.base import AnswerWarning, CurrencyCode, ForeignObject, SignedDecimalText, Text
 from service.questions.patches import patch_of
 from service.questions.tariffs import Day, Price, TariffTerms, TimeZone
 
-_ANY_MEMBERS = {"additionalProperties": True}
 MOST_CHARACTERS = 4_000_000
 """Characters of a file: some years of days."""
 
@@ -38,7 +37,7 @@ class RateImport(RowInput):
     """A tariff by its rate in OpenEI's utility rate database (URDB)."""
 
     format: Literal["urdb_json"]
-    urdb: Annotated[dict[str, JsonValue], Field(min_length=1, max_length=500, json_schema_extra=_ANY_MEMBERS)]
+    urdb: ForeignObject
     """The parsed rate of version 8 or older, or the answer of the database with that rate in `items`."""
     time_zone: TimeZone
     """IANA name of the local clock; a rate does not say it."""
@@ -89,7 +88,7 @@ class ImportedTariff(TypedDict):
 class ExportedTariff(TypedDict):
     """A tariff as a rate of OpenEI's utility rate database, version 8."""
 
-    urdb: Annotated[dict[str, JsonValue], Field(json_schema_extra=_ANY_MEMBERS)]
+    urdb: Annotated[dict[str, JsonValue], Field(json_schema_extra={"additionalProperties": True})]
     """The rate. Every charge in it is said exactly."""
     left_out: list[AnswerWarning]
     """What it cannot say; pointers lead into the tariff."""
