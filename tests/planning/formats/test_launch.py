@@ -483,7 +483,21 @@ def test_a_file_is_written_as_its_tool_reads_it():
     assert tomllib.loads(toml(document)) == document
 
 
-@pytest.mark.parametrize(("tool", "text"), [("torchtitan", "a ="), ("deepspeed", "[]"), ("vllm", "--a 'b")])
+_NEVER_CLOSED = '{"a":' * 5000
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("torchtitan", "a ="),
+        ("deepspeed", "[]"),
+        ("vllm", "--a 'b"),
+        ("torchtitan", "a = " + "[" * 5000),
+        ("deepspeed", _NEVER_CLOSED),
+        ("vllm", _NEVER_CLOSED),
+    ],
+    ids=["toml", "json", "arguments", "deep toml", "deep json", "deep groups"],
+)
 def test_what_is_no_configuration_is_refused(tool, text):
     with pytest.raises(PlanningError, match=f"no configuration of {tool}"):
         keys_of(tool, text)

@@ -174,7 +174,7 @@ def keys_of(tool: ToolName, text: str) -> Keys:
             joined = text.replace("\\\r\n", " ").replace("\\\n", " ")
             return of_arguments(split(joined, comments=True))
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PlanningError("UNREADABLE", "", f"this is no configuration of {tool}") from error
     if not isinstance(document, dict):
         raise PlanningError("UNREADABLE", "", f"this is no configuration of {tool}")
