@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import os
 import pickle
+import shlex
 import shutil
 import signal
 import socket
@@ -154,10 +155,12 @@ def ironlaw(*arguments: str, environment: dict[str, str], given: str | None) -> 
 
 def stand_in(path: Path) -> None:
     """Write a program that is the `ironlaw` command in a forked process; no signal reaches that."""
-    path.write_text(
-        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(_ROOT)!r})\nfrom tests import forked\n"
-        f"sys.exit(forked.run_as({_listener()!r}, sys.argv[1:]))\n"
+    program = (
+        f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from tests import forked; "
+        f"sys.exit(forked.run_as({_listener()!r}, sys.argv[1:]))"
     )
+    # A path in the first line of a script could hold no space.
+    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(program)} "$@"\n')
     path.chmod(0o700)
 
 
