@@ -34,6 +34,7 @@ KEY_ID = "k3v9x2m4c7b1n5q8"
 SERVE = ".venv/bin/ironlaw serve\n"
 WORK = ".venv/bin/ironlaw worker background\n"
 NODE = ".venv/bin/ironlaw worker run\n"
+RUN = "benchmark-runs -H 'content-type: application/json' -d '{\"suite_id\": \"cpu-quick\"}'"
 MAKE = {"make run\n", "make test\n"}
 
 
@@ -182,6 +183,8 @@ class Reader:
             self._measures()
             return
         printed = self.types(example.command)
+        if "calibrated_node" in example.shown:
+            printed = self._measured_again(example, printed)
         if "keys create" in example.command:
             time.sleep(NOTICED_SECONDS)
         if "curl" not in example.command:
@@ -244,6 +247,18 @@ class Reader:
         if self._node is not None:
             self._node.terminate()
             assert self._node.wait(timeout=60) == 0, (self._directory / "node.log").read_text()
+
+    def _measured_again(self, example, printed):
+        """What is answered once enough is accepted: beside other tests some results are suspect."""
+        (run,) = (each.command for each in EXAMPLES if RUN in each.command)
+        for times in range(60):
+            if "step_seconds" in json.loads(printed):
+                break
+            if times % 15 == 14:
+                self.types(run)
+            time.sleep(2)
+            printed = self.types(example.command)
+        return printed
 
     def _is_reachable(self):
         nodes = httpx.get(f"{self._replaced[ADDRESS]}/v1/nodes", trust_env=False).json()["items"]
