@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 _FIRST_SECONDS, _LOOK_SECONDS = 60.0, 1.0
@@ -103,7 +104,7 @@ def _accepted(path: str) -> socket.socket | None:
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
             except ChildProcessError:
-                os.unlink(path)  # noqa: PTH108
+                Path(path).unlink(missing_ok=True)
                 return None
 
 
