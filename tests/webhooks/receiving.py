@@ -68,7 +68,10 @@ class Receiver:
         line, *fields = head.decode().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (f.partition(":") for f in fields)}
         while len(body) < int(headers.get("content-length", 0)):
-            body += connection.recv(65536)
+            chunk = connection.recv(65536)
+            if not chunk:  # who sends was killed
+                return
+            body += chunk
         path = line.split()[1]
         self.received.append((path, headers, body))
         said = self.script.get(path, answer(204))
