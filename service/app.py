@@ -29,7 +29,7 @@ from service.approvals.cost_centers.endpoints import router as cost_centers
 from service.approvals.delegations.endpoints import router as delegations
 from service.approvals.delegations.face import DelegationsFace
 from service.approvals.face import ApprovalsFace
-from service.approvals.links.endpoints import router as approval_links
+from service.approvals.links import endpoints as approval_links
 from service.approvals.links.face import LinksFace
 from service.approvals.links.service import Links
 from service.approvals.pages import endpoints as approval_pages
@@ -43,7 +43,7 @@ from service.auth.ending import Endings
 from service.auth.endpoints import keys, sessions, tenants
 from service.auth.face import AuthFace
 from service.auth.pages.endpoints import signing_in, signing_out
-from service.auth.service import HeldKeys, Keys, settle
+from service.auth.service import HeldKeys, Keys, note_identity, settle
 from service.auth.sessions import Visitors
 from service.background.endpoints import JobsFace
 from service.background.endpoints import router as background_jobs
@@ -140,7 +140,8 @@ ROUTERS = (
     approval_pages.visited,
     approval_pages.linked,
     asking,
-    approval_links,
+    approval_links.router,
+    approval_links.listing,
     cost_centers,
     budgets,
     actuals,
@@ -184,7 +185,7 @@ def create_app(settings: Settings) -> FastAPI:
 def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyring) -> None:
     """Let ``app`` serve ``database``, whose schema must be current."""
     state = app.state
-    writes, keys = Writes(database, keyring), Keys.of(keyring)
+    writes, keys = Writes(database, keyring, note_identity), Keys.of(keyring)
     settle(database, keyring, writes)
     tokens = PageTokens(keyring.key("page tokens"))
     state.database = database
@@ -193,7 +194,8 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.webhooks = WebhooksFace(database, writes=writes, tokens=tokens, webhooks=rules)
     state.snapshots = store_of(database)
     state.held_keys = HeldKeys(database, keys)
-    authenticate = _authenticator(settings, state.held_keys) if settings.mode == "tenant" else None
+    endings = Endings(keyring, state.held_keys.ended_at)
+    authenticate = _authenticator(settings, state.held_keys, endings) if settings.mode == "tenant" else None
     state.nodes = NodesFace(
         database,
         writes=writes,
@@ -209,7 +211,6 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     )
     state.public_url = settings.public_url
     state.login = _login(settings, keyring)
-    endings = Endings(keyring, state.held_keys.ended_at)
     state.visitors = Visitors(
         state.admission,
         keyring,
@@ -250,7 +251,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.approval_policies = PoliciesFace(database, writes=writes, tokens=tokens)
     state.approval_delegations = DelegationsFace(database, writes=writes, tokens=tokens)
     one_time = Links(keyring, public_url=settings.public_url, has_tenant=state.held_keys.has_tenant)
-    state.approval_links = LinksFace(one_time, writes)
+    state.approval_links = LinksFace(database, one_time, writes)
     state.approval_pages = ApprovalPages(database, writes=writes, links=one_time, snapshots=state.snapshots)
     state.budgets = BudgetsFace(database, writes=writes, tokens=tokens, catalog_of=state.snapshots.current)
     state.actuals = ActualsFace(database, writes=writes, tokens=tokens, catalog_of=state.snapshots.current)
@@ -258,13 +259,13 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.background_threads = settings.background_threads
 
 
-def _authenticator(settings: Settings, keys: HeldKeys) -> Authenticate:
+def _authenticator(settings: Settings, keys: HeldKeys, endings: Endings) -> Authenticate:
     issuer = settings.issuer
     if issuer is None:
         return keys.authenticate
     from service.auth.tokens import Authenticator  # noqa: PLC0415  # a tenth of a second to import
 
-    return Authenticator(keys, issuer)
+    return Authenticator(keys, issuer, endings)
 
 
 def _login(settings: Settings, keyring: Keyring) -> "Login | None":

@@ -65,6 +65,8 @@ class Settings(BaseSettings):
     """Tenant of tokens without that claim; empty refuses them."""
     oidc_scope_claim: str = "scope"
     """Claim that lists the scopes."""
+    oidc_person_claim: str = "email"
+    """Claim that says who a person is, by the name that policies use; `email` counts where it is verified."""
     oidc_client_id: str = ""
     """What the issuer knows this service as, so that people can sign in; empty if nobody does."""
     oidc_client_secret_file: Path | None = None
@@ -147,6 +149,7 @@ class Settings(BaseSettings):
             tenant_claim=self.oidc_tenant_claim,
             tenant=self.oidc_tenant,
             scope_claim=self.oidc_scope_claim,
+            person_claim=self.oidc_person_claim,
         )
 
 

@@ -90,6 +90,7 @@ def key_row(key_id, **times):
         scopes=[],
         digest="",
         created_at=now(),
+        lineage=["token:ada"],
         version=1,
         **times,
     )

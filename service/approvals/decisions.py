@@ -69,10 +69,11 @@ def decide(
     own = next((one for one in held.decisions if one.decided_by == subject.name), None)
     if own is not None and own.decision != decision:
         raise DecidedOtherwise
-    makers = lineage(session, named(subject.tenant_id, linked_by)) if linked_by else frozenset()
+    makers = lineage(session, named(subject.tenant_id, linked_by)) if linked_by else frozenset[str]()
     made = ApprovalDecisionRow(
         decided_by=subject.name,
         lineage=sorted(lineage(session, subject) | makers),
+        linked_by=linked_by,
         decision=decision,
         via=via,
         comment=None if sent.comment is MISSING else sent.comment,
@@ -106,7 +107,7 @@ def may_decide(session: Reader | Writer, subject: Subject, held: Held) -> None:
     """Refuse somebody who cannot decide the open step of an approval now, and say why."""
     time = steps.moment(session, held)
     step = _open_step(held, time)
-    decider = person(session, held.row.tenant_id, subject.name)
+    decider = person(session, held.row.tenant_id, subject.name, lineage(session, subject))
     _check_barred(held, decider, subject)
     _check_frozen(session, held)
     _voice(session, held, step, decider, time)

@@ -66,6 +66,8 @@ class Decision(TypedDict):
     """Whose decision it is, as the policy names them."""
     decided_by: str
     """Who made it: the approver or whom they delegated it to."""
+    linked_by: NotRequired[str]
+    """Who made the link that it was decided by."""
     delegation_id: NotRequired[str]
     """The delegation by which they decided in the approver's place."""
     decision: DecisionKind

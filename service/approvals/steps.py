@@ -162,6 +162,7 @@ def decide(
         decided_by=made.decided_by,
         delegation_id=voice.delegation_id,
         lineage=made.lineage,
+        linked_by=made.linked_by,
         decision=made.decision,
         via=made.via,
         comment=made.comment,

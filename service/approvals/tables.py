@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Boolean, Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.kit.database import Base, Json, UtcDateTime
+from service.kit.database import LATER, Base, Json, UtcDateTime
 
 PENDING = "pending"
 APPROVED = "approved"
@@ -171,7 +171,9 @@ class ApprovalDecisionRow(Base):
     delegation_id: Mapped[str | None] = mapped_column(String(100))
     """By which delegation, where it is not their own place."""
     lineage: Mapped[list[str]] = mapped_column(Json)
-    """The decider, and whoever made the keys that it acts by."""
+    """The decider, and whoever can act by it."""
+    linked_by: Mapped[str | None] = mapped_column(String(300), info=LATER)
+    """Who made the link that it was decided by."""
     decision: Mapped[str] = mapped_column(String(20))
     via: Mapped[str] = mapped_column(String(20))
     comment: Mapped[str | None] = mapped_column(String(500))

@@ -31,7 +31,7 @@ _SUMMARY: Final = (
 _STEP: Final = ("name", "policy_id", "policy_version", "quorum", "state")
 _STEP_TIMES: Final = ("opened_at", "due_at", "escalates_at", "escalated_at")
 _DECISION: Final = (
-    *("approver", "decided_by", "delegation_id", "decision", "via", "comment"),
+    *("approver", "decided_by", "delegation_id", "linked_by", "decision", "via", "comment"),
     *("content_digest", "decided_at"),
 )
 _COMMENT: Final = ("written_by", "text", "written_at")

@@ -15,7 +15,7 @@ from service.audit.chain import REDACTION, Verdict, event_hash, salted, seal, ve
 from service.audit.tables import AuditEventRow
 from service.kit import idempotency
 from service.kit.clock import now
-from service.kit.database import Base, Database, Reader, Writer
+from service.kit.database import LATER, Base, Database, Reader, Writer
 from service.kit.idempotency import Kept, Key, Running
 from service.kit.keyring import Keyring
 from service.kit.subjects import Subject, own_subject
@@ -104,11 +104,21 @@ class Change:
     also: tuple["Change", ...] = ()
 
 
-class Writes:
-    """Runs the stored writes of one database."""
+def _note_nothing(_session: Writer, _subject: Subject) -> None:
+    """What is remembered of who writes, where nobody has to be known later."""
 
-    def __init__(self, database: Database, keyring: Keyring) -> None:
+
+class Writes:
+    """Runs the stored writes of one database. ``note_subject`` remembers who writes, before each."""
+
+    def __init__(
+        self,
+        database: Database,
+        keyring: Keyring,
+        note_subject: Callable[[Writer, Subject], Change | None] = _note_nothing,
+    ) -> None:
         self._database = database
+        self._note_subject = note_subject
         self._seal_key = keyring.key(_SEAL)
         self._running = Running()
 
@@ -120,10 +130,13 @@ class Writes:
                 kept = idempotency.begin(session, key, idempotency.digest([call.path, sent]))
                 if kept:
                     return _replayed(kept)
+            noted = self._note_subject(session, call.subject)
             change = do(session)
             if call.validate_only:
                 session.rollback()
                 return _response(Kept(change.status, {}, _body(change)))
+            if noted is not None:
+                self.record(session, call._replace(operation="note_identity"), noted)
             self.record(session, call, change)
             answer = Kept(change.status, change.headers, _body(change))
             if key:
@@ -221,7 +234,8 @@ def unlike_recorded(
 
 def columns_of(row: Base) -> dict[str, Any]:
     """All that is stored of a row, what nobody is shown included."""
-    values = ((name, getattr(row, name)) for name in row.__table__.columns.keys())  # noqa: SIM118
+    columns = ((column.key, getattr(row, column.key), column.info) for column in row.__table__.columns)
+    values = ((name, value) for name, value, info in columns if value is not None or info != LATER)
     return {name: value.astimezone(UTC) if isinstance(value, datetime) else value for name, value in values}
 
 

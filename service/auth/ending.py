@@ -1,18 +1,29 @@
-"""Ending sessions of browsers before their time: one of them, or all of a person."""
+"""Ending what people act by before its time: one session of a browser, or all of a person.
+
+All of a person are their sessions, the tokens that the issuer gave them, and the keys that they made or were
+handed. A person has several names: whatever the service knows to be theirs ends with the one that is said.
+"""
 
 import hmac
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from service.audit.service import Change
 from service.auth import repository
 from service.auth.errors import TenantNotFound
+from service.auth.service import revoke_keys_of
 from service.kit.clock import now
 from service.kit.database import Writer
+from service.kit.identity import canonical_person
 from service.kit.keyring import Keyring
+from service.kit.subjects import Subject, SubjectKind
 
 SESSION_SECONDS: Final = 3600
+PERSON_ENDED: Final = timedelta(days=400)
+"""How long the end of a person is kept: longer than any token of theirs may live."""
+_DISABLED_UNTIL: Final = datetime(9999, 12, 31, tzinfo=UTC)
 _ID_CHARACTERS: Final = 32
 
 
@@ -28,33 +39,86 @@ class Endings:
         self._ended_at = ended_at
 
     def person(self, tenant_id: str, subject_id: str) -> str:
-        """The id of all sessions of a person."""
-        digest = hmac.digest(self._key, f"{tenant_id} {subject_id}".encode(), "sha256")
-        return f"of-{digest.hex()[:_ID_CHARACTERS]}"
+        """The id of all that a subject of the issuer acts by."""
+        return self._id(f"{tenant_id} {subject_id}")
 
-    def has_ended(self, tenant_id: str, session_id: str, subject_id: str, began_at: datetime) -> bool:
-        """Whether a session was ended, by itself or with all of its person."""
-        if self._ended_at(tenant_id, session_id) is not None:
+    def has_ended(self, subject: Subject, session_id: str, began_at: datetime) -> bool:
+        """Returns true where a session was ended, by itself or with all of its person."""
+        if self._ended_at(subject.tenant_id, session_id) is not None:
             return True
-        ended_at = self._ended_at(tenant_id, self.person(tenant_id, subject_id))
-        return ended_at is not None and began_at <= ended_at
+        return self.has_ended_person(subject, began_at)
+
+    def has_ended_person(self, subject: Subject, began_at: datetime) -> bool:
+        """Returns true where all that a person had begun to act by was ended at that time or later."""
+        ids = self._ids(subject.tenant_id, [subject.id], [subject.person] if subject.person else [])
+        ends = (self._ended_at(subject.tenant_id, each) for each in ids)
+        return any(ended_at is not None and began_at <= ended_at for ended_at in ends)
 
     def end(self, session: Writer, tenant_id: str, session_id: str) -> Change:
         """End one session, whoever holds copies of its cookie."""
-        return _end(session, tenant_id, session_id)
+        return _end(session, tenant_id, session_id, timedelta(seconds=SESSION_SECONDS))
 
-    def end_all(self, session: Writer, tenant_id: str, subject_id: str) -> Change:
-        """End every session of a person that has begun by now."""
-        return _end(session, tenant_id, self.person(tenant_id, subject_id))
+    def end_sessions(self, session: Writer, tenant_id: str, subject_id: str) -> Change:
+        """End every session and token of a person that has begun by now; their keys work on."""
+        return self._end_all(session, tenant_id, subject_id)[0]
+
+    def end_person(
+        self, session: Writer, tenant_id: str, subject_id: str, *, disabled: bool | None = None
+    ) -> Change:
+        """End every session, token and key of a person that has begun by now.
+
+        A person who is ``disabled`` begins none until that is taken back; None leaves it as it is.
+        """
+        change, names = self._end_all(session, tenant_id, subject_id, disabled=disabled)
+        keys = revoke_keys_of(session, names)
+        key_ids = [key.resource.partition("/")[2] for key in keys]
+        return replace(
+            change, body={**(change.body or {}), "revoked_key_ids": key_ids}, also=(*change.also, *keys)
+        )
+
+    def _end_all(
+        self, session: Writer, tenant_id: str, subject_id: str, *, disabled: bool | None = None
+    ) -> tuple[Change, list[str]]:
+        """End what is known by each name of a person; the change of the first, and the names."""
+        subjects, people = _names(session, tenant_id, subject_id)
+        first, *others = [
+            _end(session, tenant_id, each, PERSON_ENDED, disabled=disabled)
+            for each in self._ids(tenant_id, subjects, people)
+        ]
+        names = [f"{SubjectKind.TOKEN}:{each}" for each in subjects]
+        names += [f"{SubjectKind.PERSON}:{each}" for each in people]
+        return replace(first, also=tuple(others)), names
+
+    def _ids(self, tenant_id: str, subjects: Iterable[str], people: Iterable[str]) -> Iterator[str]:
+        yield from (self.person(tenant_id, each) for each in subjects)
+        yield from (self._id(f"{tenant_id}\0{each}") for each in people)
+
+    def _id(self, name: str) -> str:
+        return f"of-{hmac.digest(self._key, name.encode(), 'sha256').hex()[:_ID_CHARACTERS]}"
 
 
-def _end(session: Writer, tenant_id: str, ended_id: str) -> Change:
+def _names(session: Writer, tenant_id: str, subject_id: str) -> tuple[list[str], list[str]]:
+    """The subjects of the issuer and the identities of a person, the one that was said first."""
+    token = f"{SubjectKind.TOKEN}:"
+    people = {canonical_person(subject_id), *repository.people_of(session, tenant_id, [token + subject_id])}
+    known = repository.subjects_of(session, tenant_id, people)
+    others = {name.removeprefix(token) for name in known} - {subject_id}
+    return [subject_id, *sorted(others)], sorted(people)
+
+
+def _end(
+    session: Writer, tenant_id: str, ended_id: str, kept: timedelta, *, disabled: bool | None = None
+) -> Change:
     # The revision of the tenant rises with it, by which every process sees it within a second.
     if repository.locked_tenant(session, tenant_id) is None:
         raise TenantNotFound
     time = now()
-    repository.end_sessions(session, tenant_id, ended_id, time, time + timedelta(seconds=SESSION_SECONDS))
-    ended = {"id": ended_id, "ended_at": time}
+    known = repository.ended_session(session, tenant_id, ended_id)
+    was_disabled = known is not None and known.ended_at == _DISABLED_UNTIL
+    until = _DISABLED_UNTIL if disabled or (disabled is None and was_disabled) else time
+    ends = _DISABLED_UNTIL if until == _DISABLED_UNTIL else time + kept
+    repository.end_sessions(session, tenant_id, ended_id, until, ends)
+    ended = {"id": ended_id, "ended_at": until}
     return Change(tenant_id=tenant_id, resource=f"sessions/{ended_id}", body=ended, after=ended)
 
 

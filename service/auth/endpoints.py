@@ -46,7 +46,10 @@ def get_api_key(face: Face, caller: Caller, id: KeyPath) -> Response:
 
 @keys.post("/{id:name}:rotate", response_model=IssuedApiKey)
 def rotate_api_key(face: Face, call: WriteCall, id: KeyPath, body: ApiKeyRotation) -> Response:
-    """Give a key its next secret; the one before works on until the rotation ends or is retired."""
+    """Give a key its next secret; the one before works on until the rotation ends or is retired.
+
+    The caller must hold every scope of the key, and counts as one person with it from now on.
+    """
     return face.rotate_key(call, id, body)
 
 
@@ -58,7 +61,7 @@ def retire_api_key(face: Face, call: WriteCall, id: KeyPath) -> Response:
 
 @keys.delete("/{id:name}", status_code=204)
 def revoke_api_key(face: Face, call: WriteCall, id: KeyPath) -> Response:
-    """Revoke a key: it stops working within two seconds, everywhere."""
+    """Revoke a key and those made or rotated by it: they stop working within two seconds, everywhere."""
     return face.revoke_key(call, id)
 
 
@@ -94,8 +97,8 @@ def enable_tenant(face: Face, call: WriteCall, id: TenantPath) -> Response:
 
 @sessions.post(":end", response_model=EndedSessions)
 def end_sessions(face: Face, call: WriteCall, body: SessionsOfPerson) -> Response:
-    """End every session that a person of the tenant has in a browser, within two seconds, everywhere.
+    """End every session, token and key of a person of the tenant, within two seconds, everywhere.
 
-    Whoever is still signed in at the issuer can begin another: shut them out there first.
+    Whoever is still signed in at the issuer can begin another session, unless they are disabled here too.
     """
-    return face.end_sessions(call, body.subject_id)
+    return face.end_person(call, body)

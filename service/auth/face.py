@@ -6,12 +6,19 @@ from datetime import timedelta
 from typing import Annotated
 
 from fastapi import Depends, Path, Request, Response
+from pydantic import MISSING
 
 from service.audit.service import Call, Writes
 from service.auth import repository, service
 from service.auth.ending import Endings
 from service.auth.errors import KeyNotFound, TenantNotFound
-from service.auth.schemas import ApiKeyInput, ApiKeyRotation, KeyId, TenantInput
+from service.auth.schemas import (
+    ApiKeyInput,
+    ApiKeyRotation,
+    KeyId,
+    SessionsOfPerson,
+    TenantInput,
+)
 from service.auth.service import Keys
 from service.kit.database import Database
 from service.kit.pages import PageQuery, PageTokens
@@ -62,14 +69,13 @@ class AuthFace:
 
     def rotate_key(self, call: Call, key_id: str, body: ApiKeyRotation) -> Response:
         """The next secret of a key."""
-        overlap, tenant_id = timedelta(seconds=body.overlap_seconds), call.subject.tenant_id
+        overlap, caller = timedelta(seconds=body.overlap_seconds), call.subject
         sent = body.model_dump(mode="json")
-        return self._write(call, sent, lambda session: self._keys.rotate(session, tenant_id, key_id, overlap))
+        return self._write(call, sent, lambda session: self._keys.rotate(session, caller, key_id, overlap))
 
     def retire_key(self, call: Call, key_id: str) -> Response:
         """The key with its newest secret only."""
-        tenant_id = call.subject.tenant_id
-        return self._write(call, None, lambda session: service.retire(session, tenant_id, key_id))
+        return self._write(call, None, lambda session: service.retire(session, call.subject, key_id))
 
     def revoke_key(self, call: Call, key_id: str) -> Response:
         """No working key any more."""
@@ -110,11 +116,21 @@ class AuthFace:
         tenant_id = call.subject.tenant_id
         return self._write(call, None, lambda session: self._endings.end(session, tenant_id, session_id))
 
-    def end_sessions(self, call: Call, subject_id: str) -> Response:
-        """The end of all sessions of a person of the caller's tenant."""
-        tenant_id = call.subject.tenant_id
+    def end_own_sessions(self, call: Call) -> Response:
+        """The end of all sessions and tokens of the caller."""
+        own = call.subject
         return self._write(
-            call, subject_id, lambda session: self._endings.end_all(session, tenant_id, subject_id)
+            call, own.id, lambda session: self._endings.end_sessions(session, own.tenant_id, own.id)
+        )
+
+    def end_person(self, call: Call, body: SessionsOfPerson) -> Response:
+        """The end of all that a person of the caller's tenant acts by."""
+        tenant_id = call.subject.tenant_id
+        disabled = None if body.disabled is MISSING else body.disabled
+        return self._write(
+            call,
+            body.model_dump(mode="json"),
+            lambda session: self._endings.end_person(session, tenant_id, body.subject_id, disabled=disabled),
         )
 
     def _write(self, call: Call, sent: object, do: service.Write) -> Response:

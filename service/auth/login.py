@@ -20,6 +20,7 @@ import httpx
 
 from service.auth.errors import SignInFailed
 from service.auth.oidc import (
+    MAIL_CLAIM,
     Claims,
     Issuer,
     IssuerUnavailable,
@@ -79,6 +80,7 @@ class Login:
         self._sealed = Sealed(keyring.key("signing in"), clock)
         self._key = keyring.key("nonces and verifiers")
         self._tokens = TokenVerifier(client.issuer, fetch, clock)
+        self._scope = "openid email" if client.issuer.person_claim == MAIL_CLAIM else "openid"
         self._fetch = fetch
         self._clock = clock
         self._document: dict[str, Any] = {}
@@ -93,7 +95,7 @@ class Login:
             "response_type": "code",
             "client_id": self._client.issuer.audience,
             "redirect_uri": self._client.public_url + CALLBACK_PATH,
-            "scope": "openid",
+            "scope": self._scope,
             "state": state,
             "nonce": self._drawn("nonce", state),
             "code_challenge": base64.urlsafe_b64encode(challenge).decode().rstrip("="),

@@ -25,6 +25,7 @@ from jwt import InvalidSignatureError, PyJWK, PyJWS, PyJWTError
 from jwt.algorithms import AllowedPublicKeys
 
 from service.kit import calling
+from service.kit.identity import canonical_person
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,8 @@ _KINDS = {
 _PUBLIC_MEMBERS = {"kty", "crv", "n", "e", "x", "y"}
 _TYPES = {"jwt", "at+jwt", "application/at+jwt"}
 _SHIPPED = "shipped"
+MAIL_CLAIM = "email"
+_MAIL_IS_VERIFIED = "email_verified"
 
 _TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
 _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
@@ -86,6 +89,10 @@ class Claims(NamedTuple):
     """What a login asked the issuer to put in; empty in tokens that come from none."""
     authorized_party: str = ""
     """The client that the token was made for; empty where several audiences leave that open."""
+    person: str = ""
+    """Who the issuer has verified the subject to be, in one spelling; empty where it says nothing of it."""
+    issued_at: float = 0
+    """In Unix seconds; 0 where the token does not say, which is before any end of a person."""
 
 
 class _Verified(NamedTuple):
@@ -106,6 +113,8 @@ class Issuer:
     tenant: str = ""
     """The tenant of tokens without the tenant claim; empty to refuse them."""
     scope_claim: str
+    person_claim: str = MAIL_CLAIM
+    """Claim that says who the person is by whom others name them; empty where only `sub` does."""
     skew_seconds: float = 60
 
     def __post_init__(self) -> None:
@@ -390,6 +399,8 @@ class TokenVerifier:
             tenant_id=self._tenant(claims),
             scopes=self._scopes(claims),
             expires_at=expires_at,
+            person=self._person(claims),
+            issued_at=_time(claims, "iat") if "iat" in claims else 0,
             nonce=nonce if isinstance(nonce, str) else "",
             authorized_party=_authorized_party(claims, audiences),
         )
@@ -412,6 +423,15 @@ class TokenVerifier:
         if not _is_tenant(tenant):
             raise TokenRefused("TENANT", "the tenant is not one that a subject can have")
         return str(tenant)
+
+    def _person(self, claims: Mapping[str, Any]) -> str:
+        """Who the person is: by a mail address only where the issuer has verified that it is theirs."""
+        name = self._issuer.person_claim
+        value = claims.get(name) if name else None
+        if name == MAIL_CLAIM and claims.get(_MAIL_IS_VERIFIED) not in (True, "true"):
+            return ""
+        is_text = isinstance(value, str) and 0 < len(value) <= _SUBJECT_CHARACTERS and value.isprintable()
+        return canonical_person(value) if is_text else ""  # type: ignore[arg-type]
 
     def _scopes(self, claims: Mapping[str, Any]) -> frozenset[str]:
         """Scopes of this service; those of others share the claim and are left out, as is all of tenants."""

@@ -1,13 +1,21 @@
 """Every query of tenants, keys and ended sessions."""
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Select, delete, or_, select, update
+from sqlalchemy import Select, Text, cast, delete, or_, select, update
 from sqlalchemy.orm import Session
 
-from service.auth.tables import ApiKeyRow, EndedSessionRow, InstallationRow, TenantRow
+from service.auth.tables import (
+    ApiKeyRow,
+    EndedSessionRow,
+    IdentityRow,
+    InstallationRow,
+    PastKeyRow,
+    TenantRow,
+)
 from service.kit.database import Reader, Writer, insert_new
 from service.kit.subjects import SHIPPED_TENANT
 
@@ -75,9 +83,54 @@ def locked_tenant(session: Writer, tenant_id: str) -> TenantRow | None:
 
 
 def delete_dead_keys(session: Writer, before: datetime) -> int:
-    """Delete the keys that ended before a time, revoked or expired; their number."""
+    """Delete the keys that ended before a time, revoked or expired; their number. Their lineage stays."""
     ended = or_(ApiKeyRow.revoked_at < before, ApiKeyRow.expires_at < before)
-    return len(session.scalars(delete(ApiKeyRow).where(ended).returning(ApiKeyRow.id)).all())
+    columns = (ApiKeyRow.tenant_id, ApiKeyRow.id, ApiKeyRow.lineage, ApiKeyRow.handed_to)
+    rows = session.execute(delete(ApiKeyRow).where(ended).returning(*columns)).all()
+    session.add_all(
+        PastKeyRow(tenant_id=tenant_id, id=key_id, lineage=[*lineage, *handed_to])
+        for tenant_id, key_id, lineage, handed_to in rows
+    )
+    session.flush()
+    return len(rows)
+
+
+def past_lineage(session: Session, tenant_id: str, key_id: str) -> list[str]:
+    """Who could act by a key that was removed after it had ended."""
+    row = session.get(PastKeyRow, (tenant_id, key_id))
+    return [] if row is None else row.lineage
+
+
+def locked_keys_of(session: Writer, names: Iterable[str]) -> list[ApiKeyRow]:
+    """The live keys, of any tenant, by which one of some subjects can act; their tenants are locked."""
+    wanted = frozenset(names)
+    lists = (ApiKeyRow.lineage, ApiKeyRow.handed_to)
+    # As text, a list of names contains each as it is written in JSON; which really do is seen below.
+    written = [json.dumps(name, ensure_ascii=is_ascii) for name in wanted for is_ascii in (True, False)]
+    mentions = or_(*(cast(one, Text).contains(text, autoescape=True) for one in lists for text in written))
+    found = select(ApiKeyRow).where(ApiKeyRow.revoked_at.is_(None), mentions)
+    for tenant_id in sorted({row.tenant_id for row in session.scalars(found)}):
+        locked_tenant(session, tenant_id)
+    fresh = found.order_by(ApiKeyRow.tenant_id, ApiKeyRow.id).execution_options(populate_existing=True)
+    return [row for row in session.scalars(fresh) if not wanted.isdisjoint([*row.lineage, *row.handed_to])]
+
+
+def identity(session: Session, *, tenant_id: str, subject: str, person: str) -> IdentityRow | None:
+    """The row that says who a subject is."""
+    own = (IdentityRow.tenant_id == tenant_id, IdentityRow.subject == subject, IdentityRow.person == person)
+    return session.scalars(select(IdentityRow).where(*own)).one_or_none()
+
+
+def people_of(session: Session, tenant_id: str, subjects: Iterable[str]) -> list[str]:
+    """Who some subjects of the issuer were verified to be."""
+    wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.subject.in_(sorted(subjects)))
+    return list(session.scalars(select(IdentityRow.person).where(*wanted)))
+
+
+def subjects_of(session: Session, tenant_id: str, people: Iterable[str]) -> list[str]:
+    """The subjects of the issuer that were verified to be one of some people."""
+    wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.person.in_(sorted(people)))
+    return list(session.scalars(select(IdentityRow.subject).where(*wanted)))
 
 
 def ended_sessions(session: Reader, tenant_ids: Iterable[str], after: datetime) -> list[EndedSessionRow]:
@@ -86,9 +139,14 @@ def ended_sessions(session: Reader, tenant_ids: Iterable[str], after: datetime) 
     return list(session.scalars(select(EndedSessionRow).where(wanted, EndedSessionRow.expires_at > after)))
 
 
+def ended_session(session: Writer, tenant_id: str, ended_id: str) -> EndedSessionRow | None:
+    """What was ended of a session or a person."""
+    return session.get(EndedSessionRow, (tenant_id, ended_id))
+
+
 def end_sessions(session: Writer, tenant_id: str, ended_id: str, ended_at: datetime, until: datetime) -> None:
     """Keep until a time that sessions have ended; later than was kept before. The tenant is locked."""
-    row = session.get(EndedSessionRow, (tenant_id, ended_id))
+    row = ended_session(session, tenant_id, ended_id)
     if row is None:
         row = EndedSessionRow(tenant_id=tenant_id, id=ended_id)
         session.add(row)

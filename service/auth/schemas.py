@@ -25,7 +25,7 @@ class ApiKeyInput(Input):
     scopes: Annotated[list[Scope], Field(max_length=50)]
     """What the key may do; no more than its creator may."""
     expires_at: Instant | MISSING = MISSING
-    """When the key stops working; never if it is left out."""
+    """When the key stops working: with the key that it is made with if it is left out, and never later."""
     tenant_id: ResourceId | MISSING = MISSING
     """Tenant of the key; another than the creator's needs `tenants:write`."""
 
@@ -44,6 +44,8 @@ class ApiKey(Input):
     created_at: AwareDatetime
     created_by: Text | MISSING = MISSING
     """Kind and id of the subject that made it."""
+    lineage: list[Text] = Field(default_factory=list)
+    """Subjects that can make or made its makers, from its maker to the first: with it they count as one."""
     expires_at: AwareDatetime | MISSING = MISSING
     """When the key stops working."""
     revoked_at: AwareDatetime | MISSING = MISSING
@@ -105,16 +107,20 @@ class TenantPage(Input):
 
 
 class SessionsOfPerson(Input):
-    """Whose sessions are to end."""
+    """Whose sessions, tokens and keys are to end."""
 
     subject_id: Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]*$")]
-    """The `sub` of the person at the issuer."""
+    """The `sub` of the person at the issuer, or the verified identity that the service knows them by."""
+    disabled: bool | MISSING = MISSING
+    """`true` refuses the person until it is asked again with `false`; left out, that stays as it is."""
 
 
 class EndedSessions(Input):
-    """That all sessions of a person have ended."""
+    """That everything that a person could act by has ended."""
 
     id: ResourceId
     """What the audit calls the person's sessions, without naming the person."""
     ended_at: AwareDatetime
-    """Sessions that began until then have ended."""
+    """Sessions that began and tokens that were issued until then have ended."""
+    revoked_key_ids: list[KeyId] = Field(default_factory=list)
+    """Keys that the person made or was handed, and those that were made with them."""

@@ -1,15 +1,15 @@
 """The rules of tenants and keys, and what a process holds to check callers."""
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import MISSING
 from sqlalchemy import Select
 
-from service.audit.service import Call, Change, Writes
+from service.audit.service import Call, Change, Writes, columns_of
 from service.auth import repository
 from service.auth.errors import (
     KeyNotFound,
@@ -21,11 +21,11 @@ from service.auth.errors import (
 )
 from service.auth.keys import Verifier
 from service.auth.schemas import ApiKey, ApiKeyInput, TenantInput
-from service.auth.tables import ApiKeyRow, TenantRow
+from service.auth.tables import ApiKeyRow, IdentityRow, TenantRow
 from service.kit.admission import refused
 from service.kit.clock import now
 from service.kit.credentials import API_KEY, digest_of, id_of, is_whole, mint, new_id
-from service.kit.database import Database, Reader, Writer
+from service.kit.database import Database, Reader, Writer, insert_new
 from service.kit.keyring import Keyring
 from service.kit.problems import FieldError, Unprocessable
 from service.kit.subjects import (
@@ -34,13 +34,12 @@ from service.kit.subjects import (
     RESERVED_TENANTS,
     Subject,
     SubjectKind,
-    covers,
     permission,
+    uncovered,
 )
 
 KEYS_KEPT = timedelta(days=400)
 """How long a key that has ended can be looked up: a year and the time to ask about it."""
-_KEY_NAME = f"{SubjectKind.API_KEY}:"
 _DIGESTS = "api key digests"
 Write = Callable[[Writer], Change]
 _ADMINISTER_TENANTS = permission("tenants", "write")
@@ -137,17 +136,20 @@ class Keys:
         return cls(keyring.key(_DIGESTS))
 
     def create(self, session: Writer, creator: Subject, body: ApiKeyInput) -> Change:
-        """Store a new key with no more scopes than its creator has."""
+        """Store a new key that may do no more, and works no longer, than what its creator acts by."""
         tenant_id = creator.tenant_id if body.tenant_id is MISSING else body.tenant_id
         if tenant_id != creator.tenant_id and not creator.may(_ADMINISTER_TENANTS):
             detail = "a key for another tenant needs tenants:write"
             raise ScopeNotHeld("", FieldError("/tenant_id", "SCOPE_NOT_HELD", detail))
-        _check_scopes(creator, body.scopes)
+        if not body.scopes:
+            field = FieldError("/scopes", "EMPTY", "a key without scopes opens nothing")
+            raise Unprocessable("The key would open nothing", field)
+        check_covers(creator, body.scopes, "/scopes")
         created_at = now()
-        expires_at = None if body.expires_at is MISSING else body.expires_at
-        if expires_at is not None and expires_at <= created_at:
-            field = FieldError("/expires_at", "IN_THE_PAST", "must lie in the future")
-            raise Unprocessable("The key would never work", field)
+        # Whoever revokes the creator locks its tenant too: a key is never made behind their back.
+        repository.locked_tenant(session, creator.tenant_id)
+        parent = _working_parent(session, creator, created_at)
+        expires_at = _expiry(body, parent, created_at)
         if repository.locked_tenant(session, tenant_id) is None:
             detail = "there is no tenant of this id"
             field = FieldError("/tenant_id", "UNKNOWN_REFERENCE", detail)
@@ -162,6 +164,8 @@ class Keys:
             digest=digest_of(secret, self.digest_key),
             created_at=created_at,
             created_by=creator.name,
+            lineage=_ordered_lineage(session, creator, parent),
+            handed_to=[],
             expires_at=expires_at,
             version=1,
         )
@@ -170,38 +174,119 @@ class Keys:
         location = {"Location": f"/v1/api-keys/{key_id}"}
         return _key_change(row, None, status=201, headers=location, secret=secret)
 
-    def rotate(self, session: Writer, tenant_id: str, key_id: str, overlap: timedelta) -> Change:
+    def rotate(self, session: Writer, caller: Subject, key_id: str, overlap: timedelta) -> Change:
         """Give a key its next secret; the one before works on for ``overlap``.
 
+        Whoever rotates a key can act by it, so they must hold all that it may do, and count as one with it.
         A second rotation inside the overlap replaces the next secret and leaves the first alone, so that
         a lost answer costs nothing.
         """
-        row = _locked_key(session, tenant_id, key_id)
+        row = _locked_key(session, caller.tenant_id, key_id)
+        check_covers(caller, row.scopes)
         before = shown_key(row)
         time = now()
         if row.next_digest is not None and row.rotation_ends_at is not None and time >= row.rotation_ends_at:
             row.digest = row.next_digest
         secret = mint(API_KEY, key_id)
         row.next_digest = digest_of(secret, self.digest_key)
+        # What was done by the key before is theirs who could act by it then: nobody is taken out again.
+        row.handed_to = sorted({*row.handed_to, *lineage(session, caller)} - {_name_of(key_id), *row.lineage})
         row.rotation_ends_at = time + overlap
         return _changed(session, row, before, secret=secret)
 
 
-def lineage(session: Reader | Writer, subject: Subject) -> frozenset[str]:
-    """Names of a subject and of whoever made its key, and the key that that was made with, up to the first.
+def check_covers(caller: Subject, scopes: Iterable[str], pointer: str = "") -> None:
+    """Refuse to hand out, widen or change what may do something that the caller may not do.
 
-    Who can make a key can act by it.
+    This is the one rule of all credentials: keys and their rotation, enrolment tokens, links, webhooks.
+    """
+    wanted = list(scopes)
+    lacking = uncovered(caller.scopes, wanted)
+    if lacking:
+        # A list in the request is named element by element.
+        pointers = [f"{pointer}/{wanted.index(scope)}" if pointer else "" for scope in lacking]
+        detail = "the caller does not hold this scope"
+        raise ScopeNotHeld("", *(FieldError(each, "SCOPE_NOT_HELD", detail) for each in pointers))
+
+
+def lineage(session: Reader | Writer, subject: Subject) -> frozenset[str]:
+    """Names of all who can act by a subject: itself, and for a key whoever made it or was handed its secret.
+
+    Subjects of the issuer are there under the identity that was verified too.
     """
     names = {subject.name}
-    name: str | None = subject.name
-    while name is not None and name.startswith(_KEY_NAME):
-        key_id = name.removeprefix(_KEY_NAME)
-        row = repository.key(session, subject.tenant_id, key_id)
-        name = row.created_by if row is not None else None
-        if name is None or name in names:
-            break
-        names.add(name)
-    return frozenset(names)
+    if subject.kind is SubjectKind.API_KEY:
+        row = repository.key(session, subject.tenant_id, subject.id)
+        names.update(
+            _lineage_of(row) if row else repository.past_lineage(session, subject.tenant_id, subject.id)
+        )
+    if subject.person:
+        names.add(f"{SubjectKind.PERSON}:{subject.person}")
+    known = repository.people_of(session, subject.tenant_id, filter(_is_token, names))
+    return frozenset(names.union(f"{SubjectKind.PERSON}:{person}" for person in known))
+
+
+def _is_token(name: str) -> bool:
+    return name.startswith(f"{SubjectKind.TOKEN}:")
+
+
+def _name_of(key_id: str) -> str:
+    return f"{SubjectKind.API_KEY}:{key_id}"
+
+
+def _lineage_of(row: ApiKeyRow) -> list[str]:
+    return [*row.lineage, *row.handed_to]
+
+
+def _ordered_lineage(session: Writer, creator: Subject, parent: ApiKeyRow | None) -> list[str]:
+    """The creator, then whoever can act by it, the first of all last."""
+    above = _lineage_of(parent) if parent else []
+    others = sorted(lineage(session, creator) - {creator.name, *above})
+    return list(dict.fromkeys([creator.name, *others, *above]))
+
+
+def _working_parent(session: Writer, creator: Subject, time: datetime) -> ApiKeyRow | None:
+    """The key that another is made with, alive; None where the creator acts by none."""
+    if creator.kind is not SubjectKind.API_KEY:
+        return None
+    row = repository.key(session, creator.tenant_id, creator.id)
+    if row is None or not _is_alive(row, time):
+        raise refused()
+    return row
+
+
+def _expiry(body: ApiKeyInput, parent: ApiKeyRow | None, time: datetime) -> datetime | None:
+    """When a new key ends: when it is said, and no later than the key that it is made with."""
+    latest = parent.expires_at if parent else None
+    if body.expires_at is MISSING:
+        return latest
+    if body.expires_at <= time:
+        field = FieldError("/expires_at", "IN_THE_PAST", "must lie in the future")
+        raise Unprocessable("The key would never work", field)
+    if latest is not None and body.expires_at > latest:
+        field = FieldError("/expires_at", "OUTLIVES_MAKER", "must not lie behind the end of the caller's key")
+        raise Unprocessable("The key would outlive the key that it is made with", field)
+    return body.expires_at
+
+
+def _is_alive(row: ApiKeyRow, time: datetime) -> bool:
+    return row.revoked_at is None and (row.expires_at is None or row.expires_at > time)
+
+
+def note_identity(session: Writer, subject: Subject) -> Change | None:
+    """Remember who the issuer says that a subject is, before it writes something; None where it is known."""
+    if not subject.person or repository.identity(
+        session, tenant_id=subject.tenant_id, subject=subject.name, person=subject.person
+    ):
+        return None
+    known = {"tenant_id": subject.tenant_id, "subject": subject.name, "person": subject.person}
+    # Another request of theirs may be writing the same at this moment.
+    if not insert_new(session, IdentityRow, id=new_id(), seen_at=now(), **known):
+        return None
+    row = repository.identity(session, **known)
+    if row is None:
+        return None
+    return Change(tenant_id=row.tenant_id, resource=f"identities/{row.id}", after=columns_of(row))
 
 
 def works(session: Reader | Writer, subject: Subject, time: datetime) -> bool:
@@ -209,7 +294,7 @@ def works(session: Reader | Writer, subject: Subject, time: datetime) -> bool:
     if subject.kind is not SubjectKind.API_KEY:
         return True
     row = repository.key(session, subject.tenant_id, subject.id)
-    return row is not None and row.revoked_at is None and (row.expires_at is None or row.expires_at > time)
+    return row is not None and _is_alive(row, time)
 
 
 def named(tenant_id: str, name: str) -> Subject:
@@ -218,9 +303,10 @@ def named(tenant_id: str, name: str) -> Subject:
     return Subject(SubjectKind(kind), subject_id, tenant_id, frozenset())
 
 
-def retire(session: Writer, tenant_id: str, key_id: str) -> Change:
+def retire(session: Writer, caller: Subject, key_id: str) -> Change:
     """End a rotation: only the newest secret works from now on."""
-    row = _locked_key(session, tenant_id, key_id)
+    row = _locked_key(session, caller.tenant_id, key_id)
+    check_covers(caller, row.scopes)
     if row.next_digest is None:
         raise NotRotating
     before = shown_key(row)
@@ -229,14 +315,24 @@ def retire(session: Writer, tenant_id: str, key_id: str) -> Change:
 
 
 def revoke(session: Writer, tenant_id: str, key_id: str) -> Change:
-    """Let a key work no more."""
+    """Let a key work no more, nor any that was made or rotated by it, or by one of those."""
     row = _locked_key(session, tenant_id, key_id)
+    others = revoke_keys_of(session, {_name_of(key_id)})
+    return replace(_revoked(session, row), status=204, also=tuple(others))
+
+
+def revoke_keys_of(session: Writer, names: Iterable[str]) -> list[Change]:
+    """Let no key work any more by which one of some subjects can act."""
+    return [_revoked(session, row) for row in repository.locked_keys_of(session, names)]
+
+
+def _revoked(session: Writer, row: ApiKeyRow) -> Change:
     before = shown_key(row)
     row.revoked_at = now()
     row.version += 1
     session.flush()
-    resource = f"api-keys/{key_id}"
-    return Change(tenant_id=tenant_id, resource=resource, status=204, before=before, after=shown_key(row))
+    resource = f"api-keys/{row.id}"
+    return Change(tenant_id=row.tenant_id, resource=resource, before=before, after=shown_key(row))
 
 
 def _locked_key(session: Writer, tenant_id: str, key_id: str) -> ApiKeyRow:
@@ -270,16 +366,6 @@ def _key_change(
         after=after,
         **answer,
     )
-
-
-def _check_scopes(creator: Subject, scopes: list[str]) -> None:
-    if not scopes:
-        field = FieldError("/scopes", "EMPTY", "a key without scopes opens nothing")
-        raise Unprocessable("The key would open nothing", field)
-    for position, scope in enumerate(scopes):
-        if not covers(creator.scopes, scope):
-            detail = "the creator does not hold this scope"
-            raise ScopeNotHeld("", FieldError(f"/scopes/{position}", "SCOPE_NOT_HELD", detail))
 
 
 class HeldKeys:

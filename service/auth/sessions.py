@@ -160,24 +160,26 @@ class Visitors:
         session = self._sealed.opened(self.cookies.given(scope, _SESSION))
         if session is None:
             return None
-        session_id, began_at, subject_id, tenant_id, scopes = session
+        session_id, began_at, subject_id, tenant_id, scopes, *rest = session
+        # Sessions that began before identities were known have none.
+        person = rest[0] if rest else ""
+        subject = Subject(SubjectKind.TOKEN, subject_id, tenant_id, frozenset(scopes), person)
         began = datetime.fromtimestamp(began_at, UTC)
-        if not self._has_tenant(tenant_id) or self._endings.has_ended(
-            tenant_id, session_id, subject_id, began
-        ):
+        if not self._has_tenant(tenant_id) or self._endings.has_ended(subject, session_id, began):
             return None
-        subject = Subject(SubjectKind.TOKEN, subject_id, tenant_id, frozenset(scopes))
         return Visitor(subject, self._form_token(session_id), session_id)
 
-    def check_tenant(self, tenant_id: str) -> None:
-        """Refuse to sign somebody in to a tenant that is not there or disabled."""
-        if not self._has_tenant(tenant_id):
+    def check_may_begin(self, subject: Subject) -> None:
+        """Refuse to sign in somebody who is disabled, or whose tenant is not there or disabled."""
+        if not self._has_tenant(subject.tenant_id):
             raise SignInFailed("Your tenant is not known here, or disabled")
+        if self._endings.has_ended_person(subject, now()):
+            raise SignInFailed("You are disabled here")
 
     def begin(self, subject: Subject) -> str:
         """A new session of somebody who has just proved who they are, as what sets its cookie."""
         began_at, scopes = now().timestamp(), sorted(subject.scopes)
-        session = [secrets.token_hex(16), began_at, subject.id, subject.tenant_id, scopes]
+        session = [secrets.token_hex(16), began_at, subject.id, subject.tenant_id, scopes, subject.person]
         return self.cookies.header(_SESSION, self._sealed.seal(session, SESSION_SECONDS), SESSION_SECONDS)
 
     def forget(self) -> str:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, String, Text
+from sqlalchemy import BigInteger, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.kit.database import SECRET, Base, Json, UtcDateTime
@@ -36,10 +36,40 @@ class ApiKeyRow(Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     created_by: Mapped[str | None] = mapped_column(String(300))
     """Name of the subject that made it; unknown of keys older than the column."""
+    lineage: Mapped[list[str]] = mapped_column(Json)
+    """Whoever made it, the maker of the key that that was done with, and so on to the first."""
+    handed_to: Mapped[list[str]] = mapped_column(Json, default=list)
+    """Whoever was handed a secret of it by a rotation, with their lineage."""
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
     last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     version: Mapped[int] = mapped_column(BigInteger)
+
+
+class PastKeyRow(Base):
+    """The lineage of a key that was removed long after it ended; what was done by it is still somebody's."""
+
+    __tablename__ = "past_api_keys"
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    lineage: Mapped[list[str]] = mapped_column(Json)
+
+
+class IdentityRow(Base):
+    """Who a subject of the issuer was verified to be when it wrote something. It is never taken back."""
+
+    __tablename__ = "identities"
+    __table_args__ = (
+        UniqueConstraint("tenant_id", "subject", "person", name="uq_identities_subject"),
+        Index("ix_identities_person", "tenant_id", "person"),
+    )
+
+    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    subject: Mapped[str] = mapped_column(String(300))
+    person: Mapped[str] = mapped_column(String(300))
+    seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class EndedSessionRow(Base):

@@ -1,5 +1,8 @@
 """Callers with a key or with a token of the configured issuer."""
 
+from datetime import UTC, datetime
+
+from service.auth.ending import Endings
 from service.auth.oidc import Issuer, IssuerUnavailable, TokenRefused, TokenVerifier
 from service.auth.service import HeldKeys
 from service.kit.admission import refused
@@ -13,8 +16,9 @@ _RETRY = {"Retry-After": "10"}
 class Authenticator:
     """From a bearer credential to a subject."""
 
-    def __init__(self, keys: HeldKeys, issuer: Issuer) -> None:
+    def __init__(self, keys: HeldKeys, issuer: Issuer, endings: Endings) -> None:
         self._keys = keys
+        self._endings = endings
         self._tokens = TokenVerifier(issuer)
 
     async def __call__(self, credential: str) -> Subject:
@@ -30,4 +34,9 @@ class Authenticator:
             raise Unavailable(detail, headers=_RETRY) from None
         if not self._keys.has_tenant(claims.tenant_id):
             raise refused("The tenant of the token is not known here, or disabled")
-        return Subject(SubjectKind.TOKEN, claims.subject_id, claims.tenant_id, claims.scopes)
+        subject = Subject(
+            SubjectKind.TOKEN, claims.subject_id, claims.tenant_id, claims.scopes, claims.person
+        )
+        if self._endings.has_ended_person(subject, datetime.fromtimestamp(claims.issued_at, UTC)):
+            raise refused("The token was ended with all sessions of its person")
+        return subject

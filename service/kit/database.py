@@ -75,6 +75,11 @@ SECRET = {"secret": True}
 """The ``info`` of a column that opens something or hides somebody: it leaves only with a whole backup."""
 
 
+LATER = {"later": True}
+"""The ``info`` of a column that is younger than its table: an empty one is as if there were none, so that
+what the audit recorded of older rows still holds."""
+
+
 class Reader(Session):
     """A session for reading."""
 

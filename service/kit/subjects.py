@@ -4,6 +4,7 @@ A scope is ``resource:action``; either side may be ``*``. What belongs to the op
 not to one tenant must be granted by name: ``*`` does not reach it.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -41,6 +42,8 @@ class Subject(NamedTuple):
     id: str
     tenant_id: str
     scopes: frozenset[str]
+    person: str = ""
+    """Who the issuer has verified it to be, in one spelling; empty where that is not known."""
 
     @property
     def name(self) -> str:
@@ -76,6 +79,11 @@ def covers(held: frozenset[str], scope: str) -> bool:
 
 LOCAL = Subject(SubjectKind.LOCAL, "local", DEFAULT_TENANT, ADMIN_SCOPES | OPERATOR_SCOPES)
 """Everybody who calls in open mode, and the command line."""
+
+
+def uncovered(held: frozenset[str], scopes: Iterable[str]) -> list[str]:
+    """The scopes that holders of ``held`` may not hand on."""
+    return [scope for scope in scopes if not covers(held, scope)]
 
 
 def own_subject(tenant_id: str) -> Subject:

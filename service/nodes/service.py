@@ -11,12 +11,13 @@ from pydantic import MISSING
 from sqlalchemy.orm import Session
 
 from service.audit.service import Change
+from service.auth.service import check_covers
 from service.kit import leases as clock
 from service.kit.credentials import ENROLMENT, digest_of, id_of, is_whole, mint, new_id
 from service.kit.database import Writer
 from service.kit.jobs.bell import ring_after_commit
 from service.kit.keyring import Keyring
-from service.kit.subjects import Subject, SubjectKind, permission
+from service.kit.subjects import NODE_SCOPES, Subject, SubjectKind, permission
 from service.nodes import repository
 from service.nodes.credentials import (
     ROTATED_AFTER,
@@ -136,7 +137,8 @@ class Enrolments:
         self._credentials = Credentials.of(keyring)
 
     def create_token(self, session: Writer, creator: Subject, body: EnrolmentTokenInput) -> Change:
-        """Make a token."""
+        """Make a token; whoever makes it may do all that the node will do."""
+        check_covers(creator, sorted(NODE_SCOPES))
         token_id = new_id()
         secret = mint(ENROLMENT, token_id)
         time = repository.time(session)

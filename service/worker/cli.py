@@ -75,7 +75,9 @@ def enrol(
     ] = None,
     key_file: Annotated[
         typer.FileText | None,
-        typer.Option(help="File of an API key of the scope enrolment-tokens:write, to make a token with."),
+        typer.Option(
+            help="File of an API key that may make a token: enrolment-tokens:write, and what nodes may."
+        ),
     ] = None,
     name: Annotated[
         str | None, typer.Option(envvar="IRONLAW_WORKER_NAME", help="What the node should be called.")

@@ -121,7 +121,7 @@ class Client:
         self._client.close()
 
     def make_token(self, api_key: str) -> str:
-        """A single-use enrolment token, by an API key of the scope `enrolment-tokens:write`."""
+        """A single-use enrolment token, by an API key of `enrolment-tokens:write` and what nodes may do."""
         request = self._request("POST", "/v1/enrolment-tokens", b"{}", api_key)
         return self._understood(self._sent(request, ANSWER_SECONDS), _NewToken).token
 

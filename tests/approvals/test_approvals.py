@@ -3,6 +3,7 @@
 import pytest
 
 from service.examples import EXAMPLES
+from service.kit.credentials import id_of
 from tests.approvals.deciding import QUOTED, Actor, policy, step
 
 
@@ -111,14 +112,36 @@ def test_what_is_foreseen_is_what_comes(callers, admin):
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 class TestWhoMayDecide:
-    def test_neither_a_key_that_the_asker_made_nor_the_maker_of_the_askers_key(self, callers, admin):
-        maker = Actor(callers)
-        asker, other = Actor(callers, by=maker), Actor(callers, by=maker)
+    def test_neither_a_key_that_the_asker_made_nor_the_maker_of_the_askers_key_nor_their_others(
+        self, callers, admin
+    ):
+        maker, other = Actor(callers), Actor(callers)
+        asker, sibling = Actor(callers, by=maker), Actor(callers, by=maker)
         third = Actor(callers, by=asker)
-        admin.post("/v1/approval-policies", policy(step(maker, other, third)))
+        admin.post("/v1/approval-policies", policy(step(maker, sibling, other, third)))
         approval = asker.submit(asker.quote()).json()
-        assert code(maker.decide(approval)) == (403, "OWN_APPROVAL")
-        assert code(third.decide(approval)) == (403, "OWN_APPROVAL")
+        for barred in (maker, sibling, third):
+            assert code(barred.decide(approval)) == (403, "OWN_APPROVAL")
+        assert other.decide(approval).json()["state"] == "approved"
+
+    def test_two_keys_that_one_administrator_made_are_one_voice(self, callers, admin):
+        maker, other, asker = Actor(callers), Actor(callers), Actor(callers)
+        twins = [Actor(callers, by=maker) for _ in range(2)]
+        admin.post("/v1/approval-policies", policy(step(*twins, other, quorum=2)))
+        approval = asker.submit(asker.quote()).json()
+        assert twins[0].decide(approval).json()["state"] == "pending"
+        assert code(twins[1].decide(approval)) == (409, "ALREADY_DECIDED")
+        assert other.decide(approval).json()["state"] == "approved"
+        admin.post("/v1/approval-policies", policy(step(*twins, quorum=2), name="impossible"))
+        assert code(asker.submit(asker.quote())) == (409, "TOO_FEW_APPROVERS")
+
+    def test_whoever_was_handed_an_approvers_key_decides_nothing_that_they_asked_for(self, callers, admin):
+        asker, approver, other = (Actor(callers) for _ in range(3))
+        admin.post("/v1/approval-policies", policy(step(approver, other)))
+        approval = asker.submit(asker.quote()).json()
+        rotated = asker.post(f"/v1/api-keys/{id_of(approver.secret)}:rotate", {"overlap_seconds": 60})
+        approver.secret = rotated.json()["secret"]
+        assert code(approver.decide(approval)) == (403, "OWN_APPROVAL")
         assert other.decide(approval).json()["state"] == "approved"
 
     def test_one_person_does_not_fill_a_quorum_by_two_keys(self, callers, admin):

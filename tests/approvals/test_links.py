@@ -109,20 +109,27 @@ class TestOneDecision:
         (decision,) = asked.decisions()
         assert (decision["approver"], decision["via"], decision["comment"]) == (CAROL, "link", "Fine, go on")
         assert decision["content_digest"] == asked.quote["content_digest"]
+        assert decision["linked_by"] == mailer.name
         assert asked.state() == "pending"
-        page = Reader(callers.client).decide(link(mailer, asked, DAVE), "reject")
+        other = Actor(callers, "approval-links:write")
+        page = Reader(callers.client).decide(link(other, asked, DAVE), "reject")
         assert heading(page) == "You have rejected this"
         assert asked.state() == "rejected"
 
     def test_is_in_the_audit_with_who_made_the_link(self, callers, mailer, asked):
         Reader(callers.client).decide(link(mailer, asked))
-        events = asked.asker.get("/v1/audit-events").json()["items"][:2]
+        events = asked.asker.get("/v1/audit-events").json()["items"][:3]
         told = [(one["operation"], one["subject_kind"], one["subject_id"]) for one in events]
         maker = mailer.name.partition(":")[2]
         assert told == [
             ("decide_by_link", "person", "carol@example.org"),
+            ("decide_by_link", "person", "carol@example.org"),
             ("link_approval", "api_key", maker),
         ]
+        by_link = f"{asked.path.removeprefix('/v1/')}/links/"
+        assert [one["resource"].startswith(by_link) for one in events] == [False, True, True]
+        # The use of the link follows its making, in which its maker is named.
+        assert events[1]["before_digest"] == events[2]["after_digest"]
 
     def test_a_used_link_decides_nothing_more_and_shows_nothing_more(self, callers, mailer, asked):
         path, reader = link(mailer, asked), Reader(callers.client)
@@ -276,21 +283,84 @@ class TestMaking:
             refused = maker.post(f"{asked.path}:link", {"approver": CAROL})
             assert code(refused) == (403, "OWN_APPROVAL")
 
-    def test_is_for_no_key_that_has_ended_and_ends_with_it(self, callers, mailer):
-        keys = [Actor(callers), Actor(callers)]
-        asked = Asked(Actor(callers), *(key.name for key in keys))
-        paths = [link(mailer, asked, key.name) for key in keys]
-        ended = f"/v1/api-keys/{id_of(keys[0].secret)}"
-        assert asked.asker.request("DELETE", ended).status_code == 204
-        refused = mailer.post(f"{asked.path}:link", {"approver": keys[0].name})
-        assert code(refused) == (403, "NOT_AN_APPROVER")
-        assert heading(Reader(callers.client).decide(paths[1])) == "You have approved this"
-        late = Reader(callers.client).decide(paths[0])
-        assert (late.status_code, [one["approver"] for one in asked.decisions()]) == (409, [keys[1].name])
+    def test_is_for_persons_only(self, callers, mailer):
+        """Whoever has credentials decides by them: by a link for them, its maker would act in their name."""
+        key = Actor(callers)
+        asked = Asked(Actor(callers), key.name, "token:erin", CAROL)
+        for approver in (key.name, "token:erin"):
+            refused = mailer.post(f"{asked.path}:link", {"approver": approver})
+            assert code(refused) == (403, "APPROVAL_LINK_FOR_PERSONS_ONLY")
+        link(mailer, asked, CAROL)
+
+    def test_one_made_for_a_key_before_that_was_so_decides_nothing(self, app, callers, mailer):
+        key = Actor(callers)
+        asked = Asked(Actor(callers), key.name, CAROL, quorum=1)
+        path = link(mailer, asked, CAROL)
+        with app.state.database.writing() as session:
+            old = update(ApprovalLinkRow).where(ApprovalLinkRow.id == id_of(path.rpartition("/")[2]))
+            session.execute(old.values(approver=key.name))
+        late = Reader(callers.client).decide(path)
+        assert (late.status_code, asked.decisions()) == (409, [])
+
+    def test_by_links_of_one_maker_a_quorum_is_never_filled(self, callers, mailer, asked):
+        first, second = link(mailer, asked), link(mailer, asked, DAVE)
+        assert heading(Reader(callers.client).decide(first)) == "You have approved this"
+        refused = Reader(callers.client).decide(second)
+        assert (refused.status_code, len(asked.decisions()), asked.state()) == (409, 1, "pending")
+        # Nor by those of a key that the maker has made.
+        makers = Actor(callers, "approval-links:write", "api-keys:write")
+        asked = Asked(Actor(callers))
+        twin = Actor(callers, "approval-links:write", by=makers)
+        assert heading(Reader(callers.client).decide(link(makers, asked))) == "You have approved this"
+        refused = Reader(callers.client).decide(link(twin, asked, DAVE))
+        assert (refused.status_code, len(asked.decisions()), asked.state()) == (409, 1, "pending")
+
+    def test_beside_the_makers_own_decision_their_link_does_not_count(self, callers):
+        maker = Actor(callers, "approval-links:write", "approvals:write")
+        asked = Asked(Actor(callers), maker.name, CAROL)
+        assert maker.decide(asked.approval).status_code == 200
+        refused = Reader(callers.client).decide(link(maker, asked))
+        assert (refused.status_code, asked.state()) == (409, "pending")
 
     def test_is_for_approvers_of_the_open_step_only(self, mailer, asked):
         other = mailer.post(f"{asked.path}:link", {"approver": "person:eve@example.org"})
         assert code(other) == (403, "NOT_AN_APPROVER")
+
+    def test_is_listed_and_revoked(self, callers, mailer, asked):
+        path, used = link(mailer, asked), link(Actor(callers, "approval-links:write"), asked, DAVE)
+        Reader(callers.client).decide(used)
+        near = Actor(callers, "approval-links:read")
+        listed = near.get(f"{asked.path}/links").json()["items"]
+        told = [(one["approver"], one["created_by"] == mailer.name, one["state"]) for one in listed]
+        assert told == [(CAROL, True, "open"), (DAVE, False, "used")]
+        assert not any("digest" in one or "url" in one for one in listed)
+        revoked = f"{asked.path}/links/{listed[0]['id']}"
+        assert near.request("DELETE", revoked).status_code == 403
+        assert mailer.request("DELETE", revoked).status_code == 204
+        reader = Reader(callers.client)
+        assert "was revoked on <time" in reader.get(path).text
+        sent = {"decision": "approve", "content_digest": asked.quote["content_digest"]}
+        assert reader.send(path, sent).status_code == 409
+        states = [one["state"] for one in near.get(f"{asked.path}/links").json()["items"]]
+        assert (states, len(asked.decisions())) == (["revoked", "used"], 1)
+        operations = [one["operation"] for one in asked.asker.get("/v1/audit-events").json()["items"]]
+        assert operations[0] == "revoke_approval_link"
+        assert code(mailer.request("DELETE", f"{asked.path}/links/none")) == (404, "APPROVAL_LINK_NOT_FOUND")
+
+    def test_ends_with_the_approval_that_is_cancelled(self, callers, mailer, asked):
+        path = link(mailer, asked)
+        digest = {"content_digest": asked.quote["content_digest"]}
+        assert asked.asker.post(f"/v1/quotes/{asked.quote['id']}:cancel", digest).status_code == 200
+        (listed,) = asked.asker.get(f"{asked.path}/links").json()["items"]
+        assert listed["state"] == "ended"
+        assert heading(Reader(callers.client).get(path)) == "There is nothing left to decide by this link"
+
+    def test_has_a_bound(self, mailer, asked, monkeypatch):
+        monkeypatch.setattr("service.approvals.links.service.MOST_LINKS", 2)
+        link(mailer, asked)
+        link(mailer, asked)
+        refused = mailer.post(f"{asked.path}:link", {"approver": CAROL})
+        assert code(refused) == (409, "TOO_MANY_APPROVAL_LINKS")
 
     def test_ends_with_the_approval(self, callers, mailer, asked):
         Reader(callers.client).decide(link(mailer, asked), "reject")

@@ -149,7 +149,7 @@ class Machine(RuleBasedStateMachine):
             for name, maker in MAKERS.items():
                 own = {"tenant_id": TENANT, "id": name.partition(":")[2], "name": name, "scopes": []}
                 made = {"digest": "", "created_at": now(), "created_by": maker, "version": 1}
-                session.add(ApiKeyRow(**own, **made))
+                session.add(ApiKeyRow(**own, **made, lineage=[maker]))
 
     # How it is done
 

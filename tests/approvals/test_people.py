@@ -10,6 +10,7 @@ from service.approvals import service
 from service.approvals.delegations import service as delegations
 from service.approvals.delegations.schemas import ApprovalDelegationInput
 from service.approvals.service import Amendment
+from service.auth.service import lineage
 from service.auth.tables import ApiKeyRow
 from service.kit.clock import now
 from service.quotes import service as quotes
@@ -27,7 +28,8 @@ def key(database, name, maker, **members):
     with database.writing() as session:
         own = {"tenant_id": TENANT, "id": name.partition(":")[2], "name": name, "scopes": []}
         made = {"digest": "", "created_at": now(), "created_by": maker, "version": 1}
-        session.add(ApiKeyRow(**own, **made, **members))
+        line = [maker, *(lineage(session, subject(maker)) - {maker})]
+        session.add(ApiKeyRow(**own, **made, lineage=line, **members))
     return name
 
 

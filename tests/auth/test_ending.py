@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from service.auth import ending
-from service.auth.ending import SESSION_SECONDS, expire
+from service.auth.ending import PERSON_ENDED, SESSION_SECONDS, expire
 from service.auth.service import HeldKeys, Keys
 from service.auth.tables import EndedSessionRow
 from service.kit.clock import now
@@ -95,11 +95,15 @@ def test_another_process_knows_at_its_next_look(callers, admin, database):
     assert other.ended_at("default", ended_id), "another change of the tenant does not revive it"
 
 
-def test_what_says_nothing_any_more_goes(callers, admin, database, monkeypatch):
+def test_what_says_nothing_any_more_goes(callers, admin, ada, database, monkeypatch):
+    ada.send("/logout", {"form_token": ada.form_token()})
     end(callers, admin)
-    for seconds, left in ((SESSION_SECONDS - 60, 1), (SESSION_SECONDS + 60, 0)):
-        later = now() + timedelta(seconds=seconds)
+    hour, minute = timedelta(seconds=SESSION_SECONDS), timedelta(minutes=1)
+    # A session goes after an hour, all of a person once no token of theirs can live.
+    for passed, gone in ((hour - minute, 0), (hour + minute, 1), (PERSON_ENDED + minute, 2)):
+        later = now() + passed
         monkeypatch.setattr(ending, "now", lambda later=later: later)
         with database.writing() as session:
-            assert expire(session) == 1 - left
-            assert len(session.scalars(select(EndedSessionRow)).all()) == left
+            assert expire(session) == gone
+    with database.reading() as session:
+        assert session.scalars(select(EndedSessionRow)).all() == []

@@ -162,7 +162,7 @@ class TestSigningIn:
     def test_asks_with_the_challenge_of_a_verifier_that_the_cookie_does_not_give_away(self, browser):
         begun = browser.get("/login")
         query = dict(parse_qsl(urlsplit(begun.headers["location"]).query))
-        assert (query["scope"], query["code_challenge_method"]) == ("openid", "S256")
+        assert (query["scope"], query["code_challenge_method"]) == ("openid email", "S256")
         assert len(query["code_challenge"]) == 43
         (name,) = browser.begun()
         assert query["nonce"] not in name + browser.cookies[name]

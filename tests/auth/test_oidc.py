@@ -90,7 +90,7 @@ def test_every_allowed_algorithm(algorithm, clock):
     provider = Provider(algorithm=algorithm)
     verifier = TokenVerifier(configured(provider, algorithms=(algorithm,)), provider.fetch, clock)
     expected = Claims(
-        "ada", "physics", frozenset({"estimates:read", "offers:write"}), NOW + 660, "", "ironlaw"
+        "ada", "physics", frozenset({"estimates:read", "offers:write"}), NOW + 660, "", "ironlaw", "", NOW
     )
     assert verify(verifier, provider.token()) == expected
 

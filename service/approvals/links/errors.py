@@ -1,12 +1,30 @@
 """What can go wrong with links of approvals."""
 
-from service.kit.problems import Conflict, NotFound
+from service.kit.problems import Conflict, Forbidden, NotFound
 
 
 class PublicUrlUnknown(Conflict):
     """The service does not know where browsers reach it: IRONLAW_PUBLIC_URL is not set."""
 
     code, title = "PUBLIC_URL_UNKNOWN", "The service does not know its own address"
+
+
+class LinkForPersonsOnly(Forbidden):
+    """Whoever has a key or signs in decides by that: by a link for them its maker could act in their name."""
+
+    code, title = "APPROVAL_LINK_FOR_PERSONS_ONLY", "Links are for approvers without credentials"
+
+
+class TooManyLinks(Conflict):
+    """Revoke links that are not needed; an approval keeps all that were made."""
+
+    code, title = "TOO_MANY_APPROVAL_LINKS", "The approval has as many links as it can have"
+
+
+class LinkRevoked(Conflict):
+    """Somebody who may make links has revoked it."""
+
+    code, title = "APPROVAL_LINK_REVOKED", "The link has been revoked"
 
 
 class LinkNotFound(NotFound):

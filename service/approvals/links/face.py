@@ -2,17 +2,20 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Path, Request, Response
 
 from service.approvals.links.schemas import ApprovalLinkInput
-from service.approvals.links.service import Links
+from service.approvals.links.service import Links, listed, revoke
 from service.audit.service import Call, Writes
+from service.kit.database import Database
+from service.kit.web import json_response
 
 
 class LinksFace:
     """Links of one database, as responses."""
 
-    def __init__(self, links: Links, writes: Writes) -> None:
+    def __init__(self, database: Database, links: Links, writes: Writes) -> None:
+        self._database = database
         self._links = links
         self._writes = writes
 
@@ -23,6 +26,16 @@ class LinksFace:
             call, sent, lambda session: self._links.create(session, call.subject, approval_id, body)
         )
 
+    def list_links(self, tenant_id: str, approval_id: str) -> Response:
+        """The links of an approval, without their secrets."""
+        with self._database.reading() as session:
+            return json_response({"items": listed(session, tenant_id, approval_id)})
+
+    def revoke(self, call: Call, approval_id: str, link_id: str) -> Response:
+        """No working link any more."""
+        tenant_id = call.subject.tenant_id
+        return self._writes.run(call, None, lambda session: revoke(session, tenant_id, approval_id, link_id))
+
 
 def _face(request: Request) -> LinksFace:
     face: LinksFace = request.app.state.approval_links
@@ -30,3 +43,4 @@ def _face(request: Request) -> LinksFace:
 
 
 Face = Annotated[LinksFace, Depends(_face)]
+LinkPath = Annotated[str, Path(max_length=100, description="Id of the link.")]

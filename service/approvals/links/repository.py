@@ -1,5 +1,6 @@
 """Every query of links."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import delete, select, update
@@ -16,6 +17,13 @@ def presented(session: Session, link_id: str) -> ApprovalLinkRow | None:
     return session.scalars(found, execution_options={"populate_existing": True}).one_or_none()
 
 
+def of_approval(session: Session, tenant_id: str, approval_id: str) -> Sequence[ApprovalLinkRow]:
+    """Every link of an approval, in the order in which they were made."""
+    own = (ApprovalLinkRow.tenant_id == tenant_id, ApprovalLinkRow.approval_id == approval_id)
+    found = select(ApprovalLinkRow).where(*own).order_by(ApprovalLinkRow.created_at, ApprovalLinkRow.id)
+    return session.scalars(found, execution_options={"populate_existing": True}).all()
+
+
 def use(session: Writer, tenant_id: str, link_id: str) -> bool:
     """Use a link, if it is unused and not expired: one conditional statement."""
     statement = (
@@ -24,6 +32,7 @@ def use(session: Writer, tenant_id: str, link_id: str) -> bool:
             ApprovalLinkRow.tenant_id == tenant_id,
             ApprovalLinkRow.id == link_id,
             ApprovalLinkRow.used_at.is_(None),
+            ApprovalLinkRow.revoked_at.is_(None),
             ApprovalLinkRow.expires_at > leases.now(),
         )
         .values(used_at=leases.now())

@@ -1,6 +1,6 @@
 """Shapes of links."""
 
-from typing import Annotated, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
@@ -10,10 +10,10 @@ from service.questions.base import Input
 
 
 class ApprovalLinkInput(Input):
-    """A link for one approver."""
+    """A link for one person."""
 
     approver: SubjectName
-    """An approver of the step that is open."""
+    """An approver of the step that is open, who has no credentials: `person:` and who it is."""
 
 
 class ApprovalLink(TypedDict):
@@ -31,6 +31,24 @@ class ApprovalLink(TypedDict):
     """When."""
     expires_at: AwareDatetime
     """Until when it works, unless the step ends before."""
+    used_at: NotRequired[AwareDatetime]
+    """When somebody decided by it."""
+    revoked_at: NotRequired[AwareDatetime]
+    """Since when it does not work."""
+
+
+class ListedApprovalLink(ApprovalLink):
+    """A link and what has become of it."""
+
+    state: Literal["open", "used", "revoked", "expired", "ended"]
+    """`ended` where the step that it was made for has ended without it."""
+
+
+class ApprovalLinkList(TypedDict):
+    """The links of an approval."""
+
+    items: list[ListedApprovalLink]
+    """Links in the order in which they were made."""
 
 
 class IssuedApprovalLink(TypedDict):

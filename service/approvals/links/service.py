@@ -1,30 +1,40 @@
 """The rules of links."""
 
 import hmac
-from collections.abc import Callable
-from datetime import timedelta
-from typing import Any
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
 from service.approvals import repository as approvals
 from service.approvals.errors import ApprovalEnded, ApprovalNotFound, NotAnApprover, OwnApproval
 from service.approvals.links import repository
-from service.approvals.links.errors import LinkExpired, LinkNotFound, LinkUsed, PublicUrlUnknown
+from service.approvals.links.errors import (
+    LinkExpired,
+    LinkForPersonsOnly,
+    LinkNotFound,
+    LinkRevoked,
+    LinkUsed,
+    PublicUrlUnknown,
+    TooManyLinks,
+)
 from service.approvals.links.schemas import ApprovalLink, ApprovalLinkInput
 from service.approvals.links.tables import ApprovalLinkRow
 from service.approvals.people import is_barred, person
 from service.approvals.repository import Held
 from service.approvals.tables import PENDING
 from service.audit.service import Change
-from service.auth.service import named, works
+from service.auth.service import lineage, named
 from service.kit import leases
 from service.kit.credentials import APPROVAL_LINK, digest_of, id_of, is_whole, mint, new_id
 from service.kit.database import Writer
 from service.kit.keyring import Keyring
-from service.kit.subjects import Subject
+from service.kit.problems import Problem
+from service.kit.subjects import Subject, SubjectKind
 
 LINKS_KEPT = timedelta(days=30)
+MOST_LINKS: Final = 200
 _DIGESTS = "approval links"
 
 
@@ -38,9 +48,7 @@ class Links:
 
     def create(self, session: Writer, maker: Subject, approval_id: str, body: ApprovalLinkInput) -> Change:
         """Make a link by which an approver of the open step decides."""
-        held = approvals.locked(session, maker.tenant_id, approval_id)
-        if held is None:
-            raise ApprovalNotFound
+        held = _locked(session, maker.tenant_id, approval_id)
         if not self._public_url:
             raise PublicUrlUnknown
         _check_barred(session, maker, held)
@@ -48,9 +56,13 @@ class Links:
         if held.row.state != PENDING or step is None:
             raise ApprovalEnded
         approver = named(maker.tenant_id, body.approver)
-        if body.approver not in held.approvers_of(step) or not works(session, approver, leases.time(session)):
+        if body.approver not in held.approvers_of(step):
             raise NotAnApprover
+        if approver.kind is not SubjectKind.PERSON:
+            raise LinkForPersonsOnly
         _check_barred(session, approver, held)
+        if len(repository.of_approval(session, maker.tenant_id, approval_id)) >= MOST_LINKS:
+            raise TooManyLinks
         link_id = new_id()
         secret = mint(APPROVAL_LINK, link_id)
         row = ApprovalLinkRow(
@@ -68,7 +80,7 @@ class Links:
         session.flush()
         shown = shown_link(row)
         return Change(
-            resource=f"approvals/{approval_id}/links/{link_id}",
+            resource=_resource(row),
             status=201,
             body={"link": shown},
             after=shown,
@@ -87,7 +99,7 @@ class Links:
 
 def _check_barred(session: Writer, subject: Subject, held: Held) -> None:
     """Refuse whoever asked for the approval: by a link that they make, they could decide it."""
-    if is_barred(held.row, person(session, subject.tenant_id, subject.name)):
+    if is_barred(held.row, person(session, subject.tenant_id, subject.name, lineage(session, subject))):
         raise OwnApproval
 
 
@@ -97,18 +109,79 @@ def subject_of(row: ApprovalLinkRow) -> Subject:
 
 
 def is_open(session: Session, row: ApprovalLinkRow) -> bool:
-    """Whether a link can still be used: its step is open, and it has not been used or expired."""
+    """Returns true where a link can still be used."""
     held = approvals.get(session, row.tenant_id, row.approval_id)
-    return row.used_at is None and row.expires_at > leases.time(session) and _is_of_open_step(row, held)
+    return _state(row, held, leases.time(session)) == "open"
 
 
-def use(session: Writer, row: ApprovalLinkRow) -> None:
+def _state(row: ApprovalLinkRow, held: Held | None, time: datetime) -> str:
+    """What has become of a link; it ends with the step that it was made for."""
+    if row.used_at is not None:
+        return "used"
+    if row.revoked_at is not None:
+        return "revoked"
+    if not _is_of_open_step(row, held):
+        return "ended"
+    return "open" if row.expires_at > time else "expired"
+
+
+def use(session: Writer, row: ApprovalLinkRow) -> Change:
     """Use a link for the decision of this transaction. It locks the approval first, as decisions do."""
     held = approvals.locked(session, row.tenant_id, row.approval_id)
-    if not _is_of_open_step(row, held) or not works(session, subject_of(row), leases.time(session)):
+    before = shown_link(row)
+    if row.revoked_at is not None:
+        raise LinkRevoked
+    # A link of before, for somebody with credentials, decides nothing.
+    if not _is_of_open_step(row, held) or subject_of(row).kind is not SubjectKind.PERSON:
         raise LinkExpired
     if not repository.use(session, row.tenant_id, row.id):
-        raise LinkUsed if row.used_at is not None else LinkExpired
+        session.refresh(row)
+        raise _UNUSABLE[_state(row, held, leases.time(session))]
+    session.refresh(row)
+    return Change(resource=_resource(row), before=before, after=shown_link(row))
+
+
+_UNUSABLE: Final[Mapping[str, type[Problem]]] = {
+    "used": LinkUsed,
+    "revoked": LinkRevoked,
+    "ended": LinkExpired,
+    "expired": LinkExpired,
+    "open": LinkExpired,
+}
+
+
+def revoke(session: Writer, tenant_id: str, approval_id: str, link_id: str) -> Change:
+    """Let a link decide nothing any more; what was decided by it stays."""
+    _locked(session, tenant_id, approval_id)
+    links = repository.of_approval(session, tenant_id, approval_id)
+    row = next((row for row in links if row.id == link_id), None)
+    if row is None:
+        raise LinkNotFound
+    before = shown_link(row)
+    row.revoked_at = row.revoked_at or leases.time(session)
+    session.flush()
+    return Change(resource=_resource(row), status=204, before=before, after=shown_link(row))
+
+
+def listed(session: Session, tenant_id: str, approval_id: str) -> list[dict[str, Any]]:
+    """The links of an approval, each with what has become of it."""
+    held = approvals.get(session, tenant_id, approval_id)
+    if held is None:
+        raise ApprovalNotFound
+    time = leases.time(session)
+    rows = repository.of_approval(session, tenant_id, approval_id)
+    return [{**shown_link(row), "state": _state(row, held, time)} for row in rows]
+
+
+def _locked(session: Writer, tenant_id: str, approval_id: str) -> Held:
+    held = approvals.locked(session, tenant_id, approval_id)
+    if held is None:
+        raise ApprovalNotFound
+    return held
+
+
+def _resource(row: ApprovalLinkRow) -> str:
+    return f"approvals/{row.approval_id}/links/{row.id}"
 
 
 def _is_of_open_step(row: ApprovalLinkRow, held: Held | None) -> bool:
@@ -123,4 +196,5 @@ def expire(session: Writer) -> int:
 
 def shown_link(row: ApprovalLinkRow) -> dict[str, Any]:
     """A link as callers see it."""
-    return {name: getattr(row, name) for name in ApprovalLink.__annotations__}
+    members = ((name, getattr(row, name)) for name in ApprovalLink.__annotations__)
+    return {name: value for name, value in members if value is not None}

@@ -23,3 +23,4 @@ class ApprovalLinkRow(Base):
     created_by: Mapped[str] = mapped_column(String(300))
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -1,6 +1,7 @@
 """What the pages of approvals show, and the decisions that are made on them."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import Depends, Path, Request, Response
@@ -143,8 +144,8 @@ class ApprovalPages:
         def decided(session: Writer, kind: DecisionKind, sent: DecisionInput) -> Change:
             if _has_asked(session, reader, approval_id):
                 raise OwnApproval
-            links.use(session, self._presented(session, token))
-            return decide(
+            used = links.use(session, self._presented(session, token))
+            change = decide(
                 session,
                 subject,
                 approval_id,
@@ -154,6 +155,7 @@ class ApprovalPages:
                 via="link",
                 linked_by=link.created_by,
             )
+            return replace(change, also=(used, *change.also))
 
         def again(session: Reader | Writer, **values: Any) -> str:  # noqa: ANN401
             shown_link = self._presented(session, token)

@@ -30,6 +30,7 @@ from service.kit.subjects import Subject, SubjectKind
 
 if TYPE_CHECKING:
     from service.auth.login import Login
+    from service.auth.oidc import Claims
 
 
 class SignInRoute(PageRoute):
@@ -78,6 +79,10 @@ def _answer(request: Request) -> dict[str, str]:
     return {name: value if times[name] == 1 else "" for name, value in pairs}
 
 
+def _subject_of(claims: "Claims") -> Subject:
+    return Subject(SubjectKind.TOKEN, claims.subject_id, claims.tenant_id, claims.scopes, claims.person)
+
+
 @signing_in.get(CALLBACK_PATH)
 async def login_callback(request: Request) -> Response:
     """Come back from the issuer."""
@@ -88,12 +93,12 @@ async def login_callback(request: Request) -> Response:
     kept_in = login.cookie(answer.get("state", ""))
     try:
         claims, path = await login.finish(answer, visitors.cookies.given(request.scope, kept_in))
-        visitors.check_tenant(claims.tenant_id)
+        subject = _subject_of(claims)
+        visitors.check_may_begin(subject)
     except SignInFailed:
         admission: Admission = state.admission
         admission.count_refusal(request.scope)
         raise
-    subject = Subject(SubjectKind.TOKEN, claims.subject_id, claims.tenant_id, claims.scopes)
     cookie = visitors.begin(subject)
     if len(cookie) > MOST_COOKIE_CHARACTERS:
         raise SignInFailed("The token of the issuer lists more scopes than a browser keeps")
@@ -111,7 +116,7 @@ def logout(request: Request, face: Face, visitor: Reading, form: OwnForm) -> Res
     if visitor.is_signed_in:
         call = Call(visitor.subject, "end_session", request.scope["path"], state["request_id"])
         if everywhere:
-            face.end_sessions(call._replace(operation="end_sessions"), visitor.subject.id)
+            face.end_own_sessions(call._replace(operation="end_sessions"))
         else:
             face.end_session(call, visitor.session_id)
     visitors: Visitors = request.app.state.visitors
