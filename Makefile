@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types accuracy fit devices bills plans bench fleet gpu-suite hostile faults oracles clients fresh-clone containers lock clean
+.PHONY: help run test lint types accuracy fit devices bills plans bench fleet gpu-suite hostile faults oracles clients fresh-clone containers lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -112,5 +112,11 @@ lock: ## Pin the dependencies again, with hashes
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
 		--constraint requirements-dev.txt --output-file requirements-worker.txt
 
+pins: ## Pin images by digest and actions by commit again, as their tags are now; needs a network, docker and git
+	@tools/pins
+
+advisories: ## Hold the pinned versions against published advisories; needs a network
+	@tools/advisories
+
 clean: ## Remove what the set-up made; the data directory stays
-	rm -rf .venv .venv-oracles .venv-clients .clients tests/contract/typescript/node_modules
+	rm -rf .venv .venv-oracles .venv-clients .venv-advisories .clients tests/contract/typescript/node_modules

@@ -1,6 +1,6 @@
 # The image of a worker: no server, the libraries of CUDA from their packages, the driver from the host.
 #   docker build --file deploy/worker.Dockerfile --tag ironlaw-worker .
-FROM python:3.11.14-slim-bookworm AS build
+FROM python:3.11.16-slim-bookworm@sha256:0bee7276f83efd4a1ee05bbbf4281d95ed28e079220a9457f25a93e3f1e3c31b AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /source
 RUN python -m venv --without-pip /opt/ironlaw
@@ -12,7 +12,7 @@ RUN python -m pip --python /opt/ironlaw/bin/python install --no-build-isolation 
 RUN python -m pip --python /opt/ironlaw/bin/python uninstall --yes \
     editables hatchling pathspec pluggy trove-classifiers
 
-FROM python:3.11.14-slim-bookworm
+FROM python:3.11.16-slim-bookworm@sha256:0bee7276f83efd4a1ee05bbbf4281d95ed28e079220a9457f25a93e3f1e3c31b
 RUN groupadd --gid 10001 ironlaw \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin ironlaw \
     && install --directory --owner ironlaw --group ironlaw --mode 0700 /var/lib/ironlaw-worker

@@ -62,7 +62,7 @@ def new_file(path: Path) -> Iterator[Path]:
     finally:
         os.close(descriptor)
         unfinished.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _write(database: Database, path: Path) -> list[Content]:
@@ -223,7 +223,7 @@ def _verified(file: Connection, path: Path) -> list[Content]:
     return contents
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Let the name of a file outlive a loss of power."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

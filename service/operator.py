@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,10 @@ from service.auth.service import Keys, Write
 from service.backup import new_file
 from service.catalog.offers import importing
 from service.catalog.offers.schemas import ImportedOffers, PriceList
+from service.key_file import KeyFile, KeyFileRefused
+from service.kit.credentials import digest_of, id_of
 from service.kit.database import Database, Writer
-from service.kit.subjects import ADMIN_SCOPES, LOCAL, OPERATOR_SCOPES
+from service.kit.subjects import ADMIN_SCOPES, DEFAULT_TENANT, LOCAL, OPERATOR_SCOPES
 from service.settings import Settings
 from service.storage import check
 from service.tenants import lines, redact
@@ -28,6 +31,14 @@ if TYPE_CHECKING:
 _REQUEST = "command line"
 NOTICED_SECONDS = 2.0
 """After which every process refuses the credentials of a tenant that was disabled."""
+
+
+class KeyExists(Exception):  # an answer, not an error
+    """There is a key already, where only the first was asked for."""
+
+
+class _Drafted(Exception):  # an answer, not an error
+    """The key that was asked for was made by a run that was interrupted."""
 
 
 class Operator:
@@ -41,19 +52,60 @@ class Operator:
         self._keys = Keys.of(keyring)
         auth.settle(self._database, keyring, self._writes)
 
-    def has_keys(self) -> bool:
-        """Whether there is a key that is not revoked."""
-        with self._database.reading() as session:
-            return repository.has_keys(session)
+    def create_key(
+        self, name: str, tenant_id: str, scopes: list[str], *, admin: bool, first_only: bool = False
+    ) -> str:
+        """A new key, as text; with ``first_only`` there must be none yet."""
+        body = _asked_key(name, tenant_id, scopes, admin=admin)
 
-    def create_key(self, name: str, tenant_id: str, scopes: list[str], *, admin: bool) -> str:
-        """A new key, as text."""
-        granted = sorted(ADMIN_SCOPES | OPERATOR_SCOPES) if admin else scopes
-        asked = {"name": name, "tenant_id": tenant_id, "scopes": granted}
-        body = ApiKeyInput.model_validate_json(json.dumps(asked))
-        answer = self._run("create_api_key", lambda session: self._keys.create(session, LOCAL, body))
-        secret: str = answer["secret"]
-        return secret
+        def do(session: Writer) -> Change:
+            self._lock_keys(session, first_only=first_only)
+            return self._keys.create(session, LOCAL, body)
+
+        return str(self._run("create_api_key", do)["secret"])
+
+    def create_key_file(
+        self,
+        file: KeyFile,
+        name: str,
+        tenant_id: str,
+        scopes: list[str],
+        *,
+        admin: bool,
+        first_only: bool = False,
+    ) -> None:
+        """Write a new key to a new file; what an interrupted run has begun is finished."""
+        body = _asked_key(name, tenant_id, scopes, admin=admin)
+
+        def do(session: Writer) -> Change:
+            self._lock_keys(session, first_only=first_only, drafted=(file, body))
+            change = self._keys.create(session, LOCAL, body)
+            file.draft(change.once["secret"])
+            return change
+
+        with suppress(_Drafted):
+            self._run("create_api_key", do)
+        file.finish()
+
+    def _lock_keys(
+        self, session: Writer, *, first_only: bool, drafted: tuple[KeyFile, ApiKeyInput] | None = None
+    ) -> None:
+        """Have others wait who make keys at the command line, and see what those before have made."""
+        repository.locked_tenant(session, DEFAULT_TENANT)
+        if drafted is not None and self._lives(session, *drafted):
+            raise _Drafted
+        if first_only and repository.has_keys(session):
+            raise KeyExists
+
+    def _lives(self, session: Writer, file: KeyFile, body: ApiKeyInput) -> bool:
+        """Whether the draft of a file holds a key that works; it must be the one that is asked for."""
+        secret = file.drafted()
+        row = repository.live_key(session, id_of(secret) or "")
+        if row is None or row.digest != digest_of(secret, self._keys.digest_key):
+            return False
+        if (row.tenant_id, row.scopes) != (body.tenant_id, sorted(set(body.scopes))):
+            raise KeyFileRefused(f"an interrupted run left another key beside {file.path}: revoke {row.id}")
+        return True
 
     def revoke_key(self, key_id: str, tenant_id: str) -> None:
         """Let a key work no more."""
@@ -137,3 +189,10 @@ class Operator:
         body = self._writes.run(call, None, do).body
         answer: dict[str, Any] = json.loads(bytes(body)) if body else {}
         return answer
+
+
+def _asked_key(name: str, tenant_id: str, scopes: list[str], *, admin: bool) -> ApiKeyInput:
+    """A key as it is asked for, by an administrator with every scope."""
+    granted = sorted(ADMIN_SCOPES | OPERATOR_SCOPES) if admin else scopes
+    asked = {"name": name, "tenant_id": tenant_id, "scopes": granted}
+    return ApiKeyInput.model_validate_json(json.dumps(asked))

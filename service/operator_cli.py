@@ -1,6 +1,9 @@
 """Commands of the operator: keys, tenants, audit, backups, with access to the database."""
 
 import json
+import signal
+import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,13 +39,23 @@ def create_key(
     scope: Annotated[list[str] | None, typer.Option(help="Scope, such as models:read; repeatable.")] = None,
     admin: Annotated[bool, typer.Option(help="Every scope, those of the operator included.")] = False,
     if_none: Annotated[bool, typer.Option(help="Do nothing where there is a key already.")] = False,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it to a new file for its owner alone.")
+    ] = None,
 ) -> None:
-    """Create a key and print it; it is shown this once."""
-    operator = _operator()
-    if if_none and operator.has_keys():
+    """Create a key and print it, or write it to a file; it is shown this once."""
+    from service.key_file import KeyFile  # noqa: PLC0415
+    from service.operator import KeyExists  # noqa: PLC0415
+
+    operator, scopes = _operator(), scope or []
+    try:
+        if to is None:
+            typer.echo(operator.create_key(name, tenant, scopes, admin=admin, first_only=if_none))
+        else:
+            operator.create_key_file(KeyFile(to), name, tenant, scopes, admin=admin, first_only=if_none)
+            typer.echo(f"wrote the key to {to}")
+    except KeyExists:
         typer.echo("there is a key already", err=True)
-        return
-    typer.echo(operator.create_key(name, tenant, scope or [], admin=admin))
 
 
 @keys_app.command("revoke")
@@ -163,6 +176,30 @@ def backup(file: Annotated[Path, typer.Argument(help="The file to write; it must
 
 
 @app.command()
+def backups(
+    folder: Annotated[Path, typer.Argument(help="The folder of the backups; it must exist.")],
+    *,
+    every_hours: Annotated[float, typer.Option(min=0.01, help="Time from one to the next.")] = 24.0,
+    keep: Annotated[int, typer.Option(min=1, help="How many of the newest stay.")] = 14,
+    once: Annotated[bool, typer.Option("--once", help="Take one if it is due, and end.")] = False,
+) -> None:
+    """Back up on a schedule while the service runs; each file is restored on trial before it counts."""
+    from datetime import timedelta  # noqa: PLC0415
+
+    from service.backups import Backups  # noqa: PLC0415
+    from service.kit.database import Database  # noqa: PLC0415
+    from service.settings import Settings  # noqa: PLC0415
+
+    # The first process of a container ignores the signal unless it says what to do.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    database, kept, every = Database(Settings().database), Backups(folder), timedelta(hours=every_hours)
+    with kept.held():
+        while not once or not kept.due_in(every):
+            time.sleep(kept.due_in(every).total_seconds())
+            typer.echo(f"wrote and tried {kept.take(database, keep)}, {len(kept.kept())} kept")
+
+
+@app.command()
 def restore(file: Annotated[Path, typer.Argument(help="A file of `ironlaw backup`, of any engine.")]) -> None:
     """Fill an empty database from a backup, and bring it up to date."""
     from service.backup import restore, restored  # noqa: PLC0415
@@ -187,6 +224,7 @@ def what_to_mend(error: Exception) -> str | None:
 
     from service.auth.errors import SecretMismatch  # noqa: PLC0415
     from service.backup import BackupRefused  # noqa: PLC0415
+    from service.key_file import KeyFileRefused  # noqa: PLC0415
     from service.kit.problems import Problem  # noqa: PLC0415
     from service.settings import Settings  # noqa: PLC0415
     from service.storage import SchemaMismatch  # noqa: PLC0415
@@ -206,7 +244,7 @@ def what_to_mend(error: Exception) -> str | None:
         return f"the database does not answer: {str(error.orig).splitlines()[0]}"
     if isinstance(error, ArgumentError):
         return "IRONLAW_DATABASE_URL is not the address of a database"
-    if isinstance(error, SchemaMismatch | SecretMismatch | BackupRefused):
+    if isinstance(error, SchemaMismatch | SecretMismatch | BackupRefused | KeyFileRefused):
         return str(error)
     return None
 

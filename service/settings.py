@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy import URL, make_url
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SHORTEST_SECRET = 32
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+# A compose file passes on as an empty text what is not set; as a path that would be this folder.
+SecretFile = Annotated[Path | None, BeforeValidator(lambda given: given or None)]
 
 
 class Settings(BaseSettings):
@@ -37,9 +39,11 @@ class Settings(BaseSettings):
     """Folder of the embedded database, its backups and the secret."""
     database_url: str = ""
     """A PostgreSQL address such as postgresql+psycopg://user@host/name; empty for the embedded database."""
+    database_password_file: SecretFile = None
+    """File of the password for the role that the PostgreSQL address names."""
     secret_key: SecretStr = SecretStr("")
     """What key digests and audit seals are made with, the same for every process; empty for the file."""
-    secret_key_file: Path | None = None
+    secret_key_file: SecretFile = None
     """File of the secret; `secret.key` in the data directory, made at the first start, if it is not set."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 8 * 2**20
     """Largest request body."""
@@ -69,7 +73,7 @@ class Settings(BaseSettings):
     """Claim that says who a person is, by the name that policies use; `email` counts where it is verified."""
     oidc_client_id: str = ""
     """What the issuer knows this service as, so that people can sign in; empty if nobody does."""
-    oidc_client_secret_file: Path | None = None
+    oidc_client_secret_file: SecretFile = None
     """File of the client's secret; a public client, which has none, is protected by PKCE alone."""
     public_url: str = ""
     """Where browsers reach the service, such as https://plan.example.org; links and signing in need it."""
@@ -80,6 +84,8 @@ class Settings(BaseSettings):
             raise ValueError(f"IRONLAW_MODE=open serves on loopback only, not on {self.host}")
         if self.secret_key and len(self.secret_key.get_secret_value()) < SHORTEST_SECRET:
             raise ValueError(f"IRONLAW_SECRET_KEY must have {SHORTEST_SECRET} characters at least")
+        if self.database_password_file and not self.database_url:
+            raise ValueError("IRONLAW_DATABASE_PASSWORD_FILE belongs to IRONLAW_DATABASE_URL")
         if bool(self.oidc_issuer) != bool(self.oidc_audience):
             raise ValueError("IRONLAW_OIDC_ISSUER and IRONLAW_OIDC_AUDIENCE belong together")
         if self.oidc_issuer:
@@ -97,7 +103,8 @@ class Settings(BaseSettings):
     def database(self) -> URL:
         """The address of the database, the embedded one by default."""
         if self.database_url:
-            return make_url(self.database_url)
+            url, file = make_url(self.database_url), self.database_password_file
+            return url.set(password=_text_of(file)) if file else url
         return URL.create("sqlite", database=str(self.data_dir / "ironlaw.db"))
 
     @property
@@ -135,7 +142,7 @@ class Settings(BaseSettings):
         from service.auth.login import Client  # noqa: PLC0415  # a tenth of a second to import
 
         file = self.oidc_client_secret_file
-        secret = file.read_text(encoding="utf-8").strip() if file else ""
+        secret = _text_of(file) if file else ""
         return Client(self._issuer_for(self.oidc_client_id), secret, self.public_url)
 
     def _issuer_for(self, audience: str) -> "Issuer":
@@ -151,6 +158,11 @@ class Settings(BaseSettings):
             scope_claim=self.oidc_scope_claim,
             person_claim=self.oidc_person_claim,
         )
+
+
+def _text_of(file: Path) -> str:
+    """What a file of one secret holds, without the line's end."""
+    return file.read_text(encoding="utf-8").strip()
 
 
 def _is_public_url(address: str) -> bool:

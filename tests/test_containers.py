@@ -1,25 +1,26 @@
 """The image and the compose file, checked without an engine."""
 
 import json
+import os
 import re
 import shlex
+import stat
+import subprocess
 import sysconfig
+import time
 from pathlib import Path
 
 import jsonschema_rs
 import pytest
-import yaml
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from service.background.service import GRACE_SECONDS
 from service.cli import GRACEFUL_SECONDS, app
 from service.settings import Settings
-from tests.image import HOME, ROOT, install, installing, is_sent, steps, try_out
+from tests.composing import COMPOSE, OURS, SERVICES, environment_of, make_secrets, resolved
+from tests.image import HOME, install, installing, is_sent, steps, try_out
 
-COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-SERVICES = COMPOSE["services"]
-OURS = {name: service for name, service in SERVICES.items() if service.get("image") == "ironlaw"}
 SCHEMA = json.loads((Path(__file__).parent / "data" / "compose-spec" / "compose-spec.json").read_text())
 IMAGE = [step for step in steps() if step.stage == 1]
 
@@ -77,7 +78,7 @@ class TestImage:
     def test_bases_are_pinned(self):
         bases = [step.rest.split()[0] for step in steps() if step.word == "FROM"]
         assert len(set(bases)) == 1
-        assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-[a-z]+", bases[0])
+        assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}", bases[0])
 
     def test_it_runs_as_nobody_special_and_stops_when_asked(self):
         user, group = map(int, value("USER").split(":"))
@@ -87,6 +88,27 @@ class TestImage:
         assert json.loads(value("CMD")) == ["serve"]
         assert environment_of_the_image()["PATH"].startswith(f"{HOME}/bin:")
         assert not any(re.search(r"apt-get|gcc|pip", step.rest) for step in IMAGE if step.word == "RUN")
+
+
+class TestSecrets:
+    """Those that the compose file mounts."""
+
+    def test_they_are_made_once_behind_a_folder_of_their_owner(self, tmp_path):
+        folder = make_secrets(tmp_path / "the secrets")
+        texts = {path.name: path.read_text() for path in folder.iterdir()}
+        mounted = {secret["file"].rpartition("/")[2] for secret in COMPOSE["secrets"].values()}
+        assert texts.keys() == mounted == COMPOSE["secrets"].keys()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o444}
+        made = [text.strip() for name, text in texts.items() if name != "oidc-client-secret"]
+        assert all(re.fullmatch("[0-9a-f]{64}", text) for text in made)
+        assert len(set(made)) == len(made)
+        make_secrets(folder)
+        assert {path.name: path.read_text() for path in folder.iterdir()} == texts
+
+    def test_the_secret_of_an_older_deployment_is_taken_over(self, tmp_path):
+        folder = make_secrets(tmp_path / "secrets", IRONLAW_SECRET_KEY="k" * 40)
+        assert (folder / "secret-key").read_text() == f"{'k' * 40}\n"
 
 
 class TestCompose:
@@ -106,40 +128,106 @@ class TestCompose:
     @pytest.mark.parametrize("name", OURS)
     def test_every_command_is_one_of_the_service(self, name):
         command = get_command(app)
-        words = iter(OURS[name].get("command", json.loads(value("CMD"))))
-        options = []
-        for word in words:
-            if word.startswith("--"):
-                options.append(word)
-            else:
-                assert isinstance(command, TyperGroup), word
-                assert word in command.commands, word
-                command = command.commands[word]
-        known = {option for parameter in command.params for option in parameter.opts}
-        assert set(options) <= known
+        words = [resolved(word, {}) for word in OURS[name].get("command", json.loads(value("CMD")))]
+        while isinstance(command, TyperGroup):
+            command = command.commands[words.pop(0)]
+        assert command.make_context(name, words).command is command  # every option is known
 
-    @pytest.mark.parametrize("name", OURS)
-    def test_ours_can_do_little_and_have_time_to_stop(self, name):
-        service = OURS[name]
+    def test_every_setting_of_an_operator_reaches_the_service(self):
+        """The secret is a file; what the image says stays."""
+        known = {f"IRONLAW_{name.upper()}" for name in Settings.model_fields} - {"IRONLAW_SECRET_KEY"}
+        set_by_the_image = set(environment_of_the_image())
+        for name in ("api", "worker"):
+            assert known - set_by_the_image == {
+                each for each in SERVICES[name]["environment"] if each not in set_by_the_image
+            }
+
+    def test_settings_are_passed_on_as_they_are_given(self):
+        given = {
+            "IRONLAW_PUBLIC_URL": "https://plan.example.com",
+            "IRONLAW_ALLOWED_HOSTS": "plan.example.com",
+            "IRONLAW_WEBHOOK_NETWORKS": "10.0.0.0/8",
+            "IRONLAW_OIDC_ISSUER": "https://login.example.com",
+            "IRONLAW_OIDC_AUDIENCE": "ironlaw",
+            "IRONLAW_OIDC_CLIENT_ID": "ironlaw",
+        }
+        bare, filled = environment_of("api", {}), environment_of("api", given)
+        assert filled.items() >= given.items()
+        assert "/run/secrets/oidc-client-secret" == filled["IRONLAW_OIDC_CLIENT_SECRET_FILE"]  # noqa: SIM300
+        assert bare.keys() == {
+            "IRONLAW_MODE",
+            "IRONLAW_DATABASE_URL",
+            "IRONLAW_DATABASE_PASSWORD_FILE",
+            "IRONLAW_SECRET_KEY_FILE",
+            "IRONLAW_ALLOWED_HOSTS",
+            "IRONLAW_OIDC_CLIENT_SECRET_FILE",
+        }
+        assert bare["IRONLAW_OIDC_CLIENT_SECRET_FILE"] == ""
+
+    @pytest.mark.parametrize("name", SERVICES)
+    def test_each_can_do_little_and_not_take_the_host(self, name):
+        service = SERVICES[name]
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
         assert "no-new-privileges:true" in service["security_opt"]
-        assert service["tmpfs"] == ["/tmp"]  # noqa: S108
-        assert "user" not in service
-        assert "privileged" not in service
-        assert seconds(service["stop_grace_period"]) >= GRACEFUL_SECONDS + GRACE_SECONDS + 5
+        assert all(re.fullmatch(r"/[a-z/]+:size=\d+m", each) for each in service["tmpfs"])
+        forbidden = {"cap_add", "privileged", "pid", "ipc", "network_mode", "devices", "env_file"}
+        assert not forbidden & service.keys()
+        assert service.get("user") in ((None,) if name in OURS else ("postgres",))
+        limits = service["deploy"]["resources"]["limits"]
+        assert float(limits["cpus"]) > 0
+        assert re.fullmatch(r"\d+G", limits["memory"])
+        assert limits["pids"] <= 256
+
+    @pytest.mark.parametrize("name", OURS)
+    def test_ours_have_time_to_stop(self, name):
+        assert seconds(OURS[name]["stop_grace_period"]) >= GRACEFUL_SECONDS + GRACE_SECONDS + 5
 
     def test_no_secret_stands_in_it(self):
-        """Each comes from the environment and has no default."""
-        secret = re.compile(r"\$\{[A-Z_]+:\?[^}]+\}")
-        for service in SERVICES.values():
-            for name, given in service["environment"].items():
-                if re.search("PASSWORD|SECRET|KEY", name):
-                    assert secret.fullmatch(given), name
-                assert not re.search(r"://[^/@]*:[^/@]*@", given), name
+        """Each is a file that the services mount which read it, and no others."""
+        for name, service in SERVICES.items():
+            read = set()
+            for variable, value_ in environment_of(name, {"IRONLAW_OIDC_CLIENT_ID": "ironlaw"}).items():
+                if re.search("PASSWORD|SECRET|KEY", variable):
+                    assert variable.endswith("_FILE"), variable
+                    read.add(value_.removeprefix("/run/secrets/"))
+                assert not re.search(r"://[^/@]*:[^/@]*@", value_), variable
+            if name == "database":  # whose roles are made with them
+                read |= {"database-owner-password", "database-password"}
+            assert read == set(service["secrets"])
+
+    def test_only_what_migrates_owns_the_schema(self):
+        owners = {name for name in OURS if "database-owner-password" in SERVICES[name]["secrets"]}
+        assert owners == {"migrate"}
+        assert [n for n in SERVICES if "database-superuser-password" in SERVICES[n]["secrets"]] == [
+            "database"
+        ]
+        assert "secret-key" not in SERVICES["backup"]["secrets"]
+
+    def test_the_first_key_goes_to_a_volume_and_not_to_the_log(self):
+        service = SERVICES["first-key"]
+        file = service["command"][service["command"].index("--to") + 1]
+        (volume,) = service["volumes"]
+        assert volume == f"operator:{file.rpartition('/')[0]}"
+        assert [name for name, each in SERVICES.items() if volume in each.get("volumes", [])] == ["first-key"]
+        folders = [step.rest for step in IMAGE if step.word == "RUN"]
+        assert any("--owner ironlaw --group ironlaw --mode 0700 /data" in folder for folder in folders)
+
+    @pytest.mark.parametrize(("age_hours", "is_well"), [(None, False), (0, True), (47, True), (49, False)])
+    def test_a_backup_that_is_missing_is_seen(self, tmp_path, age_hours, is_well):
+        if age_hours is not None:
+            file = tmp_path / "ironlaw-20261124T000000Z.backup"
+            file.touch()
+            written = time.time() - 3600 * age_hours
+            os.utime(file, (written, written))
+        kind, command = SERVICES["backup"]["healthcheck"]["test"]
+        assert kind == "CMD-SHELL"
+        here = resolved(command, {}).replace("/data", shlex.quote(str(tmp_path)))
+        assert (subprocess.run(["/bin/sh", "-c", here], check=False).returncode == 0) == is_well
 
     def test_the_api_waits_for_schema_and_key(self):
         done = {"condition": "service_completed_successfully"}
+        assert SERVICES["backup"]["depends_on"] == {"migrate": done}
         assert SERVICES["migrate"]["depends_on"] == {"database": {"condition": "service_healthy"}}
         assert SERVICES["first-key"]["depends_on"] == {"migrate": done}
         assert SERVICES["api"]["depends_on"] == {"migrate": done, "first-key": done}

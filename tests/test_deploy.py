@@ -75,6 +75,14 @@ class TestSystemd:
         assert done.returncode == 0, done.stderr
         assert ("ironlaw-worker" in done.stderr) != is_right, done.stderr
 
+    def test_it_can_do_little_and_not_take_the_host(self):
+        """Nor does it lock away the accelerators: what makes devices private, or lists some, does."""
+        said = dict(re.findall(r"(?m)^(\w+)=(.*)$", UNIT.partition("[Service]")[2]))
+        assert said["CapabilityBoundingSet"] == ""
+        assert said["NoNewPrivileges"] == "yes"
+        assert {"MemoryMax", "TasksMax", "ProtectSystem", "ProtectHome", "RestrictNamespaces"} <= said.keys()
+        assert not {"PrivateDevices", "ProtectClock", "DeviceAllow", "CPUQuota"} & said.keys()
+
     def test_its_command_is_one_of_the_worker(self):
         (command,) = re.findall(r"(?m)^ExecStart=/opt/ironlaw/bin/ironlaw (.*)$", UNIT)
         name, options = options_of(command.split())
@@ -187,6 +195,16 @@ class TestKubernetes:
         }
         assert POD["securityContext"]["runAsNonRoot"] is True
         assert not any(POD.get(name) for name in ("hostNetwork", "hostPID", "hostIPC"))
+
+    @pytest.mark.parametrize("container", CONTAINERS, ids=lambda container: container["name"])
+    def test_none_takes_the_memory_of_its_node_or_writes_where_it_should_not(self, container):
+        assert container["resources"]["limits"]["memory"]
+        context = container["securityContext"]
+        assert context["readOnlyRootFilesystem"] is True
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["capabilities"]["drop"] == ["ALL"]
+        scratch = [volume["emptyDir"] for volume in POD["volumes"] if "emptyDir" in volume]
+        assert all(each["sizeLimit"] for each in scratch)
 
     def test_it_has_time_to_give_its_lease_back(self):
         (worker,) = POD["containers"]

@@ -3,10 +3,18 @@
 import sqlite3
 import stat
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from service.audit.service import Writes
+from service.auth.repository import live_keys
+from service.key_file import KeyFile, KeyFileRefused
+from service.kit.credentials import API_KEY, is_whole, mint, new_id
+from service.operator import KeyExists, Operator
+from service.settings import Settings
+from tests.applications import KEYRING
 from tests.auth.test_keys import id_of
 from tests.serving import run, serving
 
@@ -19,6 +27,11 @@ def data_dir(tmp_path):
     path = tmp_path / "data"
     assert run("migrate", data_dir=path)[2] == 0
     return path
+
+
+def cut_short(*_):
+    """The end of a process in the middle of what it does."""
+    raise KeyboardInterrupt
 
 
 def test_a_key_needs_a_database(tmp_path):
@@ -83,6 +96,95 @@ def test_the_audit_is_verified_and_what_was_changed_is_found(data_dir):
     out, _, status = run("audit", "verify", data_dir=data_dir)
     assert status == 1
     assert out.startswith("default: 1 events, BREAKS at event 2: EVENT_CHANGED")
+
+
+class TestKeyFile:
+    """The key in a file; an interrupted run neither loses one nor makes two."""
+
+    @pytest.fixture
+    def operating(self, database, monkeypatch):
+        monkeypatch.setattr(Settings, "keyring", KEYRING)
+        made = Operator(Settings(database_url=database.url.render_as_string(hide_password=False)))
+        yield made
+        made._database.dispose()
+
+    @pytest.fixture
+    def file(self, tmp_path):
+        return KeyFile(tmp_path / "operator.key")
+
+    def create(self, operating, file, **options):
+        operating.create_key_file(file, "first", "default", [], admin=True, first_only=True, **options)
+
+    def live(self, operating):
+        with operating._database.reading() as session:
+            return [row.id for row in live_keys(session, ["default"])]
+
+    def test_only_its_owner_reads_it_and_the_log_does_not_show_it(self, data_dir, tmp_path):
+        path = tmp_path / "operator.key"
+        arguments = ("keys", "create", "--admin", "--if-none", "--to", path)
+        assert run(*arguments, data_dir=data_dir) == (f"wrote the key to {path}\n", "", 0)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert is_whole(path.read_text().strip())
+        assert [each.name for each in tmp_path.iterdir() if each.name != "data"] == ["operator.key"]
+        written = path.read_text()
+        assert run(*arguments, data_dir=data_dir) == ("", "there is a key already\n", 0)
+        assert run(*arguments[:3], "--to", path, data_dir=data_dir) == (
+            "",
+            f"ironlaw: {path} exists: it must be a new file\n",
+            1,
+        )
+        assert path.read_text() == written
+
+    def test_a_key_that_never_worked_gives_way(self, operating, file, monkeypatch):
+        """Cut short after the draft and before the commit."""
+        monkeypatch.setattr(Writes, "record", cut_short)
+        with pytest.raises(KeyboardInterrupt):
+            self.create(operating, file)
+        monkeypatch.undo()
+        monkeypatch.setattr(Settings, "keyring", KEYRING)
+        assert file.drafted()
+        assert self.live(operating) == []
+        self.create(operating, file)
+        assert self.live(operating) == [id_of(file.path.read_text().strip())]
+        assert not file.drafted()
+
+    def test_a_key_that_works_is_not_lost(self, operating, file, monkeypatch):
+        """Cut short after the commit and before the file has its name."""
+        with monkeypatch.context() as broken:
+            broken.setattr(KeyFile, "finish", cut_short)
+            with pytest.raises(KeyboardInterrupt):
+                self.create(operating, file)
+        made = file.drafted()
+        assert self.live(operating) == [id_of(made)]
+        self.create(operating, file)
+        assert file.path.read_text().strip() == made
+        assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
+        assert self.live(operating) == [id_of(made)]
+        with pytest.raises(KeyExists):
+            self.create(operating, file)
+
+    def test_a_draft_of_another_key_is_not_taken_for_it(self, operating, file, monkeypatch):
+        with monkeypatch.context() as broken:
+            broken.setattr(KeyFile, "finish", cut_short)
+            with pytest.raises(KeyboardInterrupt):
+                operating.create_key_file(file, "reads", "default", ["models:read"], admin=False)
+        with pytest.raises(KeyFileRefused, match=id_of(file.drafted())):
+            self.create(operating, file)
+        assert not file.path.exists()
+        assert len(self.live(operating)) == 1
+
+    def test_what_others_left_as_a_draft_opens_nothing(self, operating, file):
+        planted = mint(API_KEY, new_id())
+        file.path.with_name(".operator.key.part").write_text(planted)
+        self.create(operating, file)
+        assert file.path.read_text().strip() != planted
+
+    def test_of_two_that_start_at_once_one_makes_the_key(self, operating, file):
+        with ThreadPoolExecutor(4) as pool:
+            done = [pool.submit(self.create, operating, file) for _ in range(4)]
+        outcomes = [each.exception() for each in done]
+        assert all(outcome is None or isinstance(outcome, KeyExists) for outcome in outcomes)
+        assert self.live(operating) == [id_of(file.path.read_text().strip())]
 
 
 class TestSecret:

@@ -374,20 +374,24 @@ def test_backups(databases, directory):
 def test_containers(directory):
     """The commands for an engine, which is not here: a stand-in notes what it is told."""
     engine = directory / "docker"
-    engine.write_text(
-        '#!/bin/sh\necho "${#IRONLAW_DATABASE_PASSWORD} ${#IRONLAW_SECRET_KEY} $*" >>"$CALLS"\n'
-    )
+    engine.write_text('#!/bin/sh\necho "$*" >>"$CALLS"\n')
     engine.chmod(0o700)
+    (directory / "deploy").symlink_to(ROOT / "deploy")
     calls = directory / "calls"
     path = f"{directory}:{os.environ['PATH']}"
     shell("".join(example.command for example in CONTAINERS), directory, PATH=path, CALLS=str(calls))
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    composed = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    assert {file.name for file in (directory / "secrets").iterdir()} == composed["secrets"].keys()
     told = [line.split() for line in calls.read_text().splitlines()]
-    assert len(told) == 4
-    for password, secret, *words in told:
-        assert (password, secret) == ("64", "64")
-        assert words[0] == "compose"
-        assert services.keys() & set(words)
+    assert len(told) == 11
+    for words in told:
+        if words[0] == "volume":
+            assert words[2].removeprefix(f"{composed['name']}_") in composed["volumes"]
+        elif words != ["compose", "down"]:
+            assert words[0] == "compose"
+            assert composed["services"].keys() & {word.partition(":")[0] for word in words}
+    set_here = {line.partition("=")[0] for line in (directory / ".env").read_text().splitlines()}
+    assert set_here <= composed["services"]["api"]["environment"].keys()
 
 
 def test_settings_are_listed():

@@ -56,6 +56,12 @@ def key(session: Session, tenant_id: str, key_id: str) -> ApiKeyRow | None:
     return session.scalars(statement).one_or_none()
 
 
+def live_key(session: Session, key_id: str) -> ApiKeyRow | None:
+    """A key of whichever tenant, unless it is revoked."""
+    statement = select(ApiKeyRow).where(ApiKeyRow.id == key_id, ApiKeyRow.revoked_at.is_(None))
+    return session.scalars(statement).one_or_none()
+
+
 def keys_after(session: Reader, tenant_id: str, after: str, limit: int) -> list[ApiKeyRow]:
     """Keys of a tenant behind the id ``after``, in order of id."""
     statement = select(ApiKeyRow).where(ApiKeyRow.tenant_id == tenant_id, ApiKeyRow.id > after)
