@@ -1,13 +1,12 @@
 """Results as a table, one row each: the same columns as CSV and as Parquet, some rows at a time."""
 
-import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from service.benchmarks.schemas import Conditions, SampleSummary
+from service.kit.csv_tables import csv_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,32 +96,7 @@ def _values(row: Row) -> list[Any]:
 
 def as_csv(pages: Iterable[Sequence[Row]]) -> Iterator[bytes]:
     """A line for each row, after one with the names; an unknown value is an empty cell."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow([column.name for column in COLUMNS])
-    for page in pages:
-        writer.writerows([_cell(value) for value in _values(row)] for row in page)
-        yield _taken(text)
-    yield _taken(text)
-
-
-def _taken(text: io.StringIO) -> bytes:
-    taken = text.getvalue()
-    text.seek(0)
-    text.truncate()
-    return taken.encode()
-
-
-def _cell(value: object) -> object:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case datetime():
-            return value.isoformat().replace("+00:00", "Z")
-        case float():
-            return repr(value)
-        case _:
-            return value
+    return csv_parts([column.name for column in COLUMNS], (map(_values, page) for page in pages))
 
 
 def as_parquet(pages: Iterable[Sequence[Row]]) -> Iterator[bytes]:

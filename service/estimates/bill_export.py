@@ -5,7 +5,8 @@ from datetime import UTC, date, datetime, time
 
 from service.estimates.focus import ESTIMATE, Origin, Period, account_of, charges_of, period_of
 from service.estimates.utility_bill import estimate_utility_bill
-from service.planning.cost.focus import Charge, Service, focus_csv
+from service.kit.csv_tables import csv_text
+from service.planning.cost.focus import COLUMNS, Charge, Service, focus_rows
 from service.planning.errors import PlanningError
 from service.planning.quantity import Quantity
 from service.questions.bill_answers import ElectricityLine, UtilityBillAnswer
@@ -19,7 +20,8 @@ def export_utility_bill(question: UtilityBillExport, catalog: Catalog, tenant_id
     """The lines of the electricity bill as FOCUS rows; refuses one whose total is not known."""
     answer = estimate_utility_bill(question, catalog)
     charges = bill_charges(question, answer)
-    return focus_csv(charges, account_of(question, answer["evidence"]["input_digest"], tenant_id))
+    account = account_of(question, answer["evidence"]["input_digest"], tenant_id)
+    return csv_text(COLUMNS, focus_rows(charges, account))
 
 
 def bill_charges(question: UtilityBillQuestion, answer: UtilityBillAnswer) -> list[Charge]:

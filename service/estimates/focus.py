@@ -11,9 +11,11 @@ from pydantic import MISSING
 from service.estimates.charges import Charges
 from service.estimates.cost import Costed, costed
 from service.estimates.rent import Rented
+from service.kit.csv_tables import csv_text
 from service.planning import METHOD_VERSION
 from service.planning.cost import rounded
 from service.planning.cost.focus import (
+    COLUMNS,
     COMMITTED_UNIT,
     Account,
     Charge,
@@ -22,7 +24,7 @@ from service.planning.cost.focus import (
     Frequency,
     Pricing,
     Service,
-    focus_csv,
+    focus_rows,
     pricing_quantity,
 )
 from service.planning.errors import PlanningError
@@ -195,7 +197,7 @@ def export_cost(question: CostExport, catalog: Catalog, tenant_id: str) -> str:
     found = costed(question, catalog)
     charges = cost_charges(question, found)
     digest = found.answer["evidence"]["input_digest"]
-    return focus_csv(charges, account_of(question, digest, tenant_id))
+    return csv_text(COLUMNS, focus_rows(charges, account_of(question, digest, tenant_id)))
 
 
 def cost_charges(question: CostQuestion, found: Costed) -> list[Charge]:

@@ -10,9 +10,10 @@ from pydantic_core import from_json, to_json
 
 from service.estimates.service import NoSoundAnswer
 from service.kit.clock import now
+from service.kit.csv_tables import csv_text
 from service.kit.idempotency import digest
 from service.kit.problems import FieldError
-from service.planning.cost.focus import Account, focus_csv
+from service.planning.cost.focus import COLUMNS, Account, focus_rows
 from service.quotes.errors import QuoteTooLarge
 from service.quotes.freeze import Frozen
 from service.quotes.tables import DRAFT, QuoteRow
@@ -47,7 +48,7 @@ def row_of(
     )
     document = dict(frozen.document)
     if frozen.charges is not None:
-        row.focus = focus_csv(frozen.charges, _account(row))
+        row.focus = csv_text(COLUMNS, focus_rows(frozen.charges, _account(row)))
         document["focus_digest"] = _text_digest(row.focus)
     row.document = to_json(document).decode()
     if len(row.document) + len(row.focus or "") > MOST_CHARACTERS:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from service.approvals.actuals.matching import Owner, TooManyDaysError, added_up
 from service.approvals.budgets.money import decimal
-from service.planning.cost.focus import neutral, plain
-from service.planning.formats.focus import LONGEST, read_focus
+from service.kit.csv_tables import neutral
+from service.planning.formats.focus import LONGEST, plain, read_focus
 from service.questions.tariffs import day as calendar_day
 from tests.approvals.bills import COLUMNS, bill, imported, row
 from tests.approvals.quoting import ON_SQLITE

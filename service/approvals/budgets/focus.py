@@ -15,7 +15,16 @@ from service.approvals.budgets.money import decimal
 from service.approvals.budgets.periods import Period, days, part
 from service.approvals.budgets.repository import Commitment, DayCharge
 from service.approvals.budgets.tables import BudgetRow
-from service.planning.cost.focus import Account, Charge, ChargeCategory, Frequency, Service, focus_csv
+from service.kit.csv_tables import csv_text
+from service.planning.cost.focus import (
+    COLUMNS,
+    Account,
+    Charge,
+    ChargeCategory,
+    Frequency,
+    Service,
+    focus_rows,
+)
 
 COMMITTED: Final = "committed"
 CHARGED: Final = "charged"
@@ -26,7 +35,8 @@ _COMPUTE: Final = Service("Compute", "Other (Compute)", "Accelerators")
 def charges_csv(session: Session, budget: BudgetRow) -> str:
     """Rows of what is committed of a budget and not released, and of what bills charge, as CSV."""
     tags = {"budget_id": budget.id, "cost_center_id": budget.cost_center_id}
-    return focus_csv(_charges(session, budget), Account(budget.tenant_id, budget.tenant_id, tags))
+    account = Account(budget.tenant_id, budget.tenant_id, tags)
+    return csv_text(COLUMNS, focus_rows(_charges(session, budget), account))
 
 
 def _charges(session: Session, budget: BudgetRow) -> Iterator[Charge]:

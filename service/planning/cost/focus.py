@@ -6,8 +6,6 @@ their charge; list and contracted cost are unit price times pricing quantity, ex
 empty fields. Times are UTC, numbers plain decimals.
 """
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -130,22 +128,19 @@ def pricing_quantity(quantity: float) -> Decimal:
     return Decimal(repr(quantity)).quantize(_QUANTITY_DIGITS)
 
 
-def focus_csv(charges: Iterable[Charge], account: Account) -> str:
-    """The rows of ``charges`` as CSV (RFC 4180), under one line of column names.
+def focus_rows(charges: Iterable[Charge], account: Account) -> Iterator[list[str | Decimal | None]]:
+    """The rows of ``charges``, each in the order of ``COLUMNS``; None where a value is absent.
 
     Source: FOCUS 1.2, https://focus.finops.org/focus-specification/v1-2/. Range: no corrections, one billing
     currency a charge, list price and contracted price alike.
     """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="")
-    writer.writeheader()
-    with localcontext(prec=_PRECISION):
-        for charge in charges:
-            writer.writerows(_rows(charge, account))
-    return text.getvalue()
+    for charge in charges:
+        with localcontext(prec=_PRECISION):
+            rows = list(_rows(charge, account))
+        yield from ([row.get(name) for name in COLUMNS] for row in rows)
 
 
-def _rows(charge: Charge, account: Account) -> Iterator[dict[str, str]]:
+def _rows(charge: Charge, account: Account) -> Iterator[dict[str, str | Decimal]]:
     """One row for each month of the period of a charge; one where it is paid once."""
     periods = list(_months(charge))
     seconds = (charge.end - charge.start).total_seconds()
@@ -181,7 +176,7 @@ def _next_month(time: datetime) -> datetime:
     return datetime(year, month + 1, 1, tzinfo=UTC)
 
 
-def _row(charge: Charge, account: Account) -> dict[str, str]:
+def _row(charge: Charge, account: Account) -> dict[str, str | Decimal]:
     taxed = charge.category is ChargeCategory.TAX
     listed = charge.billed
     if charge.quantity is not None and charge.unit_price is not None:
@@ -222,7 +217,7 @@ def _row(charge: Charge, account: Account) -> dict[str, str]:
         "x_PriceSource": charge.source,
         **_committed(charge),
     }
-    return {name: _text(value) for name, value in row.items() if value is not None}
+    return {name: _value(value) for name, value in row.items() if value is not None}
 
 
 def _committed(charge: Charge) -> dict[str, object]:
@@ -246,25 +241,8 @@ def _committed(charge: Charge) -> dict[str, object]:
     return row
 
 
-def _text(value: object) -> str:
-    return f"{value:f}" if isinstance(value, Decimal) else neutral(str(value))
-
-
-_COMPUTED: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a formula begins with, the wide forms included."""
-
-
-def neutral(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: an apostrophe stands before what begins as one.
-
-    Source: OWASP, CSV injection.
-    """
-    return f"'{text}" if text.startswith(_COMPUTED) else text
-
-
-def plain(text: str) -> str:
-    """Text as it was before :func:`neutral`."""
-    return text[1:] if text.startswith("'") and text[1:].startswith(_COMPUTED) else text
+def _value(value: object) -> str | Decimal:
+    return value if isinstance(value, Decimal) else str(value)
 
 
 def _time(time: datetime) -> str:

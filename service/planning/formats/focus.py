@@ -14,8 +14,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from service.planning.cost.focus import plain
-
 _REQUIRED: Final = (
     *("BilledCost", "EffectiveCost", "BillingCurrency", "BillingAccountId", "ChargeCategory"),
     *("BillingPeriodStart", "BillingPeriodEnd", "ChargePeriodStart", "ChargePeriodEnd", "ServiceCategory"),
@@ -34,6 +32,9 @@ _TIME: Final = re.compile(
 )
 _CURRENCY: Final = re.compile(r"[A-Z]{3}")
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,500}")
+_SIGNS: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_CONTROLS: Final = ("\t", "\r", "\n")
+"""Before what begins with one of them, exports set an apostrophe: a spreadsheet would compute it."""
 _LARGEST: Final = Decimal(10) ** 12
 LONGEST: Final = timedelta(days=3660)
 _FAULTS_TOLD: Final = 20
@@ -173,6 +174,13 @@ def _text(row: _Cells, column: str) -> str | None:
     if cell is not None and not _TEXT.fullmatch(cell):
         raise _Wrong(column, "TEXT", "it is too long or has characters that are none of a text")
     return None if cell is None else plain(cell)
+
+
+def plain(text: str) -> str:
+    """Text without the apostrophe by which an export keeps spreadsheets from computing it."""
+    rest = text.removeprefix("'")
+    is_computed = rest.startswith(_CONTROLS) or rest.lstrip().startswith(_SIGNS)
+    return rest if is_computed else text
 
 
 def _given(row: _Cells, column: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.kit.csv_tables import csv_text
 from service.planning.cost.focus import (
     COLUMNS,
     Account,
@@ -19,10 +20,10 @@ from service.planning.cost.focus import (
     Frequency,
     Pricing,
     Service,
-    focus_csv,
-    plain,
+    focus_rows,
     pricing_quantity,
 )
+from service.planning.formats.focus import plain
 
 MANDATORY = {
     "BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodEnd",
@@ -62,7 +63,7 @@ ACCOUNT = Account("research", "Research", {"estimate": "true"})
 
 
 def rows(*charges):
-    return list(csv.DictReader(io.StringIO(focus_csv(charges, ACCOUNT))))
+    return list(csv.DictReader(io.StringIO(csv_text(COLUMNS, focus_rows(charges, ACCOUNT)))))
 
 
 def assert_sound(row):
