@@ -81,6 +81,7 @@ from service.kit.web import DirectRoutes, add_routes, install_problem_handlers
 from service.metrics import scrape
 from service.nodes.endpoints import enrolment, leases, nodes, own, tokens
 from service.nodes.face import NodesFace
+from service.nodes.service import Quota
 from service.openapi import openapi_document
 from service.plans.endpoints import router as plans
 from service.plans.face import PlansFace
@@ -196,6 +197,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.held_keys = HeldKeys(database, keys)
     endings = Endings(keyring, state.held_keys.ended_at)
     authenticate = _authenticator(settings, state.held_keys, endings) if settings.mode == "tenant" else None
+    quota = _node_quota(settings)
     state.nodes = NodesFace(
         database,
         writes=writes,
@@ -203,6 +205,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
         tokens=tokens,
         has_tenant=state.held_keys.has_tenant,
         missing_results=missing_results,
+        quota=quota,
     )
     state.admission = Admission(
         authenticate,
@@ -237,7 +240,9 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     )
     state.audit = AuditFace(database, writes=writes, tokens=tokens)
     state.jobs = JobsFace(database, writes=writes, tokens=tokens)
-    state.benchmarks = BenchmarksFace(database, writes=writes, tokens=tokens, suites=shipped_suites())
+    state.benchmarks = BenchmarksFace(
+        database, writes=writes, tokens=tokens, suites=shipped_suites(), quota=quota
+    )
     state.batch_turn = asyncio.Lock()
     state.search_turn = asyncio.Lock()
     state.plans = PlansFace(
@@ -266,6 +271,15 @@ def _authenticator(settings: Settings, keys: HeldKeys, endings: Endings) -> Auth
     from service.auth.tokens import Authenticator  # noqa: PLC0415  # a tenth of a second to import
 
     return Authenticator(keys, issuer, endings)
+
+
+def _node_quota(settings: Settings) -> Quota:
+    return Quota(
+        results=settings.node_results_per_day,
+        result_bytes=settings.node_result_bytes_per_day,
+        inventories=settings.node_inventories_per_day,
+        inventory_bytes=settings.node_inventory_bytes_per_day,
+    )
 
 
 def _login(settings: Settings, keyring: Keyring) -> "Login | None":

@@ -51,6 +51,14 @@ class Settings(BaseSettings):
     """Threads of this process that work on background jobs; with 0 it only asks for them."""
     requests_per_minute: Annotated[int, Field(ge=0, le=10**9)] = 600_000
     """Requests that one caller may make in a minute of one process; 0 for any number."""
+    node_results_per_day: Annotated[int, Field(ge=0, le=10**9)] = 10_000
+    """New results that one node may hand in a day (UTC); 0 for any number."""
+    node_result_bytes_per_day: Annotated[int, Field(ge=0, le=2**50)] = 2**30
+    """Bytes of those results; 0 for any number."""
+    node_inventories_per_day: Annotated[int, Field(ge=0, le=10**9)] = 100
+    """New inventories that one node may send a day (UTC); 0 for any number."""
+    node_inventory_bytes_per_day: Annotated[int, Field(ge=0, le=2**50)] = 16 * 2**20
+    """Bytes of those inventories; 0 for any number."""
     log_format: Literal["json", "text"] = "json"
     """`json` writes one object a line to standard error, `text` is for people."""
     webhook_networks: str = ""

@@ -133,7 +133,7 @@ def report_benchmark_result(
     """Store a result as it is sent, once, however often it is sent; for the node that measured it.
 
     It is kept whatever became of its lease, and the receipt says so. The same id with other content is
-    refused.
+    refused, and so is what is of no run that the node was granted, or more than a node may hand in a day.
     """
     return face.report(node, id, content, body)
 

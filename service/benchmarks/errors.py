@@ -45,6 +45,12 @@ class NotAsAsked(Unprocessable):
     code, title = "NOT_AS_ASKED", "The record is not the one that was asked for"
 
 
+class RunNotGranted(Unprocessable):
+    """A result is of a run that the service has granted its node; this one it never did."""
+
+    code, title = "RUN_NOT_GRANTED", "The node was never granted this run"
+
+
 class ResultsMissing(Conflict):
     """A lease ends only once every result that the node names is stored."""
 

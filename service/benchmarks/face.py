@@ -27,6 +27,7 @@ from service.kit.pages import PageTokens
 from service.kit.problems import FieldError, PayloadTooLarge
 from service.kit.subjects import Subject
 from service.kit.web import RawBody, json_response
+from service.nodes.service import Quota
 from service.protocol.base import Uuid
 from service.protocol.leases import Completion
 from service.protocol.results import MOST_RESULT_BYTES, Result
@@ -49,12 +50,19 @@ class BenchmarksFace:
     """Reads and writes of the runs and results of one database, as responses."""
 
     def __init__(
-        self, database: Database, *, writes: Writes, tokens: PageTokens, suites: Mapping[str, Suite]
+        self,
+        database: Database,
+        *,
+        writes: Writes,
+        tokens: PageTokens,
+        suites: Mapping[str, Suite],
+        quota: Quota,
     ) -> None:
         self._database = database
         self._writes = writes
         self._tokens = tokens
         self._suites = suites
+        self._quota = quota
 
     def list_suites(self) -> Response:
         """Every suite."""
@@ -114,7 +122,7 @@ class BenchmarksFace:
         # Computed before the transaction: an embedded database has one writer.
         values = service.read(node, result, content)
         with self._database.writing() as session:
-            receipt = service.keep(session, node, result, values)
+            receipt = service.keep(session, node, result, values, self._quota)
         return json_response(receipt.model_dump(mode="json"))
 
     def complete(self, node: Subject, lease_id: str, completion: Completion) -> Response:

@@ -18,6 +18,7 @@ from service.benchmarks.errors import (
     ResultNotFound,
     ResultsMissing,
     RunNotFound,
+    RunNotGranted,
 )
 from service.benchmarks.figures import (
     READ_METRICS,
@@ -232,14 +233,21 @@ def read(node: Subject, result: Result, content: bytes) -> dict[str, Any]:
     }
 
 
-def keep(session: Writer, node: Subject, result: Result, values: Mapping[str, Any]) -> Receipt:
+def keep(
+    session: Writer, node: Subject, result: Result, values: Mapping[str, Any], quota: nodes.Quota
+) -> Receipt:
     """Store what was read of a result, once, and say under which lease it was measured.
 
-    Whatever became of the lease, the result is kept; only what its run did not ask for is refused.
+    Whatever became of the lease, the result is kept; refused is what its run did not ask for, what is of no
+    run that the node was granted, and what is more than it may hand in a day.
     """
     run = repository.run(session, node.tenant_id, result.run_id)
     if run is not None:
         _check_run(run, result)
+    intake = nodes.open_intake(session, node)
+    if repository.result(session, node.tenant_id, result.result_id) is None:
+        _check_granted(session, node, result)
+        nodes.take_result(session, intake, len(values["content"].encode()), quota)
     part = _hardware(session, node, result)
     found = {
         **values,
@@ -264,6 +272,11 @@ def keep(session: Writer, node: Subject, result: Result, values: Mapping[str, An
     return Receipt.model_validate(
         {"result_id": row.id, "content_sha256": row.content_sha256, "lease": row.lease}
     )
+
+
+def _check_granted(session: Writer, node: Subject, result: Result) -> None:
+    if not nodes.has_held(session, tenant_id=node.tenant_id, node_id=node.id, run_id=result.run_id):
+        raise RunNotGranted("", FieldError("/run_id", "UNKNOWN_REFERENCE", "the node was never granted it"))
 
 
 def _check_run(run: BenchmarkRunRow, result: Result) -> None:

@@ -33,6 +33,8 @@ LIFE = timedelta(days=30)
 ROTATED_AFTER = LIFE * 2 / 3
 CREDENTIAL_REUSED = "CREDENTIAL_REUSED"
 TWO_HOSTS = "TWO_HOSTS"
+OPERATOR = "OPERATOR"
+"""Why a node is quarantined."""
 _DIGESTS = "node credential digests"
 
 
@@ -89,7 +91,8 @@ def own_call(node: NodeRow, operation: str) -> Call:
 
 def state_of(node: NodeRow) -> Mapping[str, Any]:
     """What the audit digests of a node."""
-    names = ("id", "name", "device", "state", "reason", "installation_id", "rotate_requested", "version")
+    own = ("id", "name", "device", "state", "reason", "installation_id")
+    names = (*own, "rotate_requested", "barred_at", "version")
     return {name: getattr(node, name) for name in names}
 
 
@@ -101,8 +104,11 @@ def changed(session: Writer, node: NodeRow, before: Mapping[str, Any]) -> Change
 
 
 def quarantine(session: Writer, node: NodeRow, reason: str) -> Change | None:
-    """Give a locked node nothing any more, and take its lease; None if it is out already."""
-    if node.state in (QUARANTINED, REVOKED):
+    """Give a locked node nothing any more, and take its lease; None if it is out already.
+
+    Theft outweighs the word of an operator, who could else resume a node whose credential is in two hands.
+    """
+    if node.state == REVOKED or (node.state == QUARANTINED and node.reason != OPERATOR):
         return None
     before = state_of(node)
     node.state, node.reason = QUARANTINED, reason

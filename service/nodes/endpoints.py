@@ -101,15 +101,21 @@ def resume_node(face: Face, call: WriteCall, id: NodePath) -> Response:
     return face.change(call, id, service.resume)
 
 
+@nodes.post("/{id:name}:readmit", response_model=Node)
+def readmit_node(face: Face, call: WriteCall, id: NodePath) -> Response:
+    """Let the host of a quarantined or revoked node enrol again; the node stays as it is until then."""
+    return face.change(call, id, service.readmit)
+
+
 @nodes.post("/{id:name}:quarantine", response_model=Node)
 def quarantine_node(face: Face, call: WriteCall, id: NodePath) -> Response:
-    """Take a node's lease and give it nothing; results that it still has are kept."""
+    """Take a node's lease, give it nothing and let nobody enrol as it; results that it still has are kept."""
     return face.change(call, id, service.set_aside)
 
 
 @nodes.post("/{id:name}:revoke", response_model=Node)
 def revoke_node(face: Face, call: WriteCall, id: NodePath) -> Response:
-    """Take nothing from a node any more, for good; its results stay."""
+    """Take nothing from a node any more, for good, and keep its host out; its results stay."""
     return face.change(call, id, service.revoke)
 
 

@@ -1,6 +1,6 @@
 """What can go wrong with nodes and their leases."""
 
-from service.kit.problems import Conflict, Forbidden, NotFound, Unauthorized
+from service.kit.problems import Conflict, Forbidden, NotFound, TooManyRequests, Unauthorized
 
 
 class NotANode(Forbidden):
@@ -45,6 +45,15 @@ class InventoryUnknown(Conflict):
     code, title = "INVENTORY_UNKNOWN", "The inventory of the node is not known"
 
 
+class NodeQuotaSpent(TooManyRequests):
+    """The node has handed in as many results or inventories, or bytes of them, as it may in a day (UTC).
+
+    What it sends again, because an answer was lost, does not count.
+    """
+
+    code, title = "NODE_QUOTA_SPENT", "The node has handed in what it may in a day"
+
+
 class RunEnded(Conflict):
     """The run has ended and cannot be cancelled."""
 
@@ -76,7 +85,7 @@ class EnrolmentTokenUsed(Conflict):
 
 
 class NodeRevoked(Conflict):
-    """The node is revoked, which is final: its host may enrol as a new one."""
+    """The node is revoked, which is final. Its host may enrol as a new one once an operator readmits it."""
 
     code, title = "NODE_REVOKED", "The node is revoked"
 
@@ -87,7 +96,19 @@ class NodeQuarantined(Conflict):
     code, title = "NODE_QUARANTINED", "The node is quarantined"
 
 
+class NodeBarred(Conflict):
+    """An operator has quarantined or revoked the node of this installation: nobody enrols as it.
+
+    The same token works once an operator has resumed or readmitted the node.
+    """
+
+    code, title = "NODE_BARRED", "An operator keeps this host out"
+
+
 class NodeCompromised(Conflict):
-    """The credential of the node is in two hands. Enrol its host with a new token, or revoke it."""
+    """The credential of the node is in two hands. Enrol its host with a new token, or revoke it.
+
+    Where an operator has quarantined the node too, readmit it first.
+    """
 
     code, title = "NODE_COMPROMISED", "The credential of the node is in two hands"

@@ -22,7 +22,7 @@ from service.nodes.credentials import Credentials, NodeAuthenticator, changed, o
 from service.nodes.errors import EnrolmentTokenNotFound, NodeNotFound
 from service.nodes.heard import HEARTBEAT_SECONDS, Heartbeats
 from service.nodes.schemas import EnrolmentTokenInput, NodeId, NodeQuery, TokenId
-from service.nodes.service import AskingNode, Enrolments
+from service.nodes.service import AskingNode, Enrolments, Quota
 from service.nodes.tables import LeaseRow, NodeRow
 from service.nodes.waiting import Offer, Waiting, Want
 from service.protocol.leases import Claim, Lease, Renewal
@@ -44,12 +44,14 @@ class NodesFace:
         tokens: PageTokens,
         has_tenant: Callable[[str], bool],
         missing_results: MissingResults,
+        quota: Quota,
     ) -> None:
         self._database = database
         self._writes = writes
         self._tokens = tokens
         self._has_tenant = has_tenant
         self._missing_results = missing_results
+        self._quota = quota
         self._enrolments = Enrolments(keyring)
         self._heartbeats = Heartbeats(database)
         self.waiting = Waiting(self._offers)
@@ -151,7 +153,8 @@ class NodesFace:
     def keep_inventory(self, node: Subject, body: Inventory) -> Response:
         """The digest of what a node is made of."""
         with self._database.writing() as session:
-            return json_response({"inventory_sha256": service.keep_inventory(session, node, body)})
+            digest = service.keep_inventory(session, node, body, self._quota)
+        return json_response({"inventory_sha256": digest})
 
     def heartbeat(self, node: Subject, beat: Heartbeat) -> Response:
         """What the service wants of a node. Nothing is written while it says nothing new."""
@@ -226,7 +229,9 @@ class NodesFace:
     @staticmethod
     def _shown(row: NodeRow, held: LeaseRow | None, heard: dict[str, Any]) -> dict[str, Any]:
         names = ("id", "name", "device", "state", "reason", "worker_version", "inventory_sha256")
-        members = {name: getattr(row, name) for name in (*names, "version", "created_at", "revoked_at")}
+        members = {
+            name: getattr(row, name) for name in (*names, "version", "created_at", "revoked_at", "barred_at")
+        }
         shown = {**members, **heard, "rotation_requested": row.rotate_requested}
         if held is not None:
             shown["lease"] = {

@@ -370,6 +370,11 @@ def lease_at_receipt(
     return "current" if grant.outcome is None else "late"
 
 
+def has_held(session: Session, *, tenant_id: str, node_id: str, run_id: str) -> bool:
+    """Whether a node was ever granted a run, under whichever token."""
+    return repository.was_granted(session, tenant_id, node_id, run_id)
+
+
 def granted_at(
     session: Session, *, tenant_id: str, node_id: str, run_id: str, fencing_token: int
 ) -> datetime | None:

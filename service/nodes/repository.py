@@ -21,6 +21,7 @@ from service.nodes.tables import (
     LeaseGrantRow,
     LeaseRow,
     NodeCredentialRow,
+    NodeIntakeRow,
     NodeInventoryRow,
     NodeRow,
 )
@@ -233,6 +234,16 @@ def locked_installation(session: Writer, tenant_id: str, installation_id: str) -
     return session.scalars(found, execution_options={"populate_existing": True}).one_or_none()
 
 
+def is_barred(session: Writer, tenant_id: str, installation_id: str) -> bool:
+    """Whether an operator keeps an installation out: by any node that it has or had."""
+    barred = exists().where(
+        NodeRow.tenant_id == tenant_id,
+        NodeRow.installation_id == installation_id,
+        NodeRow.barred_at.is_not(None),
+    )
+    return session.scalar(select(barred)) or False
+
+
 def presenting(session: Session, node_id: str) -> NodeRow | None:
     """The node that a credential names, of whichever tenant."""
     return session.scalars(select(NodeRow).where(NodeRow.id == node_id)).one_or_none()
@@ -275,6 +286,18 @@ def add_inventory(session: Writer, row: NodeRow, content_sha256: str, document: 
         inventory=document,
         created_at=leases.now(),
     )
+
+
+def locked_intake(session: Writer, tenant_id: str, node_id: str) -> NodeIntakeRow:
+    """How much a node has handed in, locked until the transaction ends."""
+    own = select(NodeIntakeRow).where(NodeIntakeRow.tenant_id == tenant_id, NodeIntakeRow.node_id == node_id)
+    locking = own.with_for_update().execution_options(populate_existing=True)
+    row = session.scalars(locking).one_or_none()
+    if row is None:
+        counts = dict.fromkeys(("results", "result_bytes", "inventories", "inventory_bytes"), 0)
+        insert_new(session, NodeIntakeRow, tenant_id=tenant_id, node_id=node_id, day="", **counts)
+        row = session.scalars(locking).one()
+    return row
 
 
 def note_heard(session: Writer, heard: Mapping[str, "Heard"]) -> None:

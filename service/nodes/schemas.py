@@ -103,6 +103,8 @@ class Node(Input):
     created_at: AwareDatetime
     revoked_at: AwareDatetime | MISSING = MISSING
     """Since when nothing is taken from it."""
+    barred_at: AwareDatetime | MISSING = MISSING
+    """Since when its host may not enrol again; absent unless an operator quarantined or revoked it."""
 
 
 class NodePage(Input):

@@ -20,6 +20,7 @@ from service.kit.keyring import Keyring
 from service.kit.subjects import NODE_SCOPES, Subject, SubjectKind, permission
 from service.nodes import repository
 from service.nodes.credentials import (
+    OPERATOR,
     ROTATED_AFTER,
     TWO_HOSTS,
     Credentials,
@@ -32,12 +33,14 @@ from service.nodes.errors import (
     EnrolmentTokenExpired,
     EnrolmentTokenNotFound,
     EnrolmentTokenUsed,
+    NodeBarred,
     NodeCompromised,
     NodeNotFound,
     NodeQuarantined,
     NodeRevoked,
     NotANode,
 )
+from service.nodes.intake import Quota, open_intake, take_inventory, take_result
 from service.nodes.leases import (
     AtReceipt,
     Standing,
@@ -47,6 +50,7 @@ from service.nodes.leases import (
     cancel,
     complete,
     granted_at,
+    has_held,
     is_known,
     lease_at_receipt,
     settle_abandoned,
@@ -73,22 +77,25 @@ __all__ = [
     "CLAIM",
     "AskingNode",
     "AtReceipt",
+    "Quota",
     "Standing",
     "State",
     "ask",
     "cancel",
     "complete",
     "granted_at",
+    "has_held",
     "is_known",
     "lease_at_receipt",
+    "open_intake",
     "settle_abandoned",
     "standing",
     "stands",
+    "take_result",
 ]
 
 TOKENS_KEPT = timedelta(days=30)
 """How long an enrolment token can be looked up after it has expired."""
-OPERATOR = "OPERATOR"
 BOOTS_KEPT = 8
 _DIGESTS = "enrolment token digests"
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
@@ -176,6 +183,11 @@ class Enrolments:
         before = None if node is None else state_of(node)
         if node is None:
             node, before = self._join(session, token, body)
+        # Last: an operator's word that came in the meantime counts.
+        if repository.is_barred(session, token.tenant_id, body.installation_id):
+            raise NodeBarred
+        if node.state == REVOKED:
+            raise EnrolmentTokenUsed
         token.node_id = node.id
         secret, _ = self._credentials.issue(session, node)
         return node, secret, changed(session, node, before or {})
@@ -220,7 +232,8 @@ class Enrolments:
             version=0,
         )
         node = repository.locked_installation(session, token.tenant_id, body.installation_id)
-        assert node is not None  # noqa: S101  # inserted above, or found by the insert and now locked
+        if node is None:  # found by the insert, and revoked before it was locked
+            raise NodeBarred
         if is_new:
             return node, None
         before = state_of(node)
@@ -252,11 +265,14 @@ def locked(session: Writer, tenant_id: str, node_id: str) -> NodeRow:
     return row
 
 
-def keep_inventory(session: Writer, node: Subject, inventory: Inventory) -> str:
+def keep_inventory(session: Writer, node: Subject, inventory: Inventory, quota: Quota) -> str:
     """Keep what a node is made of, as what holds now; the digest that names it."""
     row = locked(session, node.tenant_id, node.id)
     digest = content_digest(inventory)
-    repository.add_inventory(session, row, digest, inventory.model_dump(mode="json"))
+    if repository.inventory(session, row.id, digest) is None:
+        size = len(inventory.model_dump_json().encode())
+        take_inventory(session, open_intake(session, node), size, quota)
+        repository.add_inventory(session, row, digest, inventory.model_dump(mode="json"))
     row.inventory_sha256 = digest
     return digest
 
@@ -317,22 +333,31 @@ def resume(session: Writer, row: NodeRow) -> None:
     _refuse_revoked(row)
     if row.state == QUARANTINED and row.reason != OPERATOR:
         raise NodeCompromised
-    row.state, row.reason = ACTIVE, None
+    row.state, row.reason, row.barred_at = ACTIVE, None, None
     ring_after_commit(session)
 
 
+def readmit(session: Writer, row: NodeRow) -> None:
+    """Let the host of a node enrol again; until it does, the node stays as it is."""
+    row.barred_at = None
+    session.flush()
+
+
 def set_aside(session: Writer, row: NodeRow) -> None:
-    """Give a node nothing any more and take its lease; what it reports is kept."""
+    """Give a node nothing any more, take its lease and keep its host out; what it reports is kept."""
     _refuse_revoked(row)
+    row.barred_at = row.barred_at or repository.time(session)
     if row.state != QUARANTINED:
         row.state, row.reason = QUARANTINED, OPERATOR
         withdraw(session, row.id)
 
 
 def revoke(session: Writer, row: NodeRow) -> None:
-    """Take nothing from a node any more, for good."""
+    """Take nothing from a node any more, for good, and keep its host out."""
     if row.state != REVOKED:
-        row.state, row.reason, row.revoked_at = REVOKED, None, repository.time(session)
+        row.revoked_at = repository.time(session)
+        row.barred_at = row.barred_at or row.revoked_at
+        row.state, row.reason = REVOKED, None
         withdraw(session, row.id)
         abandon_targeted(session, row.tenant_id, row.id)
 

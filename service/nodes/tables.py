@@ -58,6 +58,7 @@ class NodeRow(Base):
             postgresql_where=_IS_NOT_REVOKED,
             sqlite_where=_IS_NOT_REVOKED,
         ),
+        Index("ix_nodes_tenant_id_installation_id", "tenant_id", "installation_id"),
     )
 
     tenant_id: Mapped[str] = mapped_column(String(100), index=True)
@@ -77,6 +78,8 @@ class NodeRow(Base):
     rotate_requested: Mapped[bool] = mapped_column(Boolean)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    barred_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    """Since when an operator lets nobody enrol as its installation."""
     version: Mapped[int] = mapped_column(BigInteger)
 
 
@@ -109,6 +112,21 @@ class NodeInventoryRow(Base):
     content_sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
     inventory: Mapped[dict[str, Any]] = mapped_column(Json)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class NodeIntakeRow(Base):
+    """How much a node has handed in on the last day on which it handed in something new."""
+
+    __tablename__ = "node_intakes"
+
+    tenant_id: Mapped[str] = mapped_column(String(100), index=True)
+    node_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    day: Mapped[str] = mapped_column(String(10))
+    """In UTC."""
+    results: Mapped[int] = mapped_column(BigInteger)
+    result_bytes: Mapped[int] = mapped_column(BigInteger)
+    inventories: Mapped[int] = mapped_column(BigInteger)
+    inventory_bytes: Mapped[int] = mapped_column(BigInteger)
 
 
 class LeaseRow(Leased, Base):

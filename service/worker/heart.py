@@ -105,11 +105,18 @@ class Heart(threading.Thread):
             _logger.warning("the service misses %d results that it had acknowledged: sent again", count)
             self._uploader.wake()
         if answer.send_inventory:
-            self._shared.client.send_inventory(self._shared.node.node_id, self.inventory)
+            self._send_inventory()
         if answer.rotate and self._shared.credentials.is_settled:
             self._shared.client.rotate(self._shared.node.node_id)
             _logger.info("the credential is rotated")
             self._due.set()  # the next heartbeat is the first use of the new one
+
+    def _send_inventory(self) -> None:
+        """Say what the node is made of; where that is not taken, the node is alive nevertheless."""
+        try:
+            self._shared.client.send_inventory(self._shared.node.node_id, self.inventory)
+        except (Unanswered, Refused) as error:
+            _logger.warning("the inventory was not taken, the next heartbeat asks again: %s", error)
 
 
 def _spool_text(waiting: int, rejected: int, *, is_full: bool) -> str:

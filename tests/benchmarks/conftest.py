@@ -18,6 +18,7 @@ from service.kit.admission import Admission, refused
 from service.kit.database import Database
 from service.kit.pages import PageTokens
 from service.kit.subjects import LOCAL, Subject
+from service.nodes.service import Quota
 from service.nodes.tables import LeaseRow, NodeInventoryRow
 from service.protocol.leases import Lease
 from service.protocol.nodes import Host, Inventory
@@ -29,6 +30,7 @@ from tests.conftest import Client
 from tests.nodes import fleet
 from tests.working import do_all
 
+QUOTA = Quota(results=1000, result_bytes=2**30, inventories=0, inventory_bytes=0)
 HOST = Host(
     operating_system="Linux",
     kernel="6.12",
@@ -56,6 +58,7 @@ class Fleet:
             writes=Writes(database, KEYRING),
             tokens=PageTokens(KEYRING.key("page tokens")),
             suites={SUITE.id: SUITE},
+            quota=QUOTA,
         )
         self._client = Client(app)
 

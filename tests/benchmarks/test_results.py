@@ -12,10 +12,13 @@ from sqlalchemy import select
 
 from service.benchmarks import service
 from service.benchmarks.tables import BenchmarkResultRow
+from service.nodes.errors import NodeQuotaSpent
+from service.nodes.service import locked, set_aside
 from service.protocol.results import MOST_RESULT_BYTES, Result
 from tests.applications import content_digest
-from tests.benchmarks.conftest import refusal
+from tests.benchmarks.conftest import QUOTA, refusal
 from tests.benchmarks.records import COPY, GEMM, POWER, SUITE, uuid
+from tests.clocks import Clock, unset
 
 
 @pytest.fixture
@@ -154,7 +157,7 @@ class TestSentAgain:
             values = service.read(nodes.subjects["a"], result, result.to_json())
             start.wait()
             with nodes.database.writing() as session:
-                return service.keep(session, nodes.subjects["a"], result, values)
+                return service.keep(session, nodes.subjects["a"], result, values, QUOTA)
 
         with ThreadPoolExecutor(len(results)) as pool:
             return list(pool.map(keep, results))
@@ -175,9 +178,8 @@ class TestConflicts:
         assert "conflicts_with" not in shown(nodes, nodes.reported(2, "a", lease, **other))
 
     def test_what_was_not_measured_under_the_lease_takes_no_place(self, nodes, lease):
-        """Somebody who guesses cannot stand before the node that measures."""
-        nodes.node("b")
-        guessed = nodes.reported(1, "b", lease)
+        """Who guesses what a lease said cannot stand before what was measured under it."""
+        guessed = nodes.reported(1, "a", lease, nonce="b" * 32)
         assert shown(nodes, guessed)["lease"] == "unknown"
         measured = nodes.reported(2, "a", lease)
         found = shown(nodes, measured)
@@ -197,9 +199,7 @@ class TestLeases:
         assert "conflicts_with" not in shown(nodes, current)
         assert nodes.get(f"/v1/benchmark-runs/{lease.id}")["figures"][0]["repeats"] == 1
 
-    @pytest.mark.parametrize(
-        "other", [{"nonce": "b" * 32}, {"fencing_token": 99}, {"run_id": "never-asked-for", "seed": 1}]
-    )
+    @pytest.mark.parametrize("other", [{"nonce": "b" * 32}, {"fencing_token": 99}])
     def test_of_another_lease_it_is_unknown_and_kept(self, nodes, lease, other):
         result = nodes.reported(1, "a", lease, **other)
         assert (shown(nodes, result)["lease"], shown(nodes, result)["is_counted"]) == ("unknown", False)
@@ -284,6 +284,106 @@ class TestRefused:
         result = nodes.measured(1, "a", lease)
         assert refusal(nodes.put("operator", result))[:2] == (403, "NOT_A_NODE")
         assert refusal(nodes.complete("operator", lease))[:2] == (403, "NOT_A_NODE")
+
+
+class TestRuns:
+    """A result is of a run that its node was granted: of others nothing is kept."""
+
+    NEVER = (422, "RUN_NOT_GRANTED", ["/run_id"])
+
+    def test_a_run_that_never_was(self, nodes, lease):
+        result = nodes.measured(1, "a", lease, run_id="never-asked-for", seed=1)
+        assert refusal(nodes.put("a", result)) == self.NEVER
+        assert rows(nodes) == []
+
+    def test_a_run_of_another_node(self, nodes, lease):
+        nodes.node("b")
+        assert refusal(nodes.put("b", nodes.measured(1, "b", lease))) == self.NEVER
+
+    def test_a_run_that_waits(self, nodes, lease):
+        run_id = nodes.run(node_id="a")
+        seed = nodes.get(f"/v1/benchmark-runs/{run_id}")["seed"]
+        assert refusal(nodes.put("a", nodes.measured(1, "a", lease, run_id=run_id, seed=seed))) == self.NEVER
+
+    def test_a_run_of_another_tenant(self, nodes, lease):
+        nodes.node("x", tenant="other")
+        assert refusal(nodes.put("x", nodes.measured(1, "x", lease))) == self.NEVER
+
+    def test_a_node_that_is_set_aside_hands_over_what_it_has(self, nodes, lease):
+        result = nodes.measured(1, "a", lease)
+        with nodes.database.writing() as session:
+            set_aside(session, locked(session, "default", "a"))
+        assert nodes.put("a", result).json()["lease"] == "late"
+
+
+class TestQuota:
+    """What a node may hand in on a day."""
+
+    @pytest.fixture
+    def clock(self, database):
+        clock = Clock(database)
+        yield clock
+        unset(database)
+
+    @staticmethod
+    def allow(nodes, **quota):
+        nodes.app.state.benchmarks._quota = QUOTA._replace(**quota)
+
+    def test_so_many_a_day_and_again_the_next(self, nodes, clock, lease):
+        self.allow(nodes, results=2)
+        clock.set(clock.at.replace(hour=23, minute=59, second=30))
+        first, *_ = [nodes.reported(number, "a", lease, repeat=number) for number in (1, 2)]
+        third = nodes.measured(3, "a", lease, repeat=3)
+        refused = nodes.put("a", third)
+        assert refusal(refused) == (429, "NODE_QUOTA_SPENT", [])
+        assert 30 <= int(refused.headers["retry-after"]) <= 31
+        assert len(rows(nodes)) == 2
+        assert nodes.put("a", first).status_code == 200
+        clock.move(seconds=int(refused.headers["retry-after"]))
+        assert nodes.put("a", third).status_code == 200
+
+    def test_so_many_bytes(self, nodes, lease):
+        one, other = nodes.measured(1, "a", lease), nodes.measured(2, "a", lease, repeat=2)
+        self.allow(nodes, result_bytes=len(one.to_json()) + len(other.to_json()) - 1)
+        assert nodes.put("a", one).status_code == 200
+        assert refusal(nodes.put("a", other))[:2] == (429, "NODE_QUOTA_SPENT")
+
+    def test_what_is_refused_does_not_count(self, nodes, lease):
+        self.allow(nodes, results=1)
+        for _ in range(3):
+            assert nodes.put("a", nodes.measured(9, "a", lease, run_id="none", seed=1)).status_code == 422
+        assert nodes.put("a", nodes.measured(1, "a", lease)).status_code == 200
+
+    def test_each_node_has_its_own(self, nodes, lease):
+        self.allow(nodes, results=1)
+        nodes.reported(1, "a", lease)
+        nodes.node("b")
+        nodes.run()
+        nodes.reported(2, "b", nodes.claim("b"))
+        assert nodes.put("a", nodes.measured(3, "a", lease, repeat=2)).status_code == 429
+
+    def test_many_at_once_are_no_way_round(self, nodes, lease):
+        quota = QUOTA._replace(results=3)
+        results = [nodes.measured(number, "a", lease, repeat=number) for number in range(1, 9)]
+        start = threading.Barrier(len(results))
+
+        def keep(result):
+            values = service.read(nodes.subjects["a"], result, result.to_json())
+            start.wait()
+            try:
+                with nodes.database.writing() as session:
+                    return service.keep(session, nodes.subjects["a"], result, values, quota)
+            except NodeQuotaSpent:
+                return None
+
+        with ThreadPoolExecutor(len(results)) as pool:
+            kept = [receipt for receipt in pool.map(keep, results) if receipt]
+        assert len(kept) == len(rows(nodes)) == 3
+
+    def test_zero_is_any_number(self, nodes, lease):
+        self.allow(nodes, results=0, result_bytes=0)
+        for number in (1, 2, 3):
+            nodes.reported(number, "a", lease, repeat=number)
 
 
 class TestCompletion:

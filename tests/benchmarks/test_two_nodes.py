@@ -17,7 +17,7 @@ from service.protocol.nodes import Inventory
 from service.protocol.suites import Suite
 from tests.applications import KEYRING
 from tests.benchmarks.cases import BEGAN, PART, case
-from tests.benchmarks.conftest import HOST
+from tests.benchmarks.conftest import HOST, QUOTA
 from tests.benchmarks.planned import Planned, cached, device, gemm, prompt, work
 from tests.benchmarks.records import INVENTORY_SHA256, samples_ns, uuid
 from tests.clocks import START
@@ -82,6 +82,7 @@ class Machines:
             writes=Writes(nodes.database, KEYRING),
             tokens=PageTokens(KEYRING.key("page tokens")),
             suites={SUITE.id: SUITE},
+            quota=QUOTA,
         )
 
     def measured(self, name, **slowness):

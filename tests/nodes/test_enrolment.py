@@ -1,22 +1,28 @@
 """How a node joins: a token that works once, and an answer that may be lost."""
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
 from sqlalchemy import select
 
+from service.background.retention import EXPIRIES
 from service.kit import admission
 from service.kit.credentials import ENROLMENT, mint, new_id
-from service.nodes.errors import EnrolmentTokenUsed
+from service.kit.jobs.repository import enqueue
+from service.kit.jobs.schedules import Nothing
+from service.nodes import repository
+from service.nodes.errors import EnrolmentTokenUsed, NodeBarred
 from service.nodes.schemas import EnrolmentTokenInput
-from service.nodes.service import TOKENS_KEPT, Enrolments, expire_tokens
+from service.nodes.service import TOKENS_KEPT, Enrolments, expire_tokens, locked, revoke, set_aside
 from service.nodes.tables import EnrolmentTokenRow, NodeCredentialRow, NodeRow
 from service.protocol.nodes import Enrolment
 from tests.applications import KEYRING, bearing
-from tests.nodes.fleet import subject
+from tests.nodes.fleet import add_run, standing, subject
 from tests.nodes.hosts import Host, code, token
+from tests.working import do_all
 
 
 def rows(database, table):
@@ -144,13 +150,6 @@ class TestEnrolment:
         shown = client.get(host.url).json()
         assert (shown["name"], shown["state"]) == ("rack-8", "active")
 
-    def test_a_revoked_host_that_enrols_again_is_another_node(self, client):
-        host = Host(client).enrol()
-        node_id = host.id
-        assert client.post(f"{host.url}:revoke").status_code == 200
-        host.enrol()
-        assert host.id != node_id
-
     def test_a_disabled_tenant_lets_nobody_in(self, callers):
         operator = bearing(callers.key("*:*", "tenants:*"))
         other = bearing(callers.key("*:*", tenant=callers.tenant("other")))
@@ -167,6 +166,171 @@ class TestEnrolment:
         events = client.get("/v1/audit-events").json()["items"]
         assert [event["operation"] for event in events[:2]] == ["enrol_node", "create_enrolment_token"]
         assert events[0]["subject_kind"] == "node"
+
+
+BARRED = (409, "NODE_BARRED")
+WAYS_ROUND = {
+    "as before": {},
+    "another name": {"name": "rack-8"},
+    "another device": {"device": "cuda"},
+    "another version of the worker": {"worker_version": "2.0"},
+}
+
+
+class TestKeptOut:
+    """Whom an operator has quarantined or revoked comes back when an operator says so."""
+
+    @pytest.fixture(params=["quarantine", "revoke"])
+    def verb(self, request):
+        return request.param
+
+    @pytest.fixture
+    def host(self, client, verb):
+        host = Host(client).enrol()
+        assert host.heartbeat().status_code == 200
+        assert "barred_at" not in client.get(host.url).json()
+        assert "barred_at" in client.post(f"{host.url}:{verb}").json()
+        return host
+
+    @pytest.mark.parametrize("members", WAYS_ROUND.values(), ids=WAYS_ROUND)
+    def test_its_host_does_not_enrol(self, client, database, host, members):
+        before = client.get(host.url).json()
+        assert code(host.try_to_enrol(token(client), **members)) == BARRED
+        assert client.get(host.url).json() == before
+        assert len(rows(database, NodeRow)) == 1
+
+    def test_nor_by_a_token_that_names_the_node(self, client, host):
+        assert code(host.try_to_enrol(token(client, node_name="rack-7"))) == BARRED
+
+    def test_an_installation_has_one_spelling(self, client, host):
+        host.installation_id = host.installation_id.upper()
+        assert host.try_to_enrol(token(client)).status_code == 422
+
+    def test_nor_where_its_answer_was_lost(self, client, verb):
+        secret = token(client)
+        host = Host(client).enrol(secret)
+        client.post(f"{host.url}:{verb}")
+        assert code(host.try_to_enrol(secret)) == BARRED
+
+    def test_it_gets_nothing_to_run(self, host, verb, database):
+        add_run(database, "run-1")
+        assert host.heartbeat().status_code == {"quarantine": 200, "revoke": 401}[verb]
+        host.send_inventory()
+        refused = {"quarantine": (409, "NODE_NOT_ACTIVE"), "revoke": (401, "CREDENTIALS_REQUIRED")}[verb]
+        assert code(host.claim()) == refused
+        assert standing(database, "run-1").state == "waiting"
+
+    def test_once_it_is_readmitted_the_same_token_lets_it_in(self, client, host, verb):
+        secret, node_id = token(client), host.id
+        assert code(host.try_to_enrol(secret)) == BARRED
+        shown = client.post(f"{host.url}:readmit").json()
+        assert shown["state"] == {"quarantine": "quarantined", "revoke": "revoked"}[verb]
+        assert "barred_at" not in shown
+        host.enrol(secret)
+        assert (host.id == node_id) == (verb == "quarantine")
+        assert client.get(host.url).json()["state"] == "active"
+        assert host.heartbeat().json()["state"] == "active"
+
+    def test_readmitted_and_put_out_again_it_stays_out(self, client, host, verb):
+        client.post(f"{host.url}:readmit")
+        host.enrol()
+        client.post(f"{host.url}:{verb}")
+        assert code(host.try_to_enrol(token(client))) == BARRED
+
+    def test_a_readmitted_node_is_given_nothing_before_it_enrols(self, client, host, verb):
+        client.post(f"{host.url}:readmit")
+        assert code(host.claim())[0] == {"quarantine": 409, "revoke": 401}[verb]
+
+    def test_other_hosts_come_in(self, client, host):
+        assert Host(client).enrol().id != host.id
+
+    def test_a_clean_up_lets_nobody_in(self, client, clock, host, database):
+        clock.move(days=4000)
+        for schedule in EXPIRIES:
+            with database.writing() as session:
+                enqueue(session, schedule.job, Nothing(), tenant_id="system", effect_key="test")
+            assert do_all(database, schedule.job) > 0
+        assert code(host.try_to_enrol(token(client))) == BARRED
+
+    def test_a_revocation_that_comes_in_between_counts(self, client, monkeypatch):
+        """The node was there when the host joined, and revoked before it was locked."""
+        host = Host(client).enrol()
+        monkeypatch.setattr(repository, "locked_installation", lambda *_: None)
+        assert code(host.try_to_enrol(token(client))) == BARRED
+
+    def test_enrolled_while_it_is_put_out_it_is_out(self, database, verb):
+        """Whichever is first: the node is not active in the end."""
+        enrolments, shared = Enrolments(KEYRING), uuid4().hex
+        node = enrolled(database, enrolments, shared)
+        start = Barrier(2)
+
+        def put_out():
+            start.wait()
+            with database.writing() as session:
+                {"quarantine": set_aside, "revoke": revoke}[verb](session, locked(session, "default", node))
+
+        def enrol():
+            start.wait()
+            try:
+                enrolled(database, enrolments, shared)
+            except NodeBarred:
+                return
+
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(put_out), pool.submit(enrol)]:
+                done.result()
+        assert [row.state for row in rows(database, NodeRow)] == [
+            {"quarantine": "quarantined", "revoke": "revoked"}[verb]
+        ]
+
+    def test_an_operators_word_stands_beside_that_of_the_service(self, client):
+        """A node in two hands enrols anew; one that an operator has set aside as well does not."""
+        host = Host(client).enrol()
+        for boot in ("1", "2", "1"):
+            host.heartbeat(boot_id_sha256=boot * 64)
+        client.post(f"{host.url}:quarantine")
+        assert client.get(host.url).json()["reason"] == "TWO_HOSTS"
+        assert code(client.post(f"{host.url}:resume")) == (409, "NODE_COMPROMISED")
+        assert code(host.try_to_enrol(token(client))) == BARRED
+        client.post(f"{host.url}:readmit")
+        assert client.get(host.enrol().url).json()["state"] == "active"
+
+    def test_a_theft_is_noticed_while_an_operator_keeps_the_node_out(self, client):
+        host = Host(client).enrol()
+        host.heartbeat()
+        first, host.credential = host.credential, host.rotate().json()["credential"]
+        host.heartbeat()
+        client.post(f"{host.url}:quarantine")
+        assert host.heartbeat(first).status_code == 401
+        assert client.get(host.url).json()["reason"] == "CREDENTIAL_REUSED"
+        assert code(client.post(f"{host.url}:resume")) == (409, "NODE_COMPROMISED")
+        assert code(host.try_to_enrol(token(client))) == BARRED
+
+    def test_another_tenant_decides_for_itself(self, callers):
+        """An installation is one tenant's: nobody is kept out, or let in, by another."""
+        owner = bearing(callers.key("*:*"))
+        other = bearing(callers.key("*:*", tenant=callers.tenant("other")))
+        host = Host(callers.client).enrol(headers=owner)
+        own = host.url
+        callers.client.post(f"{own}:revoke", headers=owner)
+        assert code(callers.client.post(f"{own}:readmit", headers=other)) == (404, "NODE_NOT_FOUND")
+        host.enrol(headers=other)
+        assert callers.client.get(host.url, headers=owner).status_code == 404
+        assert code(host.try_to_enrol(token(callers.client, owner))) == BARRED
+
+
+def enrolled(database, enrolments, installation_id):
+    """The id of the node that an installation gets by a fresh token."""
+    with database.writing() as session:
+        made = enrolments.create_token(session, subject("operator"), EnrolmentTokenInput())
+    body = {
+        "token": made.once["token"],
+        "installation_id": installation_id,
+        "device": "cpu",
+        "worker_version": "1",
+    }
+    with database.writing() as session:
+        return enrolments.enrol(session, Enrolment.model_validate(body), lambda _: True)[0].id
 
 
 class TestRaces:
@@ -198,19 +362,7 @@ class TestRaces:
 
     def test_one_host_with_two_tokens_at_once_is_one_node(self, database):
         enrolments, shared = Enrolments(KEYRING), uuid4().hex
-
-        def enrol(_):
-            with database.writing() as session:
-                made = enrolments.create_token(session, subject("operator"), EnrolmentTokenInput())
-            body = {
-                "token": made.once["token"],
-                "installation_id": shared,
-                "device": "cpu",
-                "worker_version": "1",
-            }
-            with database.writing() as session:
-                return enrolments.enrol(session, Enrolment.model_validate(body), lambda _: True)[0].id
-
         with ThreadPoolExecutor(4) as pool:
-            assert len(set(pool.map(enrol, range(4)))) == 1
+            found = pool.map(lambda _: enrolled(database, enrolments, shared), range(4))
+            assert len(set(found)) == 1
         assert len(rows(database, NodeRow)) == 1

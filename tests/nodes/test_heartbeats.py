@@ -5,11 +5,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, select
 
+from service.app import attach as attach_to
 from service.nodes.heard import BEATS_A_WRITE, SILENCE, SILENCE_ELSEWHERE
 from service.nodes.tables import NodeRow
 from service.protocol.canonical import digest
-from service.protocol.nodes import Heartbeat, SpoolState
-from tests.applications import attach
+from service.protocol.nodes import Heartbeat, Software, SpoolState
+from tests.applications import KEYRING, OPEN, attach
 from tests.nodes.fleet import add_node
 from tests.nodes.hosts import BOOT, INVENTORY, INVENTORY_SHA256, Host, code
 
@@ -201,6 +202,56 @@ class TestInventory:
         host.send_inventory()
         assert host.claim().status_code == 204
         assert host.claim(inventory_sha256="0" * 64).status_code == 409
+
+
+class TestQuotaOfInventories:
+    """Every inventory that a node ever named is kept, so a day has an end to them."""
+
+    @staticmethod
+    def allow(client, **quota):
+        face = client.app.state.nodes
+        face._quota = face._quota._replace(**quota)
+
+    @staticmethod
+    def inventories(number):
+        softwares = [[Software(name="numpy", version=f"2.{count}")] for count in range(number)]
+        return [INVENTORY.model_copy(update={"software": software}) for software in softwares]
+
+    def test_so_many_a_day_and_again_the_next(self, client, host, clock):
+        self.allow(client, inventories=2)
+        first, second, third = self.inventories(3)
+        assert [host.send_inventory(one).status_code for one in (first, second)] == [200, 200]
+        refused = host.send_inventory(third)
+        assert code(refused) == (429, "NODE_QUOTA_SPENT")
+        assert client.get(host.url).json()["inventory_sha256"] == digest(second)
+        assert host.send_inventory(first).status_code == 200
+        clock.move(seconds=int(refused.headers["retry-after"]))
+        assert host.send_inventory(third).status_code == 200
+
+    def test_so_many_bytes(self, client, host):
+        first, second = self.inventories(2)
+        self.allow(client, inventory_bytes=2 * len(first.model_dump_json()) - 1)
+        assert host.send_inventory(first).status_code == 200
+        assert code(host.send_inventory(second)) == (429, "NODE_QUOTA_SPENT")
+
+    def test_a_node_that_enrols_again_has_no_other_day(self, client, host):
+        self.allow(client, inventories=1)
+        first, second = self.inventories(2)
+        assert host.send_inventory(first).status_code == 200
+        host.enrol()
+        assert code(host.send_inventory(second)) == (429, "NODE_QUOTA_SPENT")
+
+    def test_settings_say_how_many(self, app, database):
+        few = OPEN.model_copy(
+            update={
+                "node_results_per_day": 1,
+                "node_result_bytes_per_day": 2,
+                "node_inventories_per_day": 3,
+                "node_inventory_bytes_per_day": 4,
+            }
+        )
+        attach_to(app, database, few, KEYRING)
+        assert app.state.nodes._quota == app.state.benchmarks._quota == (1, 2, 3, 4)
 
 
 def test_results_that_are_not_stored_are_asked_for_again(host):

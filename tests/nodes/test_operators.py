@@ -65,7 +65,7 @@ class TestQuarantine:
         assert "reason" not in shown
 
 
-@pytest.mark.parametrize("verb", ["drain", "resume", "quarantine", "revoke", "request-rotation"])
+@pytest.mark.parametrize("verb", ["drain", "resume", "readmit", "quarantine", "revoke", "request-rotation"])
 class TestEveryAction:
     def test_done_twice_it_is_done_once(self, client, host, verb):
         first = client.post(f"{host.url}:{verb}").json()

@@ -587,6 +587,14 @@ def test_heartbeats_say_what_the_node_does(host, service):
         host.agent.stop(at_once=True)
 
 
+def test_a_node_whose_inventory_is_not_taken_today_is_alive(host, service):
+    """Else it would say nothing for as long as it is told to wait with its inventory."""
+    service.faults["inventory"] = [problem(429, "NODE_QUOTA_SPENT", retry_after="3600")] * 10_000
+    with host.works():
+        until(lambda: len(service.heartbeats) > 3)
+    assert not service.inventories
+
+
 def test_an_inventory_that_has_changed_is_sent_and_named(host, service):
     with host.works():
         until(lambda: len(service.inventories) == 1)
