@@ -143,6 +143,7 @@ ROUTERS = (
     asking,
     approval_links.router,
     approval_links.listing,
+    approval_links.links,
     cost_centers,
     budgets,
     actuals,

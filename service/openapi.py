@@ -47,6 +47,7 @@ _TAGS = (
     ("plans", "The best configuration for some work, under constraints and by a goal."),
     ("quotes", "Estimates and rows of plans, frozen with their prices so that somebody can sign them."),
     ("approvals", "What is to be approved, by whom, and what they decided."),
+    ("approval-links", "Addresses by which people without credentials decide once."),
     ("approval-policies", "Who has to approve which quotes."),
     ("approval-delegations", "For a time somebody decides in an approver's place."),
     ("cost-centers", "Who pays."),

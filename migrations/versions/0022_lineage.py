@@ -42,6 +42,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("tenant_id", "subject", "person", name="uq_identities_subject"),
     )
     op.create_index("ix_identities_person", "identities", ["tenant_id", "person"])
+    op.add_column("enrolment_tokens", sa.Column("created_by", sa.String(300)))
     op.add_column("approval_links", sa.Column("revoked_at", sa.DateTime(timezone=True)))
     op.add_column("approval_decisions", sa.Column("linked_by", sa.String(300)))
 
@@ -70,6 +71,7 @@ def downgrade() -> None:
     """Forget it."""
     op.drop_column("approval_decisions", "linked_by")
     op.drop_column("approval_links", "revoked_at")
+    op.drop_column("enrolment_tokens", "created_by")
     op.drop_table("identities")
     op.drop_table("past_api_keys")
     for name in _LISTS:

@@ -17,6 +17,7 @@ _KEY: Final[dict[str, Any]] = {
     "version": 1,
     "created_at": WRITTEN_AT,
     "created_by": "local:local",
+    "lineage": ["local:local"],
 }
 _ROTATING: Final = {**_KEY, "version": 2, "rotation_ends_at": "2026-11-21T12:00:00Z"}
 _SECRET: Final = "ironlaw_k3q8v1x7m2c9d4ha_" + "0" * 49  # no key: its checksum is wrong
@@ -50,7 +51,11 @@ ANSWERED: Final[dict[str, Any]] = {
     "get_api_key": _KEY,
     "rotate_api_key": {"key": _ROTATING, "secret": _SECRET},
     "retire_api_key": {**_KEY, "version": 3},
-    "end_sessions": {"id": "of-5d0c1b7e9a3f4826b1c7d8e2f3a40516", "ended_at": WRITTEN_AT},
+    "end_sessions": {
+        "id": "of-5d0c1b7e9a3f4826b1c7d8e2f3a40516",
+        "ended_at": WRITTEN_AT,
+        "revoked_key_ids": [],
+    },
     "list_tenants": {"items": [_TENANT], "next_page_token": None},
     "create_tenant": _TENANT,
     "get_tenant": _TENANT,

@@ -42,7 +42,12 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
         "note": "Knows the clusters better.",
     },
 }
-IDS: Final = {"approvals": _ID, "approval-policies": _POLICY["id"], "approval-delegations": _DELEGATION_ID}
+IDS: Final = {
+    "approvals": _ID,
+    "approval-links": "m4x8q2t6v0z3b7k1",
+    "approval-policies": _POLICY["id"],
+    "approval-delegations": _DELEGATION_ID,
+}
 
 _DUE_AT: Final = "2026-11-28T12:00:00Z"
 _SUMMARY: Final[dict[str, Any]] = {
@@ -168,6 +173,7 @@ def answers() -> dict[str, Any]:
         "close_approval": {**approved, "commitment": _CLOSED, "version": 3},
         "comment_approval": {**_PENDING, "comments": [_COMMENT], "version": 2},
         "link_approval": _LINKED,
+        "list_approval_links": {"items": [{**_LINKED["link"], "state": "open"}]},
         "list_approval_policies": {"items": [_STORED], "next_page_token": None},
         "create_approval_policy": _STORED,
         "get_approval_policy": _STORED,

@@ -104,6 +104,7 @@ _TOKEN: Final[dict[str, Any]] = {
     "id": "t4b7n2w9q5z1x8ce",
     "node_name": "rack-7",
     "created_at": WRITTEN_AT,
+    "created_by": "local:local",
     "expires_at": "2026-11-20T12:15:00Z",
 }
 _NODE: Final[dict[str, Any]] = {

@@ -7,7 +7,7 @@ from typing_extensions import TypeAliasType
 
 from service.kit.pages import NextPageToken, PageQuery
 from service.protocol.nodes import DeviceKind, Inventory, SpoolState
-from service.questions.base import Input, Integer, ResourceId
+from service.questions.base import Input, Integer, ResourceId, Text
 
 TokenId = Annotated[str, Field(pattern=r"^[a-z0-9]{16}$", max_length=16)]
 NodeId = Annotated[str, Field(pattern=r"^[a-z0-9]{16}$", max_length=16)]
@@ -33,8 +33,10 @@ class EnrolmentToken(Input):
     node_name: ResourceId | MISSING = MISSING
     """What the node is to be called."""
     created_at: AwareDatetime
+    created_by: Text | MISSING = MISSING
+    """Kind and id of the subject that made it."""
     expires_at: AwareDatetime
-    """Until when the token works."""
+    """Until when the token works, unless the key that made it ends before."""
     used_at: AwareDatetime | MISSING = MISSING
     """When a node came in by it."""
     node_id: NodeId | MISSING = MISSING

@@ -11,7 +11,7 @@ from pydantic import MISSING
 from sqlalchemy.orm import Session
 
 from service.audit.service import Change
-from service.auth.service import check_covers
+from service.auth.service import check_covers, named, works
 from service.kit import leases as clock
 from service.kit.credentials import ENROLMENT, digest_of, id_of, is_whole, mint, new_id
 from service.kit.database import Writer
@@ -121,7 +121,7 @@ def expire_tokens(session: Writer) -> int:
 
 def shown_token(row: EnrolmentTokenRow) -> dict[str, Any]:
     """An enrolment token as operators see it."""
-    names = ("id", "node_name", "created_at", "expires_at", "used_at", "node_id")
+    names = ("id", "node_name", "created_at", "created_by", "expires_at", "used_at", "node_id")
     return {name: value for name in names if (value := getattr(row, name)) is not None}
 
 
@@ -155,6 +155,7 @@ class Enrolments:
             node_name=None if body.node_name is MISSING else body.node_name,
             digest=digest_of(secret, self._digest_key),
             created_at=time,
+            created_by=creator.name,
             expires_at=time + timedelta(seconds=body.lifetime_seconds),
         )
         session.add(row)
@@ -204,6 +205,11 @@ class Enrolments:
         row = repository.presented_token(session, token_id)
         if row is None or not hmac.compare_digest(row.digest, digest) or not has_tenant(row.tenant_id):
             raise EnrolmentRefused(headers=_CHALLENGE)
+        # A token ends with the key that made it.
+        if row.created_by and not works(
+            session, named(row.tenant_id, row.created_by), repository.time(session)
+        ):
+            raise EnrolmentTokenExpired(headers=_CHALLENGE)
         if not is_first and row.expires_at <= repository.time(session):
             raise EnrolmentTokenExpired(headers=_CHALLENGE)
         if not is_first and row.installation_id != body.installation_id:

@@ -39,6 +39,8 @@ class EnrolmentTokenRow(Base):
     node_name: Mapped[str | None] = mapped_column(String(100))
     digest: Mapped[str] = mapped_column(String(64), info=SECRET)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    created_by: Mapped[str | None] = mapped_column(String(300))
+    """Name of the subject that made it; unknown of tokens older than the column."""
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     node_id: Mapped[str | None] = mapped_column(String(100))

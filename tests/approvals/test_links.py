@@ -334,7 +334,7 @@ class TestMaking:
         told = [(one["approver"], one["created_by"] == mailer.name, one["state"]) for one in listed]
         assert told == [(CAROL, True, "open"), (DAVE, False, "used")]
         assert not any("digest" in one or "url" in one for one in listed)
-        revoked = f"{asked.path}/links/{listed[0]['id']}"
+        revoked = f"/v1/approval-links/{listed[0]['id']}"
         assert near.request("DELETE", revoked).status_code == 403
         assert mailer.request("DELETE", revoked).status_code == 204
         reader = Reader(callers.client)
@@ -345,7 +345,7 @@ class TestMaking:
         assert (states, len(asked.decisions())) == (["revoked", "used"], 1)
         operations = [one["operation"] for one in asked.asker.get("/v1/audit-events").json()["items"]]
         assert operations[0] == "revoke_approval_link"
-        assert code(mailer.request("DELETE", f"{asked.path}/links/none")) == (404, "APPROVAL_LINK_NOT_FOUND")
+        assert code(mailer.request("DELETE", "/v1/approval-links/none")) == (404, "APPROVAL_LINK_NOT_FOUND")
 
     def test_ends_with_the_approval_that_is_cancelled(self, callers, mailer, asked):
         path = link(mailer, asked)
@@ -354,6 +354,16 @@ class TestMaking:
         (listed,) = asked.asker.get(f"{asked.path}/links").json()["items"]
         assert listed["state"] == "ended"
         assert heading(Reader(callers.client).get(path)) == "There is nothing left to decide by this link"
+
+    def test_ends_with_the_key_that_made_it(self, callers, mailer, asked):
+        path = link(mailer, asked)
+        ended = f"/v1/api-keys/{id_of(mailer.secret)}"
+        assert asked.asker.request("DELETE", ended).status_code == 204
+        (listed,) = asked.asker.get(f"{asked.path}/links").json()["items"]
+        assert listed["state"] == "revoked"
+        sent = {"decision": "approve", "content_digest": asked.quote["content_digest"]}
+        assert Reader(callers.client).send(path, sent).status_code == 409
+        assert asked.decisions() == []
 
     def test_has_a_bound(self, mailer, asked, monkeypatch):
         monkeypatch.setattr("service.approvals.links.service.MOST_LINKS", 2)

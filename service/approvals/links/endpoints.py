@@ -12,6 +12,7 @@ from service.kit.web import api_router, route_needing
 router = api_router(
     "/v1/approvals", tag="approvals", route_class=route_needing(permission("approval-links", "write"))
 )
+links = api_router("/v1/approval-links", tag="approval-links")
 listing = api_router(
     "/v1/approvals", tag="approvals", route_class=route_needing(permission("approval-links", "read"))
 )
@@ -32,7 +33,7 @@ def list_approval_links(face: Face, caller: Caller, id: ApprovalPath) -> Respons
     return face.list_links(caller.tenant_id, id)
 
 
-@router.delete("/{id:name}/links/{link_id:name}", status_code=204)
-def revoke_approval_link(face: Face, call: WriteCall, id: ApprovalPath, link_id: LinkPath) -> Response:
+@links.delete("/{id:name}", status_code=204)
+def revoke_approval_link(face: Face, call: WriteCall, id: LinkPath) -> Response:
     """Let a link decide nothing any more; what was decided by it stays."""
-    return face.revoke(call, id, link_id)
+    return face.revoke(call, id)

@@ -22,7 +22,7 @@ class TooManyLinks(Conflict):
 
 
 class LinkRevoked(Conflict):
-    """Somebody who may make links has revoked it."""
+    """Somebody who may make links has revoked it, or the key that made it has ended."""
 
     code, title = "APPROVAL_LINK_REVOKED", "The link has been revoked"
 

@@ -31,10 +31,10 @@ class LinksFace:
         with self._database.reading() as session:
             return json_response({"items": listed(session, tenant_id, approval_id)})
 
-    def revoke(self, call: Call, approval_id: str, link_id: str) -> Response:
+    def revoke(self, call: Call, link_id: str) -> Response:
         """No working link any more."""
         tenant_id = call.subject.tenant_id
-        return self._writes.run(call, None, lambda session: revoke(session, tenant_id, approval_id, link_id))
+        return self._writes.run(call, None, lambda session: revoke(session, tenant_id, link_id))
 
 
 def _face(request: Request) -> LinksFace:

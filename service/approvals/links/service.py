@@ -25,10 +25,10 @@ from service.approvals.people import is_barred, person
 from service.approvals.repository import Held
 from service.approvals.tables import PENDING
 from service.audit.service import Change
-from service.auth.service import lineage, named
+from service.auth.service import lineage, named, works
 from service.kit import leases
 from service.kit.credentials import APPROVAL_LINK, digest_of, id_of, is_whole, mint, new_id
-from service.kit.database import Writer
+from service.kit.database import Reader, Writer
 from service.kit.keyring import Keyring
 from service.kit.problems import Problem
 from service.kit.subjects import Subject, SubjectKind
@@ -108,10 +108,10 @@ def subject_of(row: ApprovalLinkRow) -> Subject:
     return named(row.tenant_id, row.approver)
 
 
-def is_open(session: Session, row: ApprovalLinkRow) -> bool:
+def is_open(session: Reader | Writer, row: ApprovalLinkRow) -> bool:
     """Returns true where a link can still be used."""
     held = approvals.get(session, row.tenant_id, row.approval_id)
-    return _state(row, held, leases.time(session)) == "open"
+    return _state(row, held, leases.time(session)) == "open" and not _has_lost_its_maker(session, row)
 
 
 def _state(row: ApprovalLinkRow, held: Held | None, time: datetime) -> str:
@@ -125,6 +125,11 @@ def _state(row: ApprovalLinkRow, held: Held | None, time: datetime) -> str:
     return "open" if row.expires_at > time else "expired"
 
 
+def _has_lost_its_maker(session: Reader | Writer, row: ApprovalLinkRow) -> bool:
+    """Returns true where the key that made a link has ended: whoever stole it may hold the link too."""
+    return not works(session, named(row.tenant_id, row.created_by), leases.time(session))
+
+
 def use(session: Writer, row: ApprovalLinkRow) -> Change:
     """Use a link for the decision of this transaction. It locks the approval first, as decisions do."""
     held = approvals.locked(session, row.tenant_id, row.approval_id)
@@ -134,6 +139,8 @@ def use(session: Writer, row: ApprovalLinkRow) -> Change:
     # A link of before, for somebody with credentials, decides nothing.
     if not _is_of_open_step(row, held) or subject_of(row).kind is not SubjectKind.PERSON:
         raise LinkExpired
+    if _has_lost_its_maker(session, row):
+        raise LinkRevoked
     if not repository.use(session, row.tenant_id, row.id):
         session.refresh(row)
         raise _UNUSABLE[_state(row, held, leases.time(session))]
@@ -150,27 +157,29 @@ _UNUSABLE: Final[Mapping[str, type[Problem]]] = {
 }
 
 
-def revoke(session: Writer, tenant_id: str, approval_id: str, link_id: str) -> Change:
+def revoke(session: Writer, tenant_id: str, link_id: str) -> Change:
     """Let a link decide nothing any more; what was decided by it stays."""
-    _locked(session, tenant_id, approval_id)
-    links = repository.of_approval(session, tenant_id, approval_id)
-    row = next((row for row in links if row.id == link_id), None)
-    if row is None:
+    row = repository.presented(session, link_id)
+    if row is None or row.tenant_id != tenant_id:
         raise LinkNotFound
+    # Whoever decides by it locks the approval first.
+    _locked(session, tenant_id, row.approval_id)
+    session.refresh(row)
     before = shown_link(row)
     row.revoked_at = row.revoked_at or leases.time(session)
     session.flush()
     return Change(resource=_resource(row), status=204, before=before, after=shown_link(row))
 
 
-def listed(session: Session, tenant_id: str, approval_id: str) -> list[dict[str, Any]]:
+def listed(session: Reader, tenant_id: str, approval_id: str) -> list[dict[str, Any]]:
     """The links of an approval, each with what has become of it."""
     held = approvals.get(session, tenant_id, approval_id)
     if held is None:
         raise ApprovalNotFound
     time = leases.time(session)
     rows = repository.of_approval(session, tenant_id, approval_id)
-    return [{**shown_link(row), "state": _state(row, held, time)} for row in rows]
+    states = ("revoked" if _has_lost_its_maker(session, row) else _state(row, held, time) for row in rows)
+    return [{**shown_link(row), "state": state} for row, state in zip(rows, states, strict=True)]
 
 
 def _locked(session: Writer, tenant_id: str, approval_id: str) -> Held:
