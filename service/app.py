@@ -73,6 +73,7 @@ from service.kit.context import RequestContext
 from service.kit.database import Database
 from service.kit.html import page_headers, page_response, problems_page
 from service.kit.keyring import Keyring
+from service.kit.long_work import LongWork
 from service.kit.operational import expected_failure, install_database_errors
 from service.kit.outbound import Outbound
 from service.kit.pages import PageTokens
@@ -244,12 +245,9 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.benchmarks = BenchmarksFace(
         database, writes=writes, tokens=tokens, suites=shipped_suites(), quota=quota
     )
-    state.batch_turn = asyncio.Lock()
-    state.search_turn = asyncio.Lock()
-    state.plans = PlansFace(
-        database, writes=writes, tokens=tokens, snapshots=state.snapshots, turn=state.search_turn
-    )
-    state.freezing = Freezing(database, state.snapshots, state.search_turn)
+    state.long_work = LongWork(settings.answer_seconds)
+    state.plans = PlansFace(database, writes=writes, tokens=tokens, snapshots=state.snapshots)
+    state.freezing = Freezing(database, state.snapshots)
     state.quotes = QuotesFace(database, writes=writes, tokens=tokens, freezing=state.freezing)
     state.approvals = ApprovalsFace(
         database, writes=writes, tokens=tokens, snapshots=state.snapshots, freezing=state.freezing
@@ -300,7 +298,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         asyncio.create_task(_every(_NOTE_USE_SECONDS, _note_use, app)),
         asyncio.create_task(_every(_WRITE_HEARTBEATS_SECONDS, _write_heartbeats, app)),
     ]
-    async with working(app.state.database, app.state.means, app.state.background_threads):
+    async with working(app.state.database, app.state.means, app.state.background_threads) as running:
+        app.state.working = running
         yield
     app.state.nodes.waiting.close()
     for task in following:

@@ -30,8 +30,9 @@ app.command()(diff_cli.diff)
 
 START_SECONDS = 30.0
 ACCEPTS_PER_TURN = 16
-GRACEFUL_SECONDS = 10
-"""What requests under way get to finish once the service is told to stop."""
+GRACEFUL_SECONDS = 6
+"""What requests under way get to finish once the service is told to stop; whoever told it usually kills it
+after ten seconds."""
 
 
 NEEDS_SERVER = "this command needs the server, which is not installed: pip install 'ironlaw[server]'"
@@ -117,6 +118,12 @@ def _server(config: Any, state: Any) -> Any:  # noqa: ANN401
             state.draining = True
             state.nodes.waiting.close()
             super().handle_exit(sig, frame)
+
+        async def shutdown(self, sockets: Any = None) -> None:  # noqa: ANN401
+            # Not when the requests have ended: chunks of jobs take their time too.
+            if state.working is not None:
+                state.working.ask_to_stop()
+            await super().shutdown(sockets)
 
     return Draining(config)
 

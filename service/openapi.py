@@ -12,7 +12,7 @@ from service import __version__
 from service.estimates.endpoints import REVISION_PARAMETER
 from service.examples import EXAMPLE_IDS, EXAMPLES, answers
 from service.examples.webhooks import MESSAGES
-from service.kit.bodies import MOST_VALUES
+from service.kit.bodies import MOST_MEMBERS, MOST_VALUES
 from service.kit.web import JsonRoute
 from service.openapi_responses import TEXT, asks, common, complete_responses
 from service.openapi_shapes import describe, named, opened, shortened, tidy
@@ -20,8 +20,11 @@ from service.webhooks.messages import described
 
 _DESCRIPTION = f"""Does it fit, how fast will it go, what will it cost, what will the utility bill be.
 
-A body has at most {MOST_VALUES:,} members and elements. A member that an object has twice is refused in what
-is stored; of an estimate the last one counts.
+A body has at most {MOST_VALUES:,} members and elements, {MOST_MEMBERS:,} of them members. A member that an
+object has twice is refused in what is stored; of an estimate the last one counts.
+
+A question that takes long waits for its turn, and no longer than a few seconds: 503 `BUSY` says that too many
+wait, 503 `OUT_OF_TIME` that the answer was not ready.
 
 Answers of version 1 may come to have more members, and their enumerations more values: a client passes over
 what it does not know. Members that are sent and not known are refused."""

@@ -49,6 +49,8 @@ class Settings(BaseSettings):
     """Largest request body."""
     background_threads: Annotated[int, Field(ge=0, le=64)] = 2
     """Threads of this process that work on background jobs; with 0 it only asks for them."""
+    answer_seconds: Annotated[float, Field(gt=0, le=3600)] = 5.0
+    """How long a caller may wait for a long answer: a search, a batch, a bill under a tariff, an import."""
     requests_per_minute: Annotated[int, Field(ge=0, le=10**9)] = 600_000
     """Requests that one caller may make in a minute of one process; 0 for any number."""
     node_results_per_day: Annotated[int, Field(ge=0, le=10**9)] = 10_000

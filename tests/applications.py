@@ -1,4 +1,4 @@
-"""Applications as tests serve them: any host, no limit of requests, a secret that every test knows."""
+"""Applications as tests serve them: any host, requests without limit, a secret that every test knows."""
 
 import json
 import sys
@@ -59,7 +59,7 @@ from service.webhooks.tables import DeliveryRow
 KEYRING = Keyring(b"a secret of the tests, nowhere else")
 MEANS = Means(writes=Writes(None, KEYRING), webhooks=Webhooks.of(KEYRING, Outbound()))
 """What jobs need, of any database."""
-OPEN = Settings(allowed_hosts="*", requests_per_minute=0, background_threads=0)
+OPEN = Settings(allowed_hosts="*", requests_per_minute=0, background_threads=0, answer_seconds=600)
 TENANT = OPEN.model_copy(update={"mode": "tenant"})
 
 

@@ -16,9 +16,10 @@ START_SECONDS = 30
 
 
 def environment(data_dir, **variables):
-    """The environment of a command, with none of the caller's own settings."""
+    """The environment of a command without the caller's own settings, with time for busy machines."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("IRONLAW_")}
-    return {**own, "IRONLAW_DATA_DIR": str(data_dir), "COLUMNS": "120", **variables}
+    given = {"IRONLAW_DATA_DIR": str(data_dir), "IRONLAW_ANSWER_SECONDS": "600", "COLUMNS": "120"}
+    return {**own, **given, **variables}
 
 
 def run(*arguments, data_dir, given=None, **variables):

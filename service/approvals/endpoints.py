@@ -16,7 +16,7 @@ from service.approvals.schemas import (
     Submission,
 )
 from service.audit.service import Caller, WriteCall
-from service.kit.web import LOCATED, api_router
+from service.kit.web import LOCATED, WorkAside, api_router
 
 quotes = api_router("/v1/quotes", tag="quotes")
 approvals = api_router("/v1/approvals", tag="approvals")
@@ -32,9 +32,11 @@ def submit_quote(face: Face, call: WriteCall, id: QuotePath, body: Submission) -
 
 
 @quotes.post("/{id:name}:amend", status_code=201, response_model=Approval, responses=LOCATED)
-async def amend_quote(face: Face, call: WriteCall, id: QuotePath, body: AmendmentInput) -> Response:
+async def amend_quote(
+    face: Face, call: WriteCall, aside: WorkAside, id: QuotePath, body: AmendmentInput
+) -> Response:
     """Quote something else as the next version and ask for its approval, which begins anew."""
-    return await face.amend(call, id, body)
+    return await face.amend(call, id, body, aside)
 
 
 @quotes.post("/{id:name}:cancel", response_model=Approval)

@@ -22,6 +22,7 @@ from service.approvals.service import Amendment
 from service.approvals.telling import shown_summary
 from service.audit.service import Call, Writes
 from service.kit.database import Database
+from service.kit.long_work import Aside
 from service.kit.pages import PageTokens
 from service.kit.subjects import Subject
 from service.kit.web import json_response
@@ -66,13 +67,13 @@ class ApprovalsFace:
         )
         return self._writes.run(call, body.model_dump(mode="json"), submit)
 
-    async def amend(self, call: Call, quote_id: str, body: AmendmentInput) -> Response:
+    async def amend(self, call: Call, quote_id: str, body: AmendmentInput, aside: Aside) -> Response:
         """An approval of the next version of a quote."""
         sent = body.model_dump(mode="json")
         answered = await run_in_threadpool(self._writes.replayed, call, sent)
         if answered is not None:
             return answered
-        frozen = await self._freezing.of(call.subject.tenant_id, body.quote, "/quote")
+        frozen = await aside(partial(self._freezing.of, call.subject.tenant_id, body.quote, "/quote"))
         return await run_in_threadpool(self._amend, call, quote_id, body, frozen)
 
     def _amend(self, call: Call, quote_id: str, body: AmendmentInput, frozen: Frozen) -> Response:

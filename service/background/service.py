@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -63,25 +64,34 @@ class Working:
         known = kinds(means)
         self._runner = Runner(database, known, schedules(known, means), threads=threads)
         self._dispatcher = Dispatcher(database, means.writes, means.webhooks)
+        self._ends_at: float | None = None
         self._runner.start()
         self._dispatcher.start()
 
+    def ask_to_stop(self) -> None:
+        """Begin nothing more; what runs has until the end of its grace, which begins now."""
+        if self._ends_at is None:
+            self._ends_at = time.monotonic() + GRACE_SECONDS
+            self._dispatcher.ask_to_stop(GRACE_SECONDS)
+            self._runner.ask_to_stop()
+
     def stop(self) -> None:
         """Let what runs end, and give back the rest."""
-        self._dispatcher.ask_to_stop(GRACE_SECONDS)
-        self._runner.stop(GRACE_SECONDS)
+        self.ask_to_stop()
+        assert self._ends_at is not None  # noqa: S101
+        self._runner.stop(max(0.0, self._ends_at - time.monotonic()))
         self._dispatcher.join()
 
 
 @asynccontextmanager
-async def working(database: Database, means: Means, threads: int) -> AsyncIterator[None]:
+async def working(database: Database, means: Means, threads: int) -> AsyncIterator[Working | None]:
     """Work beside an application; without threads, only ask for work."""
     if not threads:
-        yield
+        yield None
         return
     running = Working(database, means, threads)
     try:
-        yield
+        yield running
     finally:
         await asyncio.to_thread(running.stop)
 

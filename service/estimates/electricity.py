@@ -14,6 +14,7 @@ from service.estimates.bill_lines import electricity_lines, period_totals, round
 from service.estimates.charges import GIVEN, Charges, charges, given_price
 from service.estimates.energy import Energy, Site
 from service.estimates.load import Ends
+from service.kit.wanted import check_wanted
 from service.planning.errors import PlanningError
 from service.planning.load_profile import LoadProfile, series
 from service.planning.quantity import Basis, Quantity, weakest
@@ -85,6 +86,7 @@ def electricity(
     question: UtilityBillQuestion, energy: Energy, site: Site, catalog: Catalog, notes: Notes
 ) -> Billed:
     """What the run's electricity costs; a gap where no price or no energy is known."""
+    check_wanted()
     given = site.given
     known = known_site(given, catalog)
     asked = given.electricity if given and given.electricity is not MISSING else None

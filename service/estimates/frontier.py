@@ -12,6 +12,7 @@ from service.estimates.calibrated import note_memory, note_run
 from service.estimates.served import cited_iterations, unserved_kinds
 from service.estimates.serving import Serving, Subject, serve, subject_of
 from service.estimates.serving_parts import levels_of
+from service.kit.wanted import check_wanted
 from service.planning.cluster import Cluster
 from service.planning.errors import PlanningError
 from service.planning.inference import (
@@ -273,6 +274,7 @@ class _Served:
 
     def speeds(self, sizes: Sequence[int]) -> list[Speed]:
         """With each of so many requests at a time on each replica."""
+        check_wanted()
         one = self._one
         new = [size for size in sizes if size not in self._known]
         requests = [size * self._searched.layout.data for size in new]

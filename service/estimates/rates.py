@@ -3,6 +3,7 @@
 from service.estimates.run import Run
 from service.estimates.served import served_run
 from service.estimates.trained import trained_run
+from service.kit.wanted import check_wanted
 from service.planning.workload import TrainingWorkload
 from service.questions.catalog import Catalog
 from service.questions.estimates import RunQuestion
@@ -14,6 +15,7 @@ from service.questions.resolve import Resolved, resolve
 
 def plan_run(question: RunQuestion, catalog: Catalog) -> Run:
     """Resolve a question and compute its rates."""
+    check_wanted()
     notes = Notes()
     is_assumed = isinstance(question.efficiency, AssumedEfficiency)
     communicates = not (is_assumed or isinstance(question.model, ParameterCountModel))

@@ -9,6 +9,7 @@ from pydantic import MISSING
 from service.estimates.encoded import Encoded, iterations_of
 from service.estimates.residuals import over_devices, serving_spreads
 from service.estimates.settings import load_of as load_setting
+from service.kit.wanted import check_wanted
 from service.planning.calibration import OperatorQuantity
 from service.planning.cluster import Cluster
 from service.planning.curves import ReferenceCurves
@@ -407,11 +408,12 @@ def _simulated(model: IterationModel, server: Server, load: Load, solver: Simula
     if solver.duration_seconds is MISSING:
         requests = SIMULATED_REQUESTS if solver.requests is MISSING else solver.requests
         _check_work(server, load, requests)
-        return simulated(model, server, load, seed=solver.seed, requests=requests)
+        return simulated(model, server, load, seed=solver.seed, requests=requests, between=check_wanted)
     rate = load.rate_per_second or served(model, server, load).requests_per_second
     check_length(rate * solver.duration_seconds)
     _check_work(server, load, rate * solver.duration_seconds)
-    return simulated(model, server, load, seed=solver.seed, duration_seconds=solver.duration_seconds)
+    seconds = solver.duration_seconds
+    return simulated(model, server, load, seed=solver.seed, duration_seconds=seconds, between=check_wanted)
 
 
 def _check_work(server: Server, load: Load, requests: float) -> None:

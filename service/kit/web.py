@@ -7,6 +7,7 @@ type, and errors answered as problem details.
 import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Annotated, Any, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -25,6 +26,7 @@ from starlette.types import ASGIApp, ExceptionHandler, Receive, Scope, Send
 
 from service.kit.admission import Admission
 from service.kit.bodies import JSON, WRONG_SHAPE, check_values, read_json, refuse_duplicates
+from service.kit.long_work import Aside, Later, LongWork
 from service.kit.problems import (
     CONTENT_TYPE,
     ERROR_LIMIT,
@@ -84,6 +86,10 @@ def json_response(
 
 
 _BODY = "body"
+BODY_BYTES = "body_bytes"
+"""In the state of a request that is answered directly: how long its body is."""
+LARGE_BODY_BYTES = 2**15
+"""Longest body that is read by its shape on the event loop; it takes a millisecond or two."""
 RouteHandler = Callable[[Request], Awaitable[Response]]
 
 _ERRORS_READ = 2000
@@ -291,11 +297,38 @@ def _validated(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
         raise body_errors(error, raw) from None
 
 
+def _validated_once(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
+    value = _validated(body, raw)
+    refuse_duplicates(raw)
+    return value
+
+
+def _aside(request: Request) -> Aside:
+    long_work: LongWork = request.app.state.long_work
+    return partial(long_work.run, request.scope, request.receive)
+
+
+WorkAside = Annotated[Aside, Depends(_aside)]
+"""For an endpoint whose work takes long."""
+
+
+async def _read(request: Request, raw: bytes, read: Callable[[bytes], Any]) -> Any:  # noqa: ANN401
+    """A body by its shape; a large one beside the event loop."""
+    if len(raw) <= LARGE_BODY_BYTES:
+        return read(raw)
+    return await _aside(request)(partial(read, raw))
+
+
+async def _read_directly(request: Request, body: TypeAdapter[Any]) -> Any:  # noqa: ANN401
+    raw = await read_json(request.scope, request.receive)
+    request.scope["state"][BODY_BYTES] = len(raw)
+    return await _read(request, raw, partial(_validated, body))
+
+
 def _validating(handle: RouteHandler, body: TypeAdapter[Any]) -> RouteHandler:
     async def validating(request: Request) -> Response:
         raw = request.scope["state"][_BODY] = await read_json(request.scope, request.receive)
-        value = _validated(body, raw)
-        refuse_duplicates(raw)
+        value = await _read(request, raw, partial(_validated_once, body))
         return await handle(_ValidatedRequest(request, value))
 
     return validating
@@ -310,10 +343,20 @@ def _direct(
 ) -> ASGIApp:
     serialize = answer.serializer.to_json
 
+    def written(result: Any) -> bytes:  # noqa: ANN401
+        return result if isinstance(result, Written) else serialize(result)
+
+    def worked_out(later: Later) -> bytes:
+        return written(later.work_out())
+
     async def direct(scope: Scope, receive: Receive, send: Send) -> None:
-        value = _validated(body, await read_json(scope, receive))
-        result = await endpoint(**{body_name: value, request_name: Request(scope, receive)})
-        content = result if isinstance(result, Written) else serialize(result)
+        request = Request(scope, receive)
+        value = await _read_directly(request, body)
+        result = await endpoint(**{body_name: value, request_name: request})
+        if isinstance(result, Later):
+            content = await _aside(request)(partial(worked_out, result))
+        else:
+            content = written(result)
         headers = [(b"content-type", JSON), (b"content-length", str(len(content)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": content})

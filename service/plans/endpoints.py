@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from service.audit.service import Caller, WriteCall
-from service.kit.web import LOCATED, api_router
+from service.kit.web import LOCATED, WorkAside, api_router
 from service.plans.face import Face, PlanPath
 from service.plans.schemas import PlanPage, PlanQuery
 from service.questions.plan_answers import Plan
@@ -23,13 +23,13 @@ def list_plans(face: Face, caller: Caller, query: Annotated[PlanQuery, Query()])
 
 
 @router.post("", response_model=Plan, responses=_CREATED)
-async def create_plan(face: Face, call: WriteCall, body: PlanQuestion) -> Response:
+async def create_plan(face: Face, call: WriteCall, aside: WorkAside, body: PlanQuestion) -> Response:
     """Find the best configuration for some work under constraints, by a goal.
 
     A small search is answered at once (200). A large one runs in the background (202): ask for the plan at
     `Location` until its `state` is no longer `running`.
     """
-    return await face.create(call, body)
+    return await face.create(call, body, aside)
 
 
 @router.get("/{id:name}", response_model=Plan)

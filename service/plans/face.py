@@ -1,6 +1,5 @@
 """Plans over HTTP: transactions and pages."""
 
-import asyncio
 import json
 from datetime import datetime
 from functools import partial
@@ -12,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from service.audit.service import Call, Writes
 from service.estimates.service import answer
 from service.kit.database import Database
+from service.kit.long_work import Aside
 from service.kit.pages import PageTokens
 from service.kit.web import json_response
 from service.plans import repository, stored
@@ -22,10 +22,7 @@ from service.snapshot.service import SnapshotStore
 
 
 class PlansFace:
-    """Reads and writes of the plans of one database, as responses.
-
-    ``turn`` is held while a search is done here: one at a time, so that other requests go on.
-    """
+    """Reads and writes of the plans of one database, as responses."""
 
     def __init__(
         self,
@@ -34,22 +31,19 @@ class PlansFace:
         writes: Writes,
         tokens: PageTokens,
         snapshots: SnapshotStore,
-        turn: asyncio.Lock,
     ) -> None:
         self._database = database
         self._writes = writes
         self._tokens = tokens
         self._snapshots = snapshots
-        self._turn = turn
 
-    async def create(self, call: Call, question: PlanQuestion) -> Response:
+    async def create(self, call: Call, question: PlanQuestion, aside: Aside) -> Response:
         """A plan with its answer, or one whose search is under way."""
         sent = question.model_dump(mode="json")
         given = await run_in_threadpool(self._writes.replayed, call, sent)
         if given is not None:
             return given
-        async with self._turn:
-            prepared = await run_in_threadpool(self._prepare, call.subject.tenant_id, question)
+        prepared = await aside(partial(self._prepare, call.subject.tenant_id, question))
         return await run_in_threadpool(self._store, call, prepared)
 
     def _prepare(self, tenant_id: str, question: PlanQuestion) -> Prepared:

@@ -1,10 +1,12 @@
 """Several workloads at once: who runs where and when. Nothing of it is stored."""
 
-import asyncio
+from functools import partial
+from typing import Any
 
 from fastapi import Request
 
 from service.estimates.service import answer
+from service.kit.long_work import Later
 from service.kit.web import AskingRoute, api_router
 from service.plans.fleet import estimate_fleet
 from service.questions.fleet_plans import FleetAnswer, FleetQuestion
@@ -16,6 +18,6 @@ router = api_router("/v1/plans", tag="plans", route_class=AskingRoute)
 async def plan_fleet(question: FleetQuestion, request: Request) -> FleetAnswer:
     """Who runs where, on how many devices and when? Several workloads over pools and a budget."""
     snapshot = await request.app.state.snapshots.asked(request.scope)
-    # Searches take up to ten seconds: in a thread, one after the other, as every search.
-    async with request.app.state.search_turn:
-        return await asyncio.to_thread(answer, estimate_fleet, question, snapshot)
+    found: Any = Later(partial(answer, estimate_fleet, question, snapshot))
+    answered: FleetAnswer = found
+    return answered

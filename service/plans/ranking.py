@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import MISSING
 
+from service.kit.wanted import check_wanted
 from service.planning.errors import PlanningError
 from service.plans.bounds import Bounds, bounds_of
 from service.plans.pricing import Candidate, Pricer
@@ -143,6 +144,7 @@ class _Order:
         return False
 
     def _work_out(self, place: int) -> None:
+        check_wanted()
         supply = self.space.supplies[self._pairs.supply[place]]
         self.left[supply.name] -= 1
         if self._behind[place]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
+from service.kit.wanted import check_wanted
 from service.plans import serving, training
 from service.plans.space import NOTHING, Kept, Outcome, Piece, Space
 from service.questions.workloads import TrainingWorkloadInput, WorkloadInput
@@ -27,6 +28,7 @@ def pieces(space: Space) -> tuple[Piece, ...]:
 
 def search(space: Space, piece: Piece) -> Outcome:
     """What becomes of the candidates of one piece."""
+    check_wanted()
     find = training.search if isinstance(space.question.workload, TrainingWorkloadInput) else serving.search
     return merged((find(space, piece),), space.question.search.depth)
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import MISSING
 
+from service.kit.wanted import check_wanted
 from service.planning.errors import PlanningError
 from service.planning.switching import Switch, narrowed, rungs
 from service.plans.assumptions import names_of_site
@@ -86,6 +87,7 @@ def sensitivities(
         notes.gap("/sensitivities", "TOO_MANY_BILLS", detail)
     found: list[Sensitivity] = []
     for moved in moves:
+        check_wanted()
         try:
             found += study.of(moved)
         except (PlanningError, ArithmeticError) as error:

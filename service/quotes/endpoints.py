@@ -6,7 +6,7 @@ from fastapi import Query, Response
 
 from service.audit.service import Caller, WriteCall
 from service.kit.pages import PageQuery
-from service.kit.web import LOCATED, api_router
+from service.kit.web import LOCATED, WorkAside, api_router
 from service.quotes.face import Face, QuotePath
 from service.quotes.schemas import (
     Quote,
@@ -34,12 +34,12 @@ def list_quotes(face: Face, caller: Caller, query: Annotated[QuoteQuery, Query()
 
 
 @router.post("", status_code=201, response_model=Quote, responses=LOCATED)
-async def create_quote(face: Face, call: WriteCall, body: QuoteInput) -> Response:
+async def create_quote(face: Face, call: WriteCall, aside: WorkAside, body: QuoteInput) -> Response:
     """Freeze what an estimate or a row of a plan says: the service answers it, and never takes a number.
 
     The questions within the one that is asked are answered with it, all under one revision of the catalog.
     """
-    return await face.create(call, body)
+    return await face.create(call, body, aside)
 
 
 @router.get("/{id:name}", response_model=Quote)
@@ -59,13 +59,15 @@ def get_quote_versions(
 
 
 @router.post("/{id:name}:reprice", status_code=201, response_model=Quote, responses=LOCATED)
-async def reprice_quote(face: Face, call: WriteCall, id: QuotePath, body: RepriceInput) -> Response:
+async def reprice_quote(
+    face: Face, call: WriteCall, aside: WorkAside, id: QuotePath, body: RepriceInput
+) -> Response:
     """Answer a quote anew under the present catalog, as its next version; what was frozen stays.
 
     Refused while an approval of it is pending: amending it restarts that. Of several at once one follows the
     version that all of them read, and the others are refused.
     """
-    return await face.reprice(call, id, body)
+    return await face.reprice(call, id, body, aside)
 
 
 @router.get("/{id:name}:compare", response_model=QuoteComparison)

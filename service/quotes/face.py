@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from service.audit.service import Call, Writes
 from service.kit.database import Database
 from service.kit.html import page_response
+from service.kit.long_work import Aside
 from service.kit.pages import PageQuery, PageTokens
 from service.kit.web import json_response
 from service.quotes import repository, service
@@ -39,12 +40,12 @@ class QuotesFace:
         self._tokens = tokens
         self._freezing = freezing
 
-    async def create(self, call: Call, body: QuoteInput) -> Response:
+    async def create(self, call: Call, body: QuoteInput, aside: Aside) -> Response:
         """A new quote."""
         given = await self._given(call, body)
         if given is not None:
             return given
-        frozen = await self._freezing.of(call.subject.tenant_id, body)
+        frozen = await aside(partial(self._freezing.of, call.subject.tenant_id, body))
         return await run_in_threadpool(self._create, call, body, frozen)
 
     async def _given(self, call: Call, body: QuoteInput | RepriceInput) -> Response | None:
@@ -62,14 +63,15 @@ class QuotesFace:
         )
         return self._writes.run(call, body.model_dump(mode="json"), create)
 
-    async def reprice(self, call: Call, quote_id: str, body: RepriceInput) -> Response:
+    async def reprice(self, call: Call, quote_id: str, body: RepriceInput, aside: Aside) -> Response:
         """The next version of a quote, under the present catalog."""
         given = await self._given(call, body)
         if given is not None:
             return given
         version = None if body.version is MISSING else body.version
         try:
-            frozen = await self._freezing.again(call.subject.tenant_id, quote_id, version)
+            freeze = partial(self._freezing.again, call.subject.tenant_id, quote_id, version)
+            frozen = await aside(freeze)
         except QuoteChanged:
             # A retry that was sent while the first was still answered finds the version that this one made.
             given = await self._given(call, body)

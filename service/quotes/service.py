@@ -1,13 +1,11 @@
 """The rules of quotes: a version is frozen once, and only its state moves."""
 
-import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from pydantic import MISSING
 from pydantic_core import from_json
-from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import Change
 from service.catalog.service import version as catalog_version
@@ -74,32 +72,20 @@ _MOVES: Final[Mapping[str, frozenset[str]]] = {
 
 
 class Freezing:
-    """Freezes what is asked under the catalog as it is now, outside of any transaction of a write.
+    """Freezes what is asked under the catalog as it is now, outside of any transaction of a write."""
 
-    ``turn`` is held meanwhile: one at a time, so that other requests go on.
-    """
-
-    def __init__(self, database: Database, snapshots: SnapshotStore, turn: asyncio.Lock) -> None:
+    def __init__(self, database: Database, snapshots: SnapshotStore) -> None:
         self._database = database
         self._snapshots = snapshots
-        self._turn = turn
 
-    async def of(self, tenant_id: str, body: QuoteInput, at: str = "") -> Frozen:
+    def of(self, tenant_id: str, body: QuoteInput, at: str = "") -> Frozen:
         """What a body asks for; what is wrong with it is named below ``at``."""
-        async with self._turn:
-            return await run_in_threadpool(self._of, tenant_id, body, at)
-
-    async def again(self, tenant_id: str, quote_id: str, version: int | None = None) -> Frozen:
-        """What the newest version of a quote asks for; refuses one that is not the ``version`` meant."""
-        async with self._turn:
-            return await run_in_threadpool(self._again, tenant_id, quote_id, version)
-
-    def _of(self, tenant_id: str, body: QuoteInput, at: str) -> Frozen:
         with self._database.reading() as session:
             asked = asked_of(session, tenant_id, body, at)
         return self._frozen(tenant_id, asked)
 
-    def _again(self, tenant_id: str, quote_id: str, version: int | None = None) -> Frozen:
+    def again(self, tenant_id: str, quote_id: str, version: int | None = None) -> Frozen:
+        """What the newest version of a quote asks for; refuses one that is not the ``version`` meant."""
         with self._database.reading() as session:
             asked = asked_again(session, tenant_id, quote_id)
         if version not in (None, asked.version):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 
 import pytest
@@ -10,7 +11,6 @@ from sqlalchemy import event, update
 from service import app as application
 from service.catalog.tables import CatalogState
 from service.estimates import endpoints
-from service.estimates.endpoints import HOLD_SECONDS
 from service.estimates.service import ESTIMATES
 from service.examples import EXAMPLES, REFERENCE_QUESTION
 from service.questions.estimates import BATCH_LIMIT
@@ -32,11 +32,13 @@ def without_revision(answer):
 
 def test_a_batch_ends_when_its_caller_hangs_up(reader, monkeypatch):
     """Those behind it would wait for answers that nobody reads."""
-    asked, sent = [], []
+    asked, sent, third, gone = [], [], threading.Event(), threading.Event()
 
     def slow(_question, _snapshot):
-        asked.append(1)
-        time.sleep(2 * HOLD_SECONDS)
+        asked.append(threading.current_thread())
+        if len(asked) == 3:
+            third.set()
+            assert gone.wait(60)
         return {}
 
     memory = endpoints.ESTIMATES["memory"]._replace(estimator=slow)
@@ -45,9 +47,9 @@ def test_a_batch_ends_when_its_caller_hangs_up(reader, monkeypatch):
     messages = [{"type": "http.disconnect"}, {"type": "http.request", "body": body, "more_body": False}]
 
     async def receive():
-        if len(messages) == 2 or len(asked) > 2:
-            return messages.pop()
-        return await asyncio.Event().wait()
+        if len(messages) == 1:
+            await asyncio.to_thread(third.wait, 60)
+        return messages.pop()
 
     async def send(message):
         sent.append(message)
@@ -62,6 +64,8 @@ def test_a_batch_ends_when_its_caller_hangs_up(reader, monkeypatch):
         "state": {},
     }
     asyncio.run(reader.app(scope, receive, send))
+    gone.set()
+    asked[0].join(60)
     assert (len(asked), sent) == (3, [])
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.kit.bodies import MOST_VALUES, check_values
+from service.kit.bodies import MOST_MEMBERS, MOST_VALUES, check_values
 from service.kit.problems import PayloadTooLarge
 
 
@@ -34,9 +34,11 @@ def test_values_outside_of_texts_are_counted(flood):
 
 def test_as_many_as_may_be():
     check_values(json.dumps([1] * MOST_VALUES).encode())
-    check_values(json.dumps(dict.fromkeys(map(str, range(MOST_VALUES - 1)), "a,b")).encode())
+    check_values(json.dumps(dict.fromkeys(map(str, range(MOST_MEMBERS)), "a,b: c")).encode())
     with pytest.raises(PayloadTooLarge):
         check_values(json.dumps([1] * (MOST_VALUES + 1)).encode())
+    with pytest.raises(PayloadTooLarge):
+        check_values(json.dumps(dict.fromkeys(map(str, range(MOST_MEMBERS + 1)), 1)).encode())
 
 
 @pytest.mark.parametrize("tail", [b'"' + b'\\"' * 1_000_000, b'"\\', b'"' * 400_003])

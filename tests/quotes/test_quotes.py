@@ -418,7 +418,7 @@ def test_what_waits_for_approval_is_not_priced_again(client, database):
 
 def test_of_prices_asked_for_at_once_one_follows_what_all_have_read(client, database):
     made = quoted(client, RUN, "throughput")
-    frozen = client.app.state.freezing._again("default", made["id"])
+    frozen = client.app.state.freezing.again("default", made["id"])
     start, found = threading.Barrier(4), []
 
     def add():

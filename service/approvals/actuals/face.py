@@ -3,16 +3,20 @@
 import json
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Path, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from service.approvals.actuals import accuracy, repository, service
 from service.approvals.actuals.schemas import ActualsId, ActualsImport
 from service.audit.service import Call, Change, Writes
 from service.kit.database import Database, Writer
+from service.kit.long_work import Aside
 from service.kit.pages import PageQuery, PageTokens
 from service.kit.web import json_response
+from service.planning.formats.focus import Bill
 from service.questions.catalog import Catalog
 from service.quotes.schemas import QuoteId
 
@@ -33,11 +37,15 @@ class ActualsFace:
         self._tokens = tokens
         self._catalog_of = catalog_of
 
-    def create(self, call: Call, body: ActualsImport) -> Response:
+    async def create(self, call: Call, body: ActualsImport, aside: Aside) -> Response:
         """What became of a bill."""
-        tenant_id = call.subject.tenant_id
         # Read before the transaction: an embedded database has one writer.
-        bill, catalog = service.read(body), self._catalog_of(tenant_id)
+        bill = await aside(partial(service.read, body))
+        return await run_in_threadpool(self._store, call, body, bill)
+
+    def _store(self, call: Call, body: ActualsImport, bill: Bill) -> Response:
+        tenant_id = call.subject.tenant_id
+        catalog = self._catalog_of(tenant_id)
         with self._database.reading() as reading:
             matched = service.match(reading, tenant_id, bill)
 

@@ -1,8 +1,10 @@
 """Operations on grids."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Response
+from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import Caller, WriteCall
 from service.catalog.face import (
@@ -27,7 +29,7 @@ from service.catalog.grids.service import read_table
 from service.catalog.nouns import GRIDS
 from service.catalog.shapes import RowCopy
 from service.kit.versions import IfMatch
-from service.kit.web import api_router
+from service.kit.web import WorkAside, api_router
 
 router = api_router("/v1/grids", tag="grids")
 
@@ -65,10 +67,10 @@ def delete_grid(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = "") 
 
 
 @router.post(":import", status_code=201, response_model=ImportedGrid, responses=CREATED)
-def import_grid(face: Face, call: WriteCall, body: GridImport) -> Response:
+async def import_grid(face: Face, call: WriteCall, aside: WorkAside, body: GridImport) -> Response:
     """Create a grid with its intensity in time from a published table."""
-    imported = read_table(body)
-    return face.create_document(GRIDS, call, imported.document, imported.answer)
+    imported = await aside(partial(read_table, body))
+    return await run_in_threadpool(face.create_document, GRIDS, call, imported.document, imported.answer)
 
 
 @router.post("/{id:name}:copy", status_code=201, response_model=Grid, responses=CREATED)

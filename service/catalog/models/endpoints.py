@@ -1,8 +1,10 @@
 """Operations on models."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Response
+from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import Caller, WriteCall
 from service.catalog.face import (
@@ -27,7 +29,7 @@ from service.catalog.models.service import read_config
 from service.catalog.nouns import MODELS
 from service.catalog.shapes import RowCopy
 from service.kit.versions import IfMatch
-from service.kit.web import api_router
+from service.kit.web import WorkAside, api_router
 
 router = api_router("/v1/models", tag="models")
 
@@ -67,10 +69,10 @@ def delete_model(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = "")
 
 
 @router.post(":import", status_code=201, response_model=ImportedModel, responses=CREATED)
-def import_model(face: Face, call: WriteCall, body: ModelImport) -> Response:
+async def import_model(face: Face, call: WriteCall, aside: WorkAside, body: ModelImport) -> Response:
     """Create a model from a published Hugging Face config.json."""
-    imported = read_config(body)
-    return face.create_document(MODELS, call, imported.document, imported.answer)
+    imported = await aside(partial(read_config, body))
+    return await run_in_threadpool(face.create_document, MODELS, call, imported.document, imported.answer)
 
 
 @router.post("/{id:name}:copy", status_code=201, response_model=Model, responses=CREATED)

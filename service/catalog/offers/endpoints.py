@@ -1,8 +1,10 @@
 """Operations on offers."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Response
+from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import Caller, WriteCall
 from service.catalog.face import (
@@ -28,7 +30,7 @@ from service.catalog.offers.schemas import (
 )
 from service.catalog.shapes import RowCopy
 from service.kit.versions import IfMatch
-from service.kit.web import api_router
+from service.kit.web import WorkAside, api_router
 
 router = api_router("/v1/offers", tag="offers")
 
@@ -68,12 +70,13 @@ def delete_offer(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = "")
 
 
 @router.post(":import", response_model=ImportedOffers, responses=IMPORTED)
-def import_offers(face: Face, call: WriteCall, body: OfferImport) -> Response:
+async def import_offers(face: Face, call: WriteCall, aside: WorkAside, body: OfferImport) -> Response:
     """Create or version the offers of a price list in the format of its publisher, all or none of them."""
     tenant_id = call.subject.tenant_id
-    accelerators = face.read(lambda session: known_accelerators(session, tenant_id))
-    listed = read_list(body, body.content, accelerators)
-    return face.import_rows(
+    accelerators = await run_in_threadpool(face.read, lambda session: known_accelerators(session, tenant_id))
+    listed = await aside(partial(read_list, body, body.content, accelerators))
+    return await run_in_threadpool(
+        face.import_rows,
         OFFERS,
         call,
         body,

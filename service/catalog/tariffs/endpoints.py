@@ -1,8 +1,10 @@
 """Operations on tariffs."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Response
+from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import Caller, WriteCall
 from service.catalog.face import (
@@ -29,7 +31,7 @@ from service.catalog.tariffs.schemas import (
 )
 from service.catalog.tariffs.service import exported, read_tariff
 from service.kit.versions import IfMatch
-from service.kit.web import api_router
+from service.kit.web import WorkAside, api_router
 
 router = api_router("/v1/tariffs", tag="tariffs")
 
@@ -69,10 +71,10 @@ def delete_tariff(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = ""
 
 
 @router.post(":import", status_code=201, response_model=ImportedTariff, responses=CREATED)
-def import_tariff(face: Face, call: WriteCall, body: TariffImport) -> Response:
+async def import_tariff(face: Face, call: WriteCall, aside: WorkAside, body: TariffImport) -> Response:
     """Create a tariff from a rate of OpenEI's utility rate database, or from the prices of a market."""
-    read = read_tariff(body)
-    return face.create_document(TARIFFS, call, read.document, read.answer)
+    read = await aside(partial(read_tariff, body))
+    return await run_in_threadpool(face.create_document, TARIFFS, call, read.document, read.answer)
 
 
 @router.get("/{id:name}:export", response_model=ExportedTariff, responses=READ)

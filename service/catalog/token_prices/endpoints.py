@@ -1,8 +1,10 @@
 """Operations on token prices."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Response
+from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import Caller, WriteCall
 from service.catalog.face import (
@@ -28,7 +30,7 @@ from service.catalog.token_prices.schemas import (
     TokenPriceQuery,
 )
 from service.kit.versions import IfMatch
-from service.kit.web import api_router
+from service.kit.web import WorkAside, api_router
 
 router = api_router("/v1/token-prices", tag="token-prices")
 
@@ -68,11 +70,15 @@ def delete_token_price(face: Face, call: WriteCall, id: RowId, if_match: IfMatch
 
 
 @router.post(":import", response_model=ImportedTokenPrices, responses=IMPORTED)
-def import_token_prices(face: Face, call: WriteCall, body: TokenPriceImport) -> Response:
+async def import_token_prices(
+    face: Face, call: WriteCall, aside: WorkAside, body: TokenPriceImport
+) -> Response:
     """Create or version the token prices of a list in the format of its publisher, all or none of them."""
     tenant_id = call.subject.tenant_id
-    listed = read_list(body, face.read(lambda session: known_models(session, tenant_id)))
-    return face.import_rows(
+    models = await run_in_threadpool(face.read, lambda session: known_models(session, tenant_id))
+    listed = await aside(partial(read_list, body, models))
+    return await run_in_threadpool(
+        face.import_rows,
         TOKEN_PRICES,
         call,
         body,

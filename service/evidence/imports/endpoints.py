@@ -14,7 +14,7 @@ from service.evidence.imports.schemas import (
     EvidenceWithdrawal,
     ImportedEvidence,
 )
-from service.kit.web import LOCATED, api_router
+from service.kit.web import LOCATED, WorkAside, api_router
 
 router = api_router("/v1/evidence", tag="evidence")
 _CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": REVISED | LOCATED[201]["headers"]}}
@@ -28,13 +28,13 @@ def list_evidence(face: Face, caller: Caller, query: Annotated[EvidenceQuery, Qu
 
 
 @router.post(":import", status_code=201, response_model=ImportedEvidence, responses=_CREATED)
-def import_evidence(face: Face, call: WriteCall, body: EvidenceImport) -> Response:
+async def import_evidence(face: Face, call: WriteCall, aside: WorkAside, body: EvidenceImport) -> Response:
     """Count the measurements of a file as evidence of the tenant, in the format of the program that wrote it.
 
     Figures of whole runs move the tenant's estimates; transfers, collectives and rates become figures of the
     device. Parts that cannot count are refused with the reason; the file itself is not kept.
     """
-    return face.create(call, body)
+    return await face.create(call, body, aside)
 
 
 @router.get("/{id:name}", response_model=ImportedEvidence)

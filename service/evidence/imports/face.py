@@ -3,14 +3,17 @@
 import json
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Path, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import Call, Writes
 from service.evidence.imports import repository, service
 from service.evidence.imports.schemas import EvidenceImport, EvidenceQuery
 from service.kit.database import Database
+from service.kit.long_work import Aside
 from service.kit.pages import PageTokens
 from service.kit.web import json_response
 from service.questions.base import ResourceId
@@ -41,11 +44,15 @@ class EvidenceFace:
         self._estimators = estimators
         self._on_change = on_change
 
-    def create(self, call: Call, body: EvidenceImport) -> Response:
+    async def create(self, call: Call, body: EvidenceImport, aside: Aside) -> Response:
         """What became of a file."""
-        tenant_id = call.subject.tenant_id
         # Read before the transaction: an embedded database has one writer.
-        outcome = service.read(body, self._catalog_of(tenant_id), self._estimators)
+        catalog = self._catalog_of(call.subject.tenant_id)
+        outcome = await aside(partial(service.read, body, catalog, self._estimators))
+        return await run_in_threadpool(self._store, call, body, outcome)
+
+    def _store(self, call: Call, body: EvidenceImport, outcome: service.Outcome) -> Response:
+        tenant_id = call.subject.tenant_id
         sent = body.model_dump(mode="json")
         response = self._writes.run(
             call, sent, lambda session: service.store(session, tenant_id, body, outcome)

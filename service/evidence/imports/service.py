@@ -27,6 +27,7 @@ from service.kit import idempotency
 from service.kit.clock import now
 from service.kit.database import Reader, Writer
 from service.kit.problems import FieldError
+from service.kit.wanted import check_wanted
 from service.planning.calibration.measured import DeviceCalibration, MeasuredAnswer
 from service.planning.errors import PlanningError
 from service.planning.formats.measurements import READERS
@@ -114,6 +115,7 @@ class _Reading:
 
     def add(self, run: Run, body: EvidenceImport) -> None:
         """Make of a run what it can be evidence of."""
+        check_wanted()
         try:
             if body.format in FORMATS:
                 self._add_device(run, f"{body.format}, imported")

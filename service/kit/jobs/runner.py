@@ -76,11 +76,15 @@ class Runner:
         for thread in (*self._helpers, *self._workers):
             thread.start()
 
+    def ask_to_stop(self) -> None:
+        """Claim nothing more."""
+        self._stopping.set()
+        self._bell.set()
+
     def stop(self, grace_seconds: float) -> None:
         """Claim nothing more, let chunks end for ``grace_seconds``, and give back the rest."""
         deadline = time.monotonic() + grace_seconds
-        self._stopping.set()
-        self._bell.set()
+        self.ask_to_stop()
         for thread in self._workers:
             thread.join(max(0.0, deadline - time.monotonic()))
         self._closed.set()

@@ -15,6 +15,7 @@ the seed alone.
 import heapq
 import math
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -126,10 +127,11 @@ class _Engine:
         self.computed = self.repeated = self.decoded = 0.0
         self.preemptions = self.prompt_iterations = self.decode_iterations = 0
 
-    def run(self) -> None:
+    def run(self, between: Callable[[], object]) -> None:
         """Until the counted requests have ended."""
         static = self.server.scheduler is Scheduler.STATIC
         while self.left > 0:
+            between()
             self._arrive()
             if static and self.waiting:
                 self._batch()
@@ -480,12 +482,14 @@ def simulated(
     seed: int,
     duration_seconds: float | None = None,
     requests: int | None = None,
+    between: Callable[[], object] = object,
 ) -> Served:
     """What ``served`` answers, from requests that are followed one by one.
 
     Those that are counted are ``requests``, or those of ``duration_seconds`` at the rate that is asked for or
     reached; of a burst and of a trace all. Whether the load is too much, the highest rate and the knee are
-    those of ``served``. Of a pipeline one group is followed.
+    those of ``served``. Of a pipeline one group is followed. ``between`` is called between iterations of the
+    engine, so that it can end a simulation by raising.
 
     Raises:
         ValueError: neither or both of a duration and a number are given, or of concurrency and rate.
@@ -505,7 +509,7 @@ def simulated(
         counted = math.ceil(load.burst_requests)
     if load.concurrency is None and load.arrivals.process is Process.TRACE:
         counted = min(counted, len(load.arrivals.at_seconds))
-    done = run(model, server, load, seed=seed, requests=counted)
+    done = run(model, server, load, seed=seed, requests=counted, between=between)
     one = _summary(model, server, load, done, together(expected, 1.0 / groups, 1.0 / stages))
     return together(one, groups, stages)
 
@@ -569,7 +573,15 @@ def _mean_pass(model: Iterations, server: Server, load: Load, done: Run) -> Iter
     return mean_iteration(times, 0, 1, done.prompt_iterations / max(alone + done.prompt_iterations, 1))
 
 
-def run(model: Iterations, server: Server, load: Load, *, seed: int, requests: int) -> Run:
+def run(
+    model: Iterations,
+    server: Server,
+    load: Load,
+    *,
+    seed: int,
+    requests: int,
+    between: Callable[[], object] = object,
+) -> Run:
     """Every request of a simulation of one replica, without pipeline, in seconds and tokens."""
     if server.speculation:
         model = Speculating(model, server.speculation)
@@ -587,7 +599,7 @@ def run(model: Iterations, server: Server, load: Load, *, seed: int, requests: i
             cold = server.cold_seconds if load.burst_requests is not None else 0.0
             for _ in range(min(at_once, asked.counted)):
                 engine.coming.append((server.frontend_seconds + cold, engine.send(0.0)))
-    engine.run()
+    engine.run(between)
     return _run_of(engine, asked)
 
 

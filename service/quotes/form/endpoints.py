@@ -1,6 +1,5 @@
 """The page with the form, and its answer."""
 
-import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -11,11 +10,12 @@ from fastapi import Request, Response
 from markupsafe import Markup
 from pydantic import ValidationError
 from pydantic_core import to_json
+from starlette.concurrency import run_in_threadpool
 
 from service.auth.sessions import OwnForm, Reading, VisitedRoute, Visitor
 from service.kit.html import Form, errors_by_field, page_response, page_router, render
 from service.kit.problems import Problem
-from service.kit.web import body_errors
+from service.kit.web import WorkAside, body_errors
 from service.questions.base import Input
 from service.quotes.form.fields import (
     ASKED,
@@ -55,26 +55,29 @@ router = page_router(tag="estimates", route_class=AskingPage)
 @router.get("/ask")
 async def ask_form(request: Request, visitor: Reading) -> Response:
     """The form as it is before anything is typed."""
-    return _page(await _snapshot(request), visitor, AT_FIRST)
+    return await run_in_threadpool(_page, await _snapshot(request), visitor, AT_FIRST)
 
 
 @router.post("/ask")
-async def ask(request: Request, visitor: Reading, form: OwnForm) -> Response:
+async def ask(request: Request, visitor: Reading, form: OwnForm, aside: WorkAside) -> Response:
     """The answer above the form, or the form with what is wrong at its fields."""
     snapshot = await _snapshot(request)
     typed = question_from(form, snapshot)
-    show = partial(_page, snapshot, visitor, form, unused=typed.unused)
+
+    async def show(**more: Any) -> Response:  # noqa: ANN401
+        page = partial(_page, snapshot, visitor, form, unused=typed.unused)
+        return await run_in_threadpool(page, **more)
+
     if typed.wrong:
-        return show(wrong=_shape_errors(typed) | typed.wrong)
+        return await show(wrong=_shape_errors(typed) | typed.wrong)
     try:
-        async with request.app.state.search_turn:
-            answer = await asyncio.to_thread(_answered, typed, snapshot)
+        answer = await aside(partial(_answered, typed, snapshot))
     except Problem as problem:
         if not problem.errors:
             raise
         at_fields, others = errors_by_field(in_own_units(problem), typed.places)
-        return show(wrong=at_fields, others=others)
-    return show(answer=answer)
+        return await show(wrong=at_fields, others=others)
+    return await show(answer=answer)
 
 
 async def _snapshot(request: Request) -> Snapshot:

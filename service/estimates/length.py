@@ -1,0 +1,60 @@
+"""Which questions take long, told from a question before it is answered.
+
+A short one takes some milliseconds and is answered on the event loop; what may take over 20 ms is not.
+"""
+
+from typing import Final
+
+from pydantic import MISSING
+
+from service.questions.catalog import Catalog
+from service.questions.estimates import MemoryQuestion, RunQuestion, ThroughputQuestion, UtilityBillQuestion
+from service.questions.references import CatalogModel, ModelReference, ParameterCountModel
+from service.questions.site import RunSite
+from service.questions.workloads import InferenceWorkloadInput
+
+MOST_SHORT_BYTES: Final = 2**13
+"""Longest body of a short question: traces of arrivals, histograms and loads are longer."""
+MOST_SHORT_LAYERS: Final = 64
+"""Most entries of the layers of a short question's model."""
+
+
+def is_long(question: MemoryQuestion | RunQuestion, body_bytes: int, catalog: Catalog) -> bool:
+    """Whether one of the four questions may take over 20 ms.
+
+    So may one with a long body, a model by its configuration, by its layers or with many of them, a scaling
+    curve, a simulation, prefill and decode apart, a site of the catalog, a tariff, or a load beside the run.
+    """
+    return (
+        body_bytes > MOST_SHORT_BYTES
+        or not _is_small(question.model, catalog)
+        or _is_searched(question)
+        or (isinstance(question, UtilityBillQuestion) and _is_metered(question.site))
+    )
+
+
+def _is_small(model: ModelReference, catalog: Catalog) -> bool:
+    if isinstance(model, ParameterCountModel):
+        return True
+    if not isinstance(model, CatalogModel):
+        return False
+    known = catalog.models.get(model.id)
+    return known is None or len(known.architecture["layers"]) <= MOST_SHORT_LAYERS
+
+
+def _is_searched(question: MemoryQuestion | RunQuestion) -> bool:
+    """Whether the answer rests on many runs."""
+    workload = question.workload
+    if isinstance(workload, InferenceWorkloadInput) and workload.disaggregated is not MISSING:
+        return True
+    if not isinstance(question, ThroughputQuestion):
+        return False
+    return question.scaling is not MISSING or question.solver.kind != "analytic"
+
+
+def _is_metered(site: RunSite | MISSING) -> bool:
+    """Whether a bill is read interval by interval."""
+    if site is MISSING:
+        return False
+    flat = site.electricity is MISSING or site.electricity.price_per_kwh is not MISSING
+    return site.site_id is not MISSING or site.baseline_load is not MISSING or not flat

@@ -1,0 +1,278 @@
+"""Questions that take long: which they are, where they are answered, and what goes on beside them."""
+
+import asyncio
+import contextlib
+import json
+import re
+import signal
+import threading
+import time
+from functools import partial
+
+import httpx
+import pytest
+from pydantic import TypeAdapter
+
+from service.approvals.actuals import service as actuals
+from service.catalog.grids import endpoints as grids
+from service.catalog.models import endpoints as models
+from service.catalog.offers import endpoints as offers
+from service.catalog.tariffs import endpoints as tariffs
+from service.catalog.token_prices import endpoints as token_prices
+from service.estimates import endpoints, frontier
+from service.estimates.length import MOST_SHORT_BYTES, MOST_SHORT_LAYERS, is_long
+from service.estimates.service import ESTIMATES
+from service.evidence.imports import service as evidence
+from service.examples import EXAMPLES
+from service.kit import web
+from service.kit.long_work import LongWork
+from service.plans import face as plans
+from service.plans import fleet_endpoints as fleets
+from service.quotes import service as quotes
+from service.quotes.form import endpoints as form
+from service.quotes.form.fields import AT_FIRST
+from tests.serving import serving
+
+LOOPBACK = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
+PATIENCE = 60
+
+SMALL = EXAMPLES["estimate_memory"]
+BILL = EXAMPLES["estimate_utility_bill"]
+SERVED = {
+    "model": {"source": "catalog", "id": "llama-3.1-8b"},
+    "workload": {"kind": "inference", "concurrency": 4, "horizon": {"duration_seconds": 3600}},
+    "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 8},
+}
+CONFIG = {"source": "huggingface_config", "config": {"model_type": "llama"}}
+LAYER = {"kind": "normalization", "size": 64}
+
+
+def site(**members):
+    return {**BILL, "site": {"time_zone": "America/Chicago", **members}}
+
+
+LONG = {
+    "a configuration": ("memory", {**SMALL, "model": CONFIG}),
+    "layers": ("memory", {**SMALL, "model": {"source": "architecture", "architecture": {"layers": [LAYER]}}}),
+    "a scaling curve": ("throughput", {**SERVED, "scaling": {}}),
+    "a simulation": ("throughput", {**SERVED, "solver": {"kind": "simulated"}}),
+    "prefill and decode apart": (
+        "throughput",
+        {
+            **SERVED,
+            "workload": {
+                **SERVED["workload"],
+                "disaggregated": {"prefill": {"replicas": 1}, "decode": {"replicas": 1}},
+            },
+        },
+    ),
+    "a tariff": ("utility-bill", site(electricity={"tariff_id": "pge-e19-secondary-2017"})),
+    "a site of the catalog": ("utility-bill", site(site_id="aws-fleet")),
+    "a load beside the run": (
+        "utility-bill",
+        site(
+            electricity={"price_per_kwh": {"amount": "0.1", "currency_code": "USD"}},
+            baseline_load={"kind": "constant", "kw": 1},
+        ),
+    ),
+}
+
+
+def asked(operation, body):
+    return TypeAdapter(ESTIMATES[operation].question).validate_json(json.dumps(body))
+
+
+class TestWhichTakeLong:
+    @pytest.mark.parametrize("name", LONG)
+    def test_what_may(self, snapshot, name):
+        operation, body = LONG[name]
+        assert is_long(asked(operation, body), 500, snapshot)
+
+    @pytest.mark.parametrize(
+        ("operation", "body"),
+        [
+            *((name, EXAMPLES[f"estimate_{name.replace('-', '_')}"]) for name in ESTIMATES),
+            ("throughput", SERVED),
+            ("cost", SERVED),
+            ("utility-bill", SERVED),
+        ],
+    )
+    def test_what_does_not(self, snapshot, operation, body):
+        question = asked(operation, body)
+        assert not is_long(question, MOST_SHORT_BYTES, snapshot)
+        assert is_long(question, MOST_SHORT_BYTES + 1, snapshot)
+
+    def test_a_model_of_many_layers(self, snapshot):
+        many = next(
+            row.source["id"]
+            for row in snapshot.models.values()
+            if len(row.architecture["layers"]) > MOST_SHORT_LAYERS
+        )
+        question = asked("memory", {**SMALL, "model": {"source": "catalog", "id": many}})
+        assert is_long(question, 500, snapshot)
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Where functions were called that :meth:`watch` was told of."""
+    seen = []
+
+    class Threads:
+        def watch(self, module, name):
+            real = getattr(module, name)
+
+            def watched(*arguments, **options):
+                seen.append(threading.current_thread())
+                return real(*arguments, **options)
+
+            monkeypatch.setattr(module, name, watched)
+
+        def are_aside(self):
+            assert seen
+            return all(thread.name == "long work" for thread in seen)
+
+    return Threads()
+
+
+class TestWhereTheyAreAnswered:
+    @pytest.mark.parametrize("operation", ESTIMATES)
+    def test_short_ones_on_the_loop_and_batches_beside_it(self, reader, threads, operation):
+        threads.watch(endpoints, "answer")
+        body = EXAMPLES[f"estimate_{operation.replace('-', '_')}"]
+        assert reader.post(f"/v1/estimates/{operation}", body).status_code == 200
+        assert not threads.are_aside()
+
+    @pytest.mark.parametrize("name", LONG)
+    def test_long_ones_beside_it(self, reader, threads, name):
+        threads.watch(endpoints, "answer")
+        operation, body = LONG[name]
+        assert reader.post(f"/v1/estimates/{operation}", body).status_code in (200, 422)
+        assert threads.are_aside()
+
+    @pytest.mark.parametrize(
+        ("watched", "url", "example"),
+        [
+            *(
+                ((endpoints, "answer"), f"/v1/estimates/{name}", f"estimate_{said}")
+                for name, said in {
+                    "throughput:frontier": "throughput_frontier",
+                    "cost:compare": "cost_comparison",
+                    "cost:export": "cost_export",
+                    "utility-bill:export": "utility_bill_export",
+                    "utility-bill:shift": "utility_bill_shift",
+                    "utility-bill:compare": "utility_bill_comparison",
+                    "utility-bill:cap": "utility_bill_power_cap",
+                    "memory:batch": "memory_batch",
+                    "utility-bill:batch": "utility_bill_batch",
+                }.items()
+            ),
+            ((endpoints, "answer"), "/v1/tariffs:bill", "bill_tariff"),
+            ((fleets, "answer"), "/v1/plans:fleet", "plan_fleet"),
+            ((plans, "answer"), "/v1/plans", "create_plan"),
+            ((quotes, "freeze"), "/v1/quotes", "create_quote"),
+            ((models, "read_config"), "/v1/models:import", "import_model"),
+            ((grids, "read_table"), "/v1/grids:import", "import_grid"),
+            ((tariffs, "read_tariff"), "/v1/tariffs:import", "import_tariff"),
+            ((offers, "read_list"), "/v1/offers:import", "import_offers"),
+            ((token_prices, "read_list"), "/v1/token-prices:import", "import_token_prices"),
+            ((evidence, "read"), "/v1/evidence:import", "import_evidence"),
+            ((actuals, "read"), "/v1/actuals:import", "import_actuals"),
+        ],
+    )
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    def test_whatever_takes_long_beside_it(self, client, threads, watched, url, example):
+        threads.watch(*watched)
+        answered = client.post(url, EXAMPLES[example])
+        assert answered.status_code < 500, answered.text
+        assert threads.are_aside()
+
+    def test_the_form_beside_it(self, reader, threads):
+        threads.watch(form, "_answered")
+        token = re.search(r'name="form_token" value="([0-9a-f]+)"', reader.get("/ask").text).group(1)
+        typed = {"model": "", "parameters_billions": "8", "utilization_percent": "40"}
+        sent = {**AT_FIRST, **typed, "total_tokens_billions": "1", "form_token": token}
+        assert reader.request("POST", "/ask", data=sent).status_code == 200
+        assert threads.are_aside()
+
+    def test_a_large_body_is_read_beside_it(self, reader, threads):
+        threads.watch(web, "check_values")
+        body = json.dumps(SMALL) + " " * web.LARGE_BODY_BYTES
+        headers = {"content-type": "application/json"}
+        for url in ("/v1/estimates/memory", "/v1/sites"):
+            assert reader.request("POST", url, content=body, headers=headers).status_code in (200, 422)
+        assert threads.are_aside()
+
+
+def test_small_questions_and_probes_do_not_wait(reader, monkeypatch):
+    began, go_on, real = threading.Semaphore(0), threading.Event(), frontier.estimate_frontier
+
+    def held(*arguments):
+        began.release()
+        assert go_on.wait(PATIENCE)
+        return real(*arguments)
+
+    monkeypatch.setattr(frontier, "estimate_frontier", held)
+    question = EXAMPLES["estimate_throughput_frontier"]
+
+    async def scene():
+        transport = httpx.ASGITransport(app=reader.app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            ask = partial(client.post, "/v1/estimates/throughput:frontier", json=question)
+            waiting = [asyncio.create_task(ask()) for _ in range(8)]
+            assert await asyncio.to_thread(began.acquire, timeout=PATIENCE)
+            small = await client.post("/v1/estimates/memory", json=SMALL)
+            probes = [(await client.get(path)).status_code for path in ("/livez", "/readyz")]
+            early = [task.done() for task in waiting]
+            go_on.set()
+            answers = await asyncio.gather(*waiting)
+        assert (small.status_code, probes, any(early)) == (200, [204, 200], False)
+        assert [answer.status_code for answer in answers] == [200] * 8
+
+    asyncio.run(scene())
+
+
+def test_what_takes_too_long_is_answered_with_a_problem(reader, monkeypatch):
+    go_on = threading.Event()
+    monkeypatch.setattr(frontier, "estimate_frontier", lambda *_: go_on.wait(PATIENCE))
+    monkeypatch.setattr(reader.app.state, "long_work", LongWork(0.05))
+    refused = reader.post("/v1/estimates/throughput:frontier", EXAMPLES["estimate_throughput_frontier"])
+    go_on.set()
+    assert refused.status_code == 503
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert refused.headers["retry-after"] == "1"
+    assert refused.json()["code"] == "OUT_OF_TIME"
+
+
+def test_they_are_counted(reader):
+    found = reader.get("/metrics").text
+    assert "ironlaw_long_work_running 0.0" in found
+    assert "ironlaw_long_work_waiting 0.0" in found
+    assert 'ironlaw_long_work_refused_total{reason="busy"}' in found
+
+
+class TestStopping:
+    pytestmark = LOOPBACK
+
+    def test_a_server_does_not_wait_for_minutes_of_work(self, tmp_path):
+        curve = {**SERVED, "workload": {"kind": "training"}, "scaling": {}}
+        batch = {"requests": [curve] * 500}
+        asking = httpx.Timeout(PATIENCE, read=None)
+        with serving(tmp_path, IRONLAW_ANSWER_SECONDS="3600", IRONLAW_BACKGROUND_THREADS="0") as server:
+            ask = partial(httpx.post, f"{server.address}/v1/estimates/throughput:batch", timeout=asking)
+            callers = [threading.Thread(target=_ignoring, args=(ask, batch), daemon=True) for _ in range(20)]
+            for caller in callers:
+                caller.start()
+            deadline = time.monotonic() + PATIENCE
+            while "ironlaw_long_work_running 1.0" not in server.client.get("/metrics").text:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            began = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(timeout=PATIENCE)
+            # Ten seconds, and as many for a busy machine; the questions take minutes.
+            assert time.monotonic() - began < 20
+
+
+def _ignoring(ask, batch):
+    with contextlib.suppress(httpx.TransportError):
+        ask(json=batch)
