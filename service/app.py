@@ -174,7 +174,12 @@ def create_app(settings: Settings) -> FastAPI:
     )
     # The last one that is added comes first.
     app.add_middleware(DirectRoutes, routes=app.routes, handlers=app.exception_handlers)
-    app.add_middleware(RequestContext, max_body_bytes=settings.max_body_bytes, hosts=settings.hosts)
+    app.add_middleware(
+        RequestContext,
+        max_body_bytes=settings.max_body_bytes,
+        hosts=settings.hosts,
+        tls_only=settings.public_url.startswith("https:"),
+    )
     install_problem_handlers(app)
     install_database_errors(app)
     # Routes are tried in this order.

@@ -1,5 +1,6 @@
 """The schema of a database: what it is, what it should be, and how it gets there."""
 
+import glob
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,10 +13,12 @@ from sqlalchemy import Connection
 
 from service.catalog import service as catalog
 from service.catalog.service import ShippedLoad
+from service.kit import private
 from service.kit.clock import now
 from service.kit.database import Database
 
 MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
+_SUFFIXES = ("-wal", "-shm", "-journal")
 ONE_MIGRATION_AT_A_TIME = 0x1A0414
 """Key of the advisory lock of PostgreSQL: migrations exclude each other and backups."""
 
@@ -82,17 +85,23 @@ def upgrade(database: Database) -> ShippedLoad:
 def _back_up(path: Path) -> Path:
     """A consistent copy of an embedded database beside it."""
     copy = path.with_name(f"{path.stem}-{now():%Y%m%dT%H%M%S%f}.backup.db")
+    private.create(copy)
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
     return copy
 
 
 def make_room(database: Database) -> Path | None:
-    """The path of an embedded database, whose folder exists from then on; None on PostgreSQL."""
+    """The path of an embedded database, which only its owner can open; None on PostgreSQL."""
     if not database.is_sqlite:
         return None
     path = Path(database.url.database or "")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private.make_folder(path)
+    if not path.exists():
+        private.create(path)  # its log and shared memory get the permissions that it has
+    beside = [path.with_name(path.name + suffix) for suffix in _SUFFIXES]
+    for file in (path, *beside, *path.parent.glob(f"{glob.escape(path.stem)}-*.backup.db")):
+        private.close(file)
     return path
 
 

@@ -7,11 +7,12 @@ are drawn from the state, so that the cookie gives neither away.
 
 import asyncio
 import base64
+import contextlib
 import hmac
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote_plus, urlencode
@@ -24,6 +25,7 @@ from service.auth.oidc import (
     Claims,
     Issuer,
     IssuerUnavailable,
+    Room,
     TokenRefused,
     TokenVerifier,
     discovery,
@@ -31,13 +33,22 @@ from service.auth.oidc import (
     fetch_document,
     json_object,
 )
-from service.auth.sessions import CALLBACK_PATH, LOGIN_COOKIE, LOGIN_SECONDS, Sealed
+from service.auth.sessions import CALLBACK_PATH, LOGIN_COOKIE, LOGIN_SECONDS, SIGNED_OUT_PATH, Sealed
+from service.kit import calling
 from service.kit.keyring import Keyring
 from service.kit.problems import Unavailable
 
 log = logging.getLogger(__name__)
 
 _DISCOVERY_SECONDS: Final = 300.0
+_FAILURE_SECONDS: Final = 10.0
+"""After a failure the issuer is not asked about itself again for so long."""
+_MOST_WAITING: Final = 100
+"""People who wait for what the issuer says of itself, and as many again for tokens."""
+_MOST_EXCHANGES: Final = 8
+"""Codes that the issuer is sent at a time."""
+_WAIT_SECONDS: Final = 5.0
+"""How long anybody waits for what the issuer says of itself, and a code for its turn to be sent."""
 _UNAVAILABLE = "The issuer that people sign in by cannot be reached"
 _RETRY = {"Retry-After": "10"}
 _NAMES_ITSELF: Final = "authorization_response_iss_parameter_supported"
@@ -85,6 +96,11 @@ class Login:
         self._clock = clock
         self._document: dict[str, Any] = {}
         self._document_ends_at = 0.0
+        self._failed_at = float("-inf")
+        self._discovery: asyncio.Task[None] | None = None
+        self._discovering = Room(_MOST_WAITING)
+        self._exchanging = Room(_MOST_WAITING)
+        self._exchanges = asyncio.Semaphore(_MOST_EXCHANGES)
 
     async def begin(self, path: str) -> Begun:
         """Begin to sign in somebody who wants to read ``path``."""
@@ -101,9 +117,23 @@ class Login:
             "code_challenge": base64.urlsafe_b64encode(challenge).decode().rstrip("="),
             "code_challenge_method": "S256",
         }
-        joint = "&" if httpx.URL(address).query else "?"
         kept = self._sealed.seal([state, path], LOGIN_SECONDS)
-        return Begun(f"{address}{joint}{urlencode(asked)}", self.cookie(state), kept)
+        return Begun(_with_query(address, asked), self.cookie(state), kept)
+
+    async def end_address(self) -> str | None:
+        """Where people end their session at the issuer, if it has a page for that (RP-Initiated Logout 1.0).
+
+        What it last said of itself is good enough: nobody who signs out waits for a refresh.
+        """
+        try:
+            address = endpoint(self._document or await self._discovered(), "end_session_endpoint")
+        except (Unavailable, ValueError):
+            return None
+        asked = {
+            "client_id": self._client.issuer.audience,
+            "post_logout_redirect_uri": self._client.public_url + SIGNED_OUT_PATH,
+        }
+        return _with_query(address, asked)
 
     def cookie(self, state: str) -> str:
         """The name of the cookie of the sign-in that has this state."""
@@ -141,17 +171,33 @@ class Login:
         return hmac.digest(self._key, f"{purpose} {state}".encode(), "sha256").hex()
 
     async def _discovered(self) -> dict[str, Any]:
-        """What the issuer says of itself, as of five minutes ago at most."""
-        if not self._document_ends_at - _DISCOVERY_SECONDS <= self._clock() < self._document_ends_at:
-            try:
-                document = await asyncio.to_thread(discovery, self._client.issuer, self._fetch)
-                for name in ("authorization_endpoint", "token_endpoint"):
-                    endpoint(document, name)
-            except (httpx.HTTPError, OSError, ValueError) as error:
-                log.warning("the issuer cannot be asked about itself: %s: %s", type(error).__name__, error)
-                raise Unavailable(_UNAVAILABLE, headers=_RETRY) from None
-            self._document, self._document_ends_at = document, self._clock() + _DISCOVERY_SECONDS
+        """What the issuer says of itself, as of five minutes ago at most.
+
+        All who wait share one fetch; a cancelled request does not cancel it.
+        """
+        if not self._knows_issuer() and abs(self._clock() - self._failed_at) >= _FAILURE_SECONDS:
+            if self._discovery is None or self._discovery.done():
+                self._discovery = asyncio.create_task(self._discover())
+            with _available(), self._discovering.taken():
+                await asyncio.wait({self._discovery}, timeout=_WAIT_SECONDS)
+        if not self._knows_issuer():
+            raise Unavailable(_UNAVAILABLE, headers=_RETRY)
         return self._document
+
+    def _knows_issuer(self) -> bool:
+        return self._document_ends_at - _DISCOVERY_SECONDS <= self._clock() < self._document_ends_at
+
+    async def _discover(self) -> None:
+        """Ask the issuer about itself, and keep that or the time of the failure."""
+        try:
+            document = await calling.in_thread(lambda: discovery(self._client.issuer, self._fetch))
+            for name in ("authorization_endpoint", "token_endpoint"):
+                endpoint(document, name)
+        except (httpx.HTTPError, OSError, ValueError) as error:
+            self._failed_at = self._clock()
+            log.warning("the issuer cannot be asked about itself: %s: %s", type(error).__name__, error)
+            return
+        self._document, self._document_ends_at = document, self._clock() + _DISCOVERY_SECONDS
 
     async def _exchanged(self, code: str, state: str) -> str:
         """The ID token for a code."""
@@ -168,7 +214,7 @@ class Login:
         else:
             credentials, form = None, {**form, "client_id": client_id}
         try:
-            answer = json_object(await asyncio.to_thread(self._fetch, address, form, credentials))
+            answer = json_object(await self._sent(address, form, credentials))
         except (httpx.HTTPError, OSError, ValueError) as error:
             log.warning("the issuer gives no token for a code: %s: %s", type(error).__name__, error)
             raise SignInFailed("The issuer gave no token for it") from None
@@ -176,10 +222,34 @@ class Login:
             raise SignInFailed("The issuer gave no ID token for it")
         return str(answer["id_token"])
 
-    async def _verified(self, token: str) -> Claims:
+    async def _sent(
+        self, address: str, form: Mapping[str, str], credentials: tuple[str, str] | None
+    ) -> bytes:
+        """What the issuer answers to a form, once it is its turn."""
+        with _available(), self._exchanging.taken():
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await self._exchanges.acquire()
         try:
-            return await self._tokens.verify(token)
-        except TokenRefused as error:
-            raise SignInFailed(f"The token of the issuer is refused: {error.detail}") from None
-        except IssuerUnavailable:
-            raise Unavailable(_UNAVAILABLE, headers=_RETRY) from None
+            return await calling.in_thread(lambda: self._fetch(address, form, credentials))
+        finally:
+            self._exchanges.release()
+
+    async def _verified(self, token: str) -> Claims:
+        with _available():
+            try:
+                return await self._tokens.verify(token)
+            except TokenRefused as error:
+                raise SignInFailed(f"The token of the issuer is refused: {error.detail}") from None
+
+
+def _with_query(address: str, asked: Mapping[str, str]) -> str:
+    return f"{address}{'&' if httpx.URL(address).query else '?'}{urlencode(asked)}"
+
+
+@contextlib.contextmanager
+def _available() -> Iterator[None]:
+    """Whoever waits for an issuer in vain is told when to come again."""
+    try:
+        yield
+    except (IssuerUnavailable, TimeoutError):
+        raise Unavailable(_UNAVAILABLE, headers=_RETRY) from None

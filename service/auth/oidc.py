@@ -5,6 +5,7 @@ Nothing of a token is believed before its signature holds, and nothing of it is 
 
 import asyncio
 import base64
+import contextlib
 import ipaddress
 import json
 import logging
@@ -12,7 +13,7 @@ import re
 import ssl
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -63,6 +64,7 @@ _RETRY = 10.0
 _FETCH_TIMEOUT = 5.0
 _REFRESH_TIMEOUT = 15.0
 _DOCUMENT_BYTES = 256 * 1024
+_MOST_WAITING = 1000
 
 
 class TokenRefused(Exception):
@@ -76,6 +78,24 @@ class TokenRefused(Exception):
 
 class IssuerUnavailable(Exception):
     """The keys of the issuer cannot be fetched, and none are kept."""
+
+
+class Room:
+    """Where so many may wait for an issuer at a time, and no more."""
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """One place while something is waited for, or IssuerUnavailable."""
+        if not self._free:
+            raise IssuerUnavailable("too many wait for the issuer")
+        self._free -= 1
+        try:
+            yield
+        finally:
+            self._free += 1
 
 
 class Claims(NamedTuple):
@@ -147,10 +167,11 @@ def checked_url(address: str) -> httpx.URL:
     """An address that credentials and keys may go to: over TLS, or on this machine."""
     try:
         url = httpx.URL(address)
-    except httpx.InvalidURL:
+        host = url.host
+    except (httpx.InvalidURL, UnicodeError):
         raise ValueError("the address of an issuer or its keys cannot be read") from None
-    safe = url.scheme == "https" or (url.scheme == "http" and _is_loopback(url.host))
-    if not (safe and url.host) or url.userinfo or url.fragment:
+    safe = url.scheme == "https" or (url.scheme == "http" and _is_loopback(host))
+    if not (safe and host) or url.userinfo or url.fragment:
         raise ValueError("the address of an issuer or its keys must be https, without user or fragment")
     return url
 
@@ -281,6 +302,7 @@ class TokenVerifier:
         self._fetched_at = self._tried_at = self._refresh_at = float("-inf")
         self._offline = False
         self._refresh: asyncio.Task[None] | None = None
+        self._room = Room(_MOST_WAITING)
 
     async def verify(self, token: str) -> Claims:
         """What ``token`` says, or TokenRefused, or IssuerUnavailable."""
@@ -321,12 +343,13 @@ class TokenVerifier:
         """Wait for one fetch that all requests share; a cancelled request does not cancel it."""
         self._start_refresh()
         if self._refresh is not None and not self._refresh.done():
-            await asyncio.wait({self._refresh})
+            with self._room.taken():
+                await asyncio.wait({self._refresh})
 
     async def _fetch_keys(self, now: float) -> None:
         try:
             async with asyncio.timeout(_REFRESH_TIMEOUT):
-                keys = await asyncio.to_thread(self._load)
+                keys = await calling.in_thread(self._load)
         except (httpx.HTTPError, OSError, ValueError) as error:
             self._offline = True
             log.warning("the keys of the issuer cannot be fetched: %s: %s", type(error).__name__, error)

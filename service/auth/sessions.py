@@ -32,6 +32,7 @@ MOST_COOKIE_CHARACTERS: Final = 4000
 FORM_TOKEN: Final = "form_token"  # noqa: S105  # the name of a field
 LOGIN_PATH: Final = "/login"
 CALLBACK_PATH: Final = "/login/callback"
+SIGNED_OUT_PATH: Final = "/signed-out"
 LOGIN_COOKIE: Final = "login-"
 """Beginning of the names of what a browser keeps of sign-ins that it has begun."""
 MOST_LOGINS: Final = 4

@@ -14,6 +14,8 @@ Authenticate = Callable[[str], Awaitable[Subject]]
 
 REFUSALS_PER_MINUTE = 300
 """Wrong credentials that one address may present before it is told to slow down."""
+SIGN_INS_PER_MINUTE = 300
+"""Steps of signing in that one address may take; a sign-in has two."""
 _WINDOW_SECONDS = 60
 _NODE = f"{NODE}_".encode()
 SLOW_DOWN = "There were too many requests from this caller in this minute"
@@ -60,6 +62,7 @@ class Admission:
         self._authenticate_node = authenticate_node
         self._requests = RateLimit(requests_per_minute) if requests_per_minute else None
         self._refusals = RateLimit(REFUSALS_PER_MINUTE)
+        self._sign_ins = RateLimit(SIGN_INS_PER_MINUTE)
 
     async def admit(self, scope: Scope, needed: Permission) -> None:
         """Note in ``scope`` who asks, or refuse."""
@@ -78,8 +81,11 @@ class Admission:
 
     def count_refusal(self, scope: Scope) -> None:
         """Count credentials that were wrong; refuses the address that presents too many."""
-        client = scope.get("client")
-        self._refusals.count(client[0] if client else "")
+        self._refusals.count(_address(scope))
+
+    def count_sign_in(self, scope: Scope) -> None:
+        """Count a step of somebody who is not known yet; refuses the address that takes too many."""
+        self._sign_ins.count(_address(scope))
 
     async def _subject(self, scope: Scope) -> Subject:
         authenticate = self._authenticate
@@ -92,6 +98,11 @@ class Admission:
         except Unauthorized:
             self.count_refusal(scope)
             raise
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 def _is_of_a_node(scope: Scope) -> bool:

@@ -12,11 +12,12 @@ import socket
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import httpcore
 import httpx
 
+Found = TypeVar("Found")
 Resolve = Callable[[str, int], Sequence[str]]
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
@@ -163,17 +164,17 @@ def resolve(host: str, port: int) -> list[str]:
 async def resolved(url: httpx.URL, resolve: Resolve = resolve) -> Sequence[str]:
     """The addresses of a host, or :class:`CallFailed`."""
     try:
-        return await _in_thread(lambda: resolve(url.raw_host.decode(), port_of(url)))
+        return await in_thread(lambda: resolve(url.raw_host.decode(), port_of(url)))
     except (OSError, UnicodeError):
         raise CallFailed("NAME_NOT_RESOLVED", "the host has no address") from None
 
 
-async def _in_thread(find: Callable[[], Sequence[str]]) -> Sequence[str]:
-    """What a function finds, in a thread that keeps no process from ending: resolvers hang for long."""
+async def in_thread(find: Callable[[], Found]) -> Found:
+    """What a function finds, in a thread of its own that keeps no process from ending: it may hang."""
     loop = asyncio.get_running_loop()
-    found: asyncio.Future[Sequence[str]] = loop.create_future()
+    found: asyncio.Future[Found] = loop.create_future()
 
-    def settle(result: Sequence[str] | Exception) -> None:
+    def settle(result: Found | Exception) -> None:
         if found.done():  # nobody waits any more
             return
         if isinstance(result, Exception):
@@ -182,7 +183,7 @@ async def _in_thread(find: Callable[[], Sequence[str]]) -> Sequence[str]:
             found.set_result(result)
 
     def run() -> None:
-        result: Sequence[str] | Exception
+        result: Found | Exception
         try:
             result = find()
         except Exception as error:  # noqa: BLE001  # raised where it is waited for
@@ -190,5 +191,5 @@ async def _in_thread(find: Callable[[], Sequence[str]]) -> Sequence[str]:
         with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(settle, result)
 
-    threading.Thread(target=run, name="resolving", daemon=True).start()
+    threading.Thread(target=run, name="asking outside", daemon=True).start()
     return await found

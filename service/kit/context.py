@@ -28,6 +28,8 @@ SECURITY_HEADERS = {
     b"x-content-type-options": b"nosniff",
 }
 _SECURITY_FIELDS = tuple(SECURITY_HEADERS.items())
+_TLS_ONLY = (b"strict-transport-security", b"max-age=31536000")
+"""For a year browsers ask this host over TLS only; other hosts of its domain are not ours to speak for."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({b"same-origin", b"none"})
 """What ``Sec-Fetch-Site`` says of a request of our own pages, and of one of no page."""
@@ -37,9 +39,10 @@ _PORT = re.compile(rb":[0-9]{1,5}$")
 class _Answer:
     """Sends an answer with the headers that all have, and remembers its status; 0 before it begins."""
 
-    def __init__(self, send: Send, state: Mapping[str, Any]) -> None:
+    def __init__(self, send: Send, state: Mapping[str, Any], fields: Iterable[tuple[bytes, bytes]]) -> None:
         self._send = send
         self._state = state
+        self._fields = fields
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
@@ -50,7 +53,7 @@ class _Answer:
             own = [name for name, _ in headers if name in SECURITY_HEADERS]
             headers.append((b"request-id", self._state["request_id"].encode()))
             headers.extend(self._state.get("headers", ()))
-            headers.extend(_SECURITY_FIELDS if not own else [f for f in _SECURITY_FIELDS if f[0] not in own])
+            headers.extend(self._fields if not own else [f for f in self._fields if f[0] not in own])
         await self._send(message)
 
 
@@ -61,8 +64,11 @@ class RequestContext:
     tasks costs two thirds of the throughput.
     """
 
-    def __init__(self, app: ASGIApp, *, max_body_bytes: int, hosts: Iterable[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, max_body_bytes: int, hosts: Iterable[str], tls_only: bool = False
+    ) -> None:
         self._app = app
+        self._fields = (*_SECURITY_FIELDS, _TLS_ONLY) if tls_only else _SECURITY_FIELDS
         self._max_body_bytes = max_body_bytes
         names = {host.lower() for host in hosts}
         self._hosts = None if ANY_HOST in names else {name.encode() for name in names}
@@ -77,7 +83,7 @@ class RequestContext:
         request_ids.set(state)
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
-        answer = _Answer(send, state)
+        answer = _Answer(send, state, self._fields)
         if scope["path"] in PROBES:
             await self._app(scope, receive, answer)
             return

@@ -1,9 +1,10 @@
 """The service's secret, and the keys drawn from it, one for each purpose."""
 
 import hmac
-import os
 import secrets
 from pathlib import Path
+
+from service.kit import private
 
 SECRET_BYTES = 32
 
@@ -25,17 +26,8 @@ class Keyring:
 
 def read_or_create(path: Path) -> bytes:
     """The secret kept at ``path``; a new one for its owner alone where there is none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    private.make_folder(path)
     if not path.exists():
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(SECRET_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)  # of several processes that start at once, the first one's stays
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
+        private.create(path, secrets.token_urlsafe(SECRET_BYTES).encode())
+    private.close(path)
     return path.read_bytes().strip()

@@ -33,6 +33,9 @@ EXCERPT_SECONDS: Final = 2.0
 _MOST_ADDRESSES = 4
 _URL_CHARACTERS = 2000
 _LAST_PORT = 65535
+_NAME_OCTETS = 253
+_LABEL_OCTETS = 63
+_PUNYCODE = "xn--"
 _NUMBER = re.compile("[0-9]+|0[xX][0-9a-fA-F]*")
 
 # What is neither routed globally nor one host (the registries of special addresses of IANA), and one address
@@ -126,9 +129,10 @@ class Outbound:
 
         try:
             url = httpx.URL(text)
-        except (httpx.InvalidURL, UnicodeError):
+            is_odd = len(text) > _URL_CHARACTERS or not text.isascii() or _is_odd(url)
+        except (httpx.InvalidURL, UnicodeError):  # of a host that is no Punycode only once it is looked at
             raise OutboundRefused("URL_INVALID", "the address cannot be read") from None
-        if len(text) > _URL_CHARACTERS or not text.isascii() or _is_odd(url):
+        if is_odd:
             raise OutboundRefused("URL_INVALID", "the address cannot be read")
         if "@" in re.split("[/?#]", text.partition("//")[2])[0] or url.fragment:
             raise OutboundRefused("URL_INVALID", "the address has a user or a fragment")
@@ -200,7 +204,17 @@ def _is_odd(url: "httpx.URL") -> bool:
         return True
     if not url.host or b"%" in url.raw_host or url.host.endswith("."):
         return True
-    return _literal(url.host) is None and bool(_NUMBER.fullmatch(url.host.rpartition(".")[2]))
+    return _literal(url.host) is None and not _is_name(url)
+
+
+def _is_name(url: "httpx.URL") -> bool:
+    """Whether a host is a name of the DNS (RFC 1123, section 2.1) and no number."""
+    labels = url.raw_host.decode().split(".")
+    if len(url.raw_host) > _NAME_OCTETS or not all(0 < len(each) <= _LABEL_OCTETS for each in labels):
+        return False
+    # The host of an address is decoded where it begins with Punycode, its other labels are not.
+    decoded = [url.copy_with(host=each).host for each in labels if each.lower().startswith(_PUNYCODE)]
+    return all(decoded) and not _NUMBER.fullmatch(labels[-1])
 
 
 def _literal(host: str) -> Address | None:

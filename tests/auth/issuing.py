@@ -127,6 +127,19 @@ class SigningIn(Provider):
         answer = {"code": code, "state": query["state"], "session_state": "x", "iss": self.issuer}
         return f"{query['redirect_uri']}?{urlencode(answer)}"
 
+    @property
+    def documents(self):
+        address = f"{self.issuer}/.well-known/openid-configuration"
+        known = super().documents
+        return {**known, address: {**known[address], "end_session_endpoint": f"{self.issuer}/end?realm=ml"}}
+
+    def end_session(self, query):
+        """Where the browser goes next (RP-Initiated Logout 1.0, section 2)."""
+        assert query.pop("realm") == "ml"
+        assert query.keys() == {"client_id", "post_logout_redirect_uri"}
+        assert query["client_id"] == self.client_id
+        return query["post_logout_redirect_uri"]
+
     def exchange(self, form, authorization):
         """Status and document for a code, which works once and for whom it was made."""
         query = self.codes.pop(form["code"], None)
@@ -162,9 +175,10 @@ def on_loopback(provider, answer=None):
                     answer(self)
                 return
             path, _, query = self.path.partition("?")
-            if path == "/authorize":
+            sending = {"/authorize": "authorize", "/end": "end_session"}
+            if path in sending:
                 self.send_response(302)
-                self.send_header("Location", provider.authorize(dict(parse_qsl(query))))
+                self.send_header("Location", getattr(provider, sending[path])(dict(parse_qsl(query))))
                 self.end_headers()
                 return
             self._say(200, provider.documents[f"{provider.issuer}{path}"])

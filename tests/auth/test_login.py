@@ -1,21 +1,33 @@
 """Signing in to the pages, against an issuer on loopback, and every way to be somebody else."""
 
+import asyncio
 import itertools
 import re
 import string
+import threading
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 from fastapi import Response
 
 from service.app import create_app
+from service.auth import login as auth_login
+from service.auth.errors import SignInFailed
+from service.auth.login import Login
+from service.auth.oidc import Issuer
 from service.auth.sessions import MOST_LOGINS, SESSION_SECONDS, Reading, Sealed, VisitedRoute, is_own_path
+from service.kit.admission import RateLimit
+from service.kit.calling import in_thread
 from service.kit.html import page_response, page_router, render
+from service.kit.problems import Unavailable
 from service.kit.web import add_routes
 from service.settings import Settings
 from tests.applications import KEYRING, OPEN, TENANT, Callers, attach
-from tests.auth.issuing import SigningIn, on_loopback
+from tests.auth.issuing import Provider, SigningIn, on_loopback
 from tests.conftest import Client
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
@@ -29,7 +41,9 @@ probe = page_router(tag="probes", route_class=VisitedRoute)
 
 @probe.get("/signed-in")
 def signed_in(visitor: Reading) -> Response:
-    return page_response(render("auth/pages/signed_out.html", visitor=visitor, everywhere=False))
+    return page_response(
+        render("auth/pages/signed_out.html", visitor=visitor, everywhere=False, at_issuer=None)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -404,6 +418,24 @@ class TestSession:
         another.sign_in()
         assert another.get("/signed-in").status_code == 200
 
+    def test_signing_out_offers_to_end_the_session_of_the_issuer(self, browser, provider):
+        browser.sign_in()
+        out = browser.post("/logout", form_token=browser.form_token())
+        offered = urlsplit(unescape(re.search('href="([^"]+)">Sign out at your issuer', out.text)[1]))
+        assert f"{offered.scheme}://{offered.netloc}" == provider.issuer
+        back = provider.end_session(dict(parse_qsl(offered.query)))
+        assert back == f"{SITE}/signed-out"
+        assert "signed out at your issuer" in browser.get(f"{back.removeprefix(SITE)}?state=x").text
+
+    @pytest.mark.parametrize("named", [None, 7, "http://elsewhere.example/end", "https://xn--/"])
+    def test_an_issuer_without_a_safe_page_for_it_is_not_offered(self, browser, app, monkeypatch, named):
+        browser.sign_in()
+        token = browser.form_token()
+        document = {**app.state.login._document, "end_session_endpoint": named}
+        monkeypatch.setattr(app.state.login, "_document", document)
+        out = browser.post("/logout", form_token=token)
+        assert (out.status_code, "Sign out at your issuer" in out.text) == (200, False)
+
     def test_is_nothing_to_the_api(self, browser):
         browser.sign_in()
         assert browser.get("/v1/models").status_code == 401
@@ -447,7 +479,7 @@ class TestForms:
 
 
 def test_nobody_signs_in_where_no_issuer_is_set(people, app, monkeypatch):
-    monkeypatch.setattr(app.state, "login", None)
+    monkeypatch.setitem(app.state._state, "login", None)
     monkeypatch.setattr(app.state.visitors, "_has_login", False)
     for path in ("/login", "/login/callback", "/signed-in"):
         assert refusal(people.client.get(path)) == (401, "SIGN_IN_UNAVAILABLE")
@@ -458,6 +490,134 @@ def test_in_open_mode_everybody_reads_pages(people, app, monkeypatch):
     page = people.client.get("/signed-in")
     assert page.status_code == 200
     assert "Sign out" not in page.text
+
+
+class TestACrowd:
+    """Anybody may begin to sign in: however many do, they take one fetch and no shared thread."""
+
+    @pytest.fixture
+    def issuer(self):
+        return Hanging()
+
+    @pytest.fixture
+    def login(self, issuer):
+        made = Issuer(
+            issuer=issuer.issuer,
+            audience="pages",
+            algorithms=("ES256",),
+            tenant="default",
+            tenant_claim="",
+            scope_claim="scope",
+        )
+        return Login(auth_login.Client(made, "", SITE), KEYRING, issuer.fetch, lambda: issuer.now)
+
+    def test_shares_one_fetch_that_takes_no_shared_thread(self, login, issuer):
+        async def crowd():
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+            waiting = [asyncio.create_task(login.begin("/approvals")) for _ in range(300)]
+            await in_thread(issuer.begun.acquire)
+            # What lets everybody else read a revocation, while the issuer hangs.
+            assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 30) == "free"
+            assert issuer.under_way == 1
+            at_once, _ = await asyncio.wait(waiting, timeout=0)
+            issuer.answers.set()
+            return len(at_once), await asyncio.gather(*waiting, return_exceptions=True)
+
+        at_once, found = asyncio.run(crowd())
+        refused = [each for each in found if isinstance(each, Unavailable)]
+        assert (at_once, len(refused)) == (200, 200)
+        assert {each.headers["Retry-After"] for each in refused} == {"10"}
+        assert all(each.address.startswith(issuer.issuer) for each in found if each not in refused)
+        assert len(issuer.fetched) == 1
+
+    def test_does_not_ask_again_for_some_seconds_after_a_failure(self, login, issuer):
+        issuer.answers.set()
+        issuer.failure = OSError("no")
+
+        async def begin():
+            with pytest.raises(Unavailable) as refused:
+                await login.begin("/approvals")
+            return refused.value.headers["Retry-After"]
+
+        assert [asyncio.run(begin()) for _ in range(3)] == ["10"] * 3
+        issuer.now += 9.9
+        asyncio.run(begin())
+        assert len(issuer.fetched) == 1
+        issuer.now += 0.1
+        asyncio.run(begin())
+        assert len(issuer.fetched) == 2
+        issuer.failure = None
+        issuer.now += 10
+        assert asyncio.run(login.begin("/approvals")).address.startswith(issuer.issuer)
+
+    def test_that_waits_too_long_is_told_to_come_again(self, login, monkeypatch, issuer):
+        monkeypatch.setattr(auth_login, "_WAIT_SECONDS", 0.01)
+
+        async def begin():
+            with pytest.raises(Unavailable):
+                await login.begin("/approvals")
+
+        asyncio.run(begin())
+        assert issuer.under_way == 1
+        issuer.answers.set()
+
+    def test_has_few_codes_exchanged_at_a_time(self, login, issuer):
+        async def answered():
+            begun = await login.begin("/approvals")
+            state = dict(parse_qsl(urlsplit(begun.address).query))["state"]
+            return {"state": state, "code": "caught"}, begun.kept
+
+        async def crowd():
+            issuer.answers.set()
+            answers = [await answered() for _ in range(150)]
+            issuer.answers.clear()
+            issuer.begun = threading.Semaphore(0)
+            waiting = [asyncio.create_task(login.finish(*answer)) for answer in answers]
+            for _ in range(auth_login._MOST_EXCHANGES):
+                await in_thread(issuer.begun.acquire)
+            issuer.answers.set()
+            return await asyncio.gather(*waiting, return_exceptions=True)
+
+        found = asyncio.run(crowd())
+        assert issuer.most_under_way == auth_login._MOST_EXCHANGES
+        kinds = Counter(type(each) for each in found)
+        assert kinds[Unavailable] >= 150 - auth_login._MOST_WAITING - auth_login._MOST_EXCHANGES
+        assert kinds[Unavailable] + kinds[SignInFailed] == 150
+        assert kinds[SignInFailed] >= auth_login._MOST_EXCHANGES
+
+    def test_from_one_address_is_limited(self, people, app, monkeypatch):
+        monkeypatch.setattr("service.kit.admission.time.time", lambda: 1_000_000.0)
+        monkeypatch.setattr(app.state.admission, "_sign_ins", RateLimit(3))
+        statuses = [people.client.get(path) for path in ("/login", "/login/callback", "/signed-out")]
+        assert [each.status_code for each in statuses] == [303, 400, 200]
+        for path in ("/login", "/login/callback"):
+            refused = people.client.get(path)
+            assert refusal(refused) == (429, "TOO_MANY_REQUESTS")
+            assert 0 < int(refused.headers["retry-after"]) <= 60
+
+
+class Hanging(Provider):
+    """Answers once it may, and counts who waits for that."""
+
+    def __init__(self):
+        super().__init__()
+        self.answers = threading.Event()
+        self.begun = threading.Semaphore(0)
+        self.under_way = self.most_under_way = 0
+        self._lock = threading.Lock()
+
+    def fetch(self, address, form=None, credentials=None):
+        del credentials
+        with self._lock:
+            self.under_way += 1
+            self.most_under_way = max(self.most_under_way, self.under_way)
+        self.begun.release()
+        try:
+            assert self.answers.wait(60)
+            return b"{}" if form else super().fetch(address)
+        finally:
+            with self._lock:
+                self.under_way -= 1
 
 
 def test_sealed_values_are_of_one_key_and_time():

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import jwt
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from service.auth import oidc
 from service.auth.oidc import Claims, Issuer, IssuerUnavailable, TokenRefused, TokenVerifier, fetch_document
+from service.kit import calling
 from service.kit.calling import CallFailed
 from tests.auth.issuing import NOW, Provider, encoded, jwk, on_loopback, private_key, signed
 
@@ -747,6 +749,29 @@ def test_an_issuer_that_never_answers_is_given_up(provider, clock, monkeypatch):
         assert time.monotonic() - start < 20
 
     asyncio.run(run())
+
+
+def test_so_many_wait_for_keys_and_no_shared_thread_does(provider, clock, monkeypatch):
+    monkeypatch.setattr(oidc, "_MOST_WAITING", 3)
+    asked, answer = threading.Event(), threading.Event()
+
+    def fetch(address):
+        asked.set()
+        assert answer.wait(60)
+        return provider.fetch(address)
+
+    verifier = TokenVerifier(configured(provider), fetch, clock)
+
+    async def run():
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        calls = [asyncio.create_task(verifier.verify(provider.token(sub=f"s{n}"))) for n in range(5)]
+        await calling.in_thread(asked.wait)
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 30) == "free"
+        answer.set()
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    found = asyncio.run(run())
+    assert [isinstance(each, IssuerUnavailable) for each in found] == [False] * 3 + [True] * 2
 
 
 def test_a_clock_set_back_refreshes_the_keys(provider, clock):

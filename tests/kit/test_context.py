@@ -9,12 +9,13 @@ import pytest
 from fastapi import FastAPI, Request
 from prometheus_client import REGISTRY
 
+from service.app import create_app
 from service.kit.admission import REFUSALS_PER_MINUTE, Admission, refused
 from service.kit.context import RequestContext
 from service.kit.logs import configure_logs
 from service.kit.subjects import Subject, SubjectKind
 from service.kit.web import add_routes, api_router, install_problem_handlers
-from tests.applications import quiet_logs
+from tests.applications import OPEN, quiet_logs
 
 SECRET = "correct-horse-battery-staple"  # noqa: S105
 LIMIT = 5
@@ -158,6 +159,20 @@ def test_every_answer_has_the_headers_of_security(method, url, status):
     assert answer.headers["referrer-policy"] == "no-referrer"
     assert answer.headers["cache-control"] == "no-store"
     assert len(answer.headers["request-id"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("public_url", "told"),
+    [
+        ("https://plan.example", "max-age=31536000"),
+        ("http://127.0.0.1:8000", None),
+        ("", None),
+    ],
+)
+def test_browsers_stay_on_tls_where_that_is_the_address_of_the_service(public_url, told):
+    app = create_app(OPEN.model_copy(update={"public_url": public_url}))
+    for url in ("/livez", "/nothing"):
+        assert call(app, url=url).headers.get("strict-transport-security") == told
 
 
 class TestLog:

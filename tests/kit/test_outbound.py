@@ -15,7 +15,16 @@ from service.kit.outbound import (
     is_public,
     parsed_networks,
 )
-from tests.webhooks.receiving import NAME, answer, contexts, dripping, huge, receiver, silent
+from tests.webhooks.receiving import (
+    HOSTILE_ADDRESSES,
+    NAME,
+    answer,
+    contexts,
+    dripping,
+    huge,
+    receiver,
+    silent,
+)
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1", "127.0.0.2"])]
 LOOPBACK = parsed_networks("127.0.0.0/8")
@@ -120,6 +129,7 @@ def test_a_public_address_is_one_that_python_calls_global():
         "https://\uff11\uff12\uff17.0.0.1/",
         "https://127\u30020\u30020\u30021/",
         "https://m\u00fcnchen.example/",
+        *HOSTILE_ADDRESSES,
     ],
 )
 def test_what_is_no_address_is_refused(text):

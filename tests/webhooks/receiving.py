@@ -13,6 +13,45 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 NAME = "hooks.example.test"
+HOSTILE_ADDRESSES = [
+    f"https://{host}/"
+    for host in (
+        "xn--",
+        "XN--",
+        "xn--a",
+        "xn--0.com",
+        "xn--zzzzzzzzz99999999",
+        "xn--a.xn--b",
+        "hooks.xn--.example",
+        "hooks.xn--a.example",
+        "xn--" + "9" * 59 + ".example",
+        "hooks..example",
+        ".example",
+        ".",
+        "..",
+        "a" * 64 + ".example",
+        "a." * 126 + "example",
+        "xn--e1afmkfd.",
+        "hooks.example.:443",
+        "hooks.example:00",
+        "hooks.example:65536",
+        "hooks.example:99999999999999999999",
+        "hooks.example:-1",
+        "hooks.example:abc",
+        "hooks.example:4\u0664",
+        "[]",
+        "[::gg]",
+        "[v1.a]",
+        "[fe80::1%25lo]:443",
+        "[::1%25]",
+        "h\u00f6\u00f6ks.example",
+        "hooks\uff0eexample",
+        "\u200bhooks.example",
+        "hooks%2eexample",
+        "hooks.example%00",
+    )
+]
+"""Hosts that no parser should choke on, and no resolver be asked for."""
 
 
 def answer(status, body=b"", **headers):

@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 from service.examples import EXAMPLES
 from service.webhooks.service import MOST_WEBHOOKS
 from service.webhooks.tables import DeliveryRow, WebhookRow
+from tests.webhooks.receiving import HOSTILE_ADDRESSES
 
 BODY = EXAMPLES["create_webhook"]
 SQLITE = pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
@@ -50,6 +51,14 @@ class TestMaking:
             refused = client.post("/v1/webhooks", {**BODY, "url": url})
             assert refusal(refused) == (422, "ADDRESS_NOT_ALLOWED", [("/url", code)])
             assert "password" not in refused.text
+
+    @pytest.mark.parametrize("url", HOSTILE_ADDRESSES)
+    def test_refuses_an_address_that_no_host_has(self, client, webhook, url):
+        created = client.post("/v1/webhooks", {**BODY, "url": url})
+        changed = client.patch(webhook, {"url": url}, headers={"If-Match": "*"})
+        for refused in (created, changed):
+            assert refused.status_code == 422
+            assert [error["pointer"] for error in refused.json()["errors"]] == ["/url"]
 
     def test_of_too_many_is_refused(self, client, webhook, monkeypatch):
         del webhook

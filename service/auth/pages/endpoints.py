@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 from urllib.parse import parse_qsl
 
 from fastapi import Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from starlette.types import Scope
 
 from service.audit.service import Call
 from service.auth.errors import SignInFailed, SignInUnavailable
-from service.auth.face import Face
+from service.auth.face import AuthFace, Face
 from service.auth.sessions import (
     CALLBACK_PATH,
     LOGIN_COOKIE,
@@ -17,9 +18,11 @@ from service.auth.sessions import (
     LOGIN_SECONDS,
     MOST_COOKIE_CHARACTERS,
     MOST_LOGINS,
+    SIGNED_OUT_PATH,
     OwnForm,
     Reading,
     VisitedRoute,
+    Visitor,
     Visitors,
     is_own_path,
 )
@@ -39,9 +42,12 @@ class SignInRoute(PageRoute):
     is_public = True
 
     async def admit(self, scope: Scope) -> None:
-        """Let everybody in, unless nobody can sign in here."""
-        if scope["app"].state.login is None:
+        """Let everybody in who does not come too often, unless nobody can sign in here."""
+        state = scope["app"].state
+        if state.login is None:
             raise SignInUnavailable
+        admission: Admission = state.admission
+        admission.count_sign_in(scope)
 
 
 class SessionRoute(VisitedRoute):
@@ -108,17 +114,29 @@ async def login_callback(request: Request) -> Response:
     return response
 
 
+@signing_in.get(SIGNED_OUT_PATH)
+async def signed_out() -> Response:
+    """Come back from the issuer without a session there."""
+    return page_response(render("auth/pages/signed_out_at_issuer.html", visitor=None))
+
+
 @signing_out.post("/logout")
-def logout(request: Request, face: Face, visitor: Reading, form: OwnForm) -> Response:
-    """End the session of this browser, or all of the visitor's."""
+async def logout(request: Request, face: Face, visitor: Reading, form: OwnForm) -> Response:
+    """End the session of this browser, or all of the visitor's, and offer to end the issuer's own."""
     everywhere = form.get("everywhere") == "yes"
-    state = request.scope["state"]
+    at_issuer = None
     if visitor.is_signed_in:
-        call = Call(visitor.subject, "end_session", request.scope["path"], state["request_id"])
-        if everywhere:
-            face.end_own_sessions(call._replace(operation="end_sessions"))
-        else:
-            face.end_session(call, visitor.session_id)
+        await run_in_threadpool(_end, request.scope, face, visitor, everywhere=everywhere)
+        login: Login | None = request.app.state.login
+        at_issuer = await login.end_address() if login is not None else None
     visitors: Visitors = request.app.state.visitors
-    page = render("auth/pages/signed_out.html", visitor=None, everywhere=everywhere)
+    page = render("auth/pages/signed_out.html", visitor=None, everywhere=everywhere, at_issuer=at_issuer)
     return page_response(page, headers={"Set-Cookie": visitors.forget()})
+
+
+def _end(scope: Scope, face: AuthFace, visitor: Visitor, *, everywhere: bool) -> None:
+    call = Call(visitor.subject, "end_session", scope["path"], scope["state"]["request_id"])
+    if everywhere:
+        face.end_own_sessions(call._replace(operation="end_sessions"))
+    else:
+        face.end_session(call, visitor.session_id)

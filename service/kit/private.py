@@ -1,0 +1,51 @@
+"""Files and folders that only their owner can open, whatever the umask is and however they were before."""
+
+import logging
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import Final
+
+_FOLDER: Final = 0o700
+_FILE: Final = 0o600
+_OTHERS: Final = 0o077
+log = logging.getLogger(__name__)
+
+
+def make_folder(file: Path) -> None:
+    """Make the folder of a file of ours; one that is there is ours if it holds the file, or nothing."""
+    folder = file.parent
+    folder.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
+    if file.exists() or not any(folder.iterdir()):
+        close(folder)
+
+
+def create(file: Path, content: bytes = b"") -> None:
+    """Create a file that is whole from its beginning; one that is there keeps what it holds."""
+    # No descriptor of the file itself: to close one would end the locks that SQLite has in this process.
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE), "wb") as drafted:
+        drafted.write(content)
+        drafted.flush()
+        os.fsync(drafted.fileno())
+    try:
+        os.link(draft, file)  # of several processes that start at once, the first one's stays
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+def close(path: Path) -> None:
+    """Take from everybody but the owner whatever they may do with a file or folder that is there."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return
+    if not found.st_mode & _OTHERS:
+        return
+    if os.geteuid() not in (0, found.st_uid) or found.st_mode & stat.S_ISVTX:
+        log.warning("%s is open to others and is not this user's to close", path)
+        return
+    path.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
