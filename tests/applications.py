@@ -188,7 +188,7 @@ def store_webhook(database: Database) -> str:
     with database.writing() as session:
         webhook_id = MEANS.webhooks.create(session, LOCAL, body).resource.rpartition("/")[2]
         session.execute(delete(DeliveryRow).where(DeliveryRow.id == delivery_id))  # of another webhook
-        delivered = send_test(session, LOCAL.tenant_id, webhook_id)
+        delivered = send_test(session, LOCAL, webhook_id)
         assert delivered.body
         own = DeliveryRow.id == delivered.body["id"]
         session.execute(update(DeliveryRow).where(own).values(id=delivery_id))

@@ -144,7 +144,8 @@ class Keys:
         if not body.scopes:
             field = FieldError("/scopes", "EMPTY", "a key without scopes opens nothing")
             raise Unprocessable("The key would open nothing", field)
-        check_covers(creator, body.scopes, "/scopes")
+        for position, scope in enumerate(body.scopes):
+            check_covers(creator, [scope], f"/scopes/{position}")
         created_at = now()
         # Whoever revokes the creator locks its tenant too: a key is never made behind their back.
         repository.locked_tenant(session, creator.tenant_id)
@@ -198,15 +199,13 @@ class Keys:
 def check_covers(caller: Subject, scopes: Iterable[str], pointer: str = "") -> None:
     """Refuse to hand out, widen or change what may do something that the caller may not do.
 
-    This is the one rule of all credentials: keys and their rotation, enrolment tokens, links, webhooks.
+    This is the one rule of all credentials: keys and their rotation, enrolment tokens, webhooks. ``pointer``
+    names the member that asks for it.
     """
-    wanted = list(scopes)
-    lacking = uncovered(caller.scopes, wanted)
+    lacking = uncovered(caller.scopes, sorted(set(scopes)))
     if lacking:
-        # A list in the request is named element by element.
-        pointers = [f"{pointer}/{wanted.index(scope)}" if pointer else "" for scope in lacking]
-        detail = "the caller does not hold this scope"
-        raise ScopeNotHeld("", *(FieldError(each, "SCOPE_NOT_HELD", detail) for each in pointers))
+        detail = f"this needs {', '.join(lacking)}, which the caller does not hold"
+        raise ScopeNotHeld("", FieldError(pointer, "SCOPE_NOT_HELD", detail))
 
 
 def lineage(session: Reader | Writer, subject: Subject) -> frozenset[str]:
@@ -295,6 +294,16 @@ def works(session: Reader | Writer, subject: Subject, time: datetime) -> bool:
         return True
     row = repository.key(session, subject.tenant_id, subject.id)
     return row is not None and _is_alive(row, time)
+
+
+def as_it_is(session: Reader | Writer, subject: Subject, time: datetime) -> Subject:
+    """A subject with what it may do at ``time``: nothing where it works no more, by a key what that says."""
+    if not works(session, subject, time):
+        return subject._replace(scopes=frozenset())
+    if subject.kind is not SubjectKind.API_KEY:
+        return subject
+    row = repository.key(session, subject.tenant_id, subject.id)
+    return subject._replace(scopes=frozenset(row.scopes if row is not None else ()))
 
 
 def named(tenant_id: str, name: str) -> Subject:

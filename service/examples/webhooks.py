@@ -26,6 +26,7 @@ _WEBHOOK: Final[dict[str, Any]] = {
     "version": 1,
     "created_at": WRITTEN_AT,
     "created_by": "local:local",
+    "on_behalf_of": "local:local",
 }
 _SECRET: Final = "whsec_" + "A" * 43 + "="  # no secret: it is all zeros
 _WAITING: Final[dict[str, Any]] = {

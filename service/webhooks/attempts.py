@@ -12,7 +12,7 @@ from service.kit import events, leases
 from service.kit.database import Writer
 from service.kit.leases import Lease
 from service.questions.events import EventType
-from service.webhooks import repository, service
+from service.webhooks import reading, repository, service
 from service.webhooks.service import Webhooks
 from service.webhooks.tables import CANCELLED, DELIVERED, FAILED, AttemptRow, DeliveryRow, WebhookRow
 
@@ -69,23 +69,26 @@ class Result(NamedTuple):
 
 
 def take(session: Writer, webhooks: Webhooks, tenant_id: str, webhook_id: str) -> Message | None:
-    """Claim what a webhook has waited for longest, ready to be sent."""
+    """Claim what a webhook has waited for longest and may be told, ready to be sent."""
     while (row := repository.claim(session, tenant_id, webhook_id, LEASE_SECONDS)) is not None:
         webhook = repository.get(session, row.tenant_id, row.webhook_id)
         event = events.event(session, row.tenant_id, row.event_id)
-        if webhook is not None and event is not None:
+        time = leases.time(session)
+        if event is None or webhook is None:  # what it would tell is no longer kept
+            leases.finish(session, DeliveryRow, row.lease, FAILED, finished_at=leases.now())
+        elif not reading.may_be_told(session, webhook, event.type, time):
+            leases.finish(session, DeliveryRow, row.lease, CANCELLED, finished_at=leases.now())
+        else:
             return Message(
                 lease=row.lease,
                 tenant_id=row.tenant_id,
                 webhook_id=row.webhook_id,
                 url=webhook.url,
                 signature_scheme=webhook.signature_scheme,
-                secrets=webhooks.live_secrets(webhook, leases.time(session)),
+                secrets=webhooks.live_secrets(webhook, time),
                 event_id=row.event_id,
                 body=to_json(_body(event, webhooks.public_url)),
             )
-        # What it would tell is no longer kept.
-        leases.finish(session, DeliveryRow, row.lease, FAILED, finished_at=leases.now())
     return None
 
 

@@ -40,7 +40,9 @@ def list_webhooks(face: Face, caller: Caller, query: Annotated[PageQuery, Query(
 def create_webhook(face: Face, call: WriteCall, body: WebhookInput) -> Response:
     """Be told of events at an address; a secret that messages are signed with is shown this once.
 
-    Messages are posted as Standard Webhooks 1.0 says, at least once each and in no promised order.
+    Messages are posted as Standard Webhooks 1.0 says, at least once each and in no promised order. Every kind
+    of event needs the scope to read what it carries, such as `approvals:read`; what whoever made the webhook
+    may not read any more is withheld.
     """
     return face.create(call, body)
 
@@ -55,7 +57,11 @@ def get_webhook(face: Face, caller: Caller, id: WebhookPath) -> Response:
 def update_webhook(
     face: Face, call: WriteCall, id: WebhookPath, body: WebhookPatch, if_match: IfMatch = ""
 ) -> Response:
-    """Change a webhook, enable or disable it, if it is still at the version of the ETag."""
+    """Change a webhook, enable or disable it, if it is still at the version of the ETag.
+
+    Whoever changes its address or its kinds of events must be able to read what those carry; from then on
+    it is told on their behalf.
+    """
     return face.change(call, id, body, if_match)
 
 
@@ -93,5 +99,8 @@ def recover_webhook(face: Face, call: WriteCall, id: WebhookPath, body: WebhookR
 def list_webhook_deliveries(
     face: Face, caller: Caller, id: WebhookPath, query: Annotated[WebhookDeliveryQuery, Query()]
 ) -> Response:
-    """A page of the deliveries to a webhook, the newest first, each with its attempts."""
-    return face.deliveries(caller.tenant_id, id, query)
+    """A page of the deliveries to a webhook, the newest first, each with its attempts.
+
+    The caller must be able to read what the webhook is told of, or what `event_type` names.
+    """
+    return face.deliveries(caller, id, query)

@@ -11,9 +11,10 @@ from fastapi import Depends, Path, Request, Response
 from service.audit.service import Call, Change, Writes
 from service.kit.database import Database, Writer
 from service.kit.pages import PageQuery, PageTokens
+from service.kit.subjects import Subject
 from service.kit.versions import etag
 from service.kit.web import json_response
-from service.webhooks import repository, service
+from service.webhooks import reading, repository, service
 from service.webhooks.repository import After
 from service.webhooks.schemas import (
     WebhookDeliveryQuery,
@@ -84,17 +85,19 @@ class WebhooksFace:
             call, webhook_id, body.model_dump(mode="json"), partial(service.recover, since=body.since)
         )
 
-    def deliveries(self, tenant_id: str, webhook_id: str, query: WebhookDeliveryQuery) -> Response:
-        """A page of the deliveries to a webhook, with their attempts."""
+    def deliveries(self, subject: Subject, webhook_id: str, query: WebhookDeliveryQuery) -> Response:
+        """A page of the deliveries to a webhook, with their attempts, of kinds that ``subject`` may read."""
+        tenant_id = subject.tenant_id
         filters = json.dumps(["deliveries", tenant_id, webhook_id, query.state, query.event_type])
         with self._database.reading() as session:
-            service.known(session, tenant_id, webhook_id)
+            row = service.known(session, tenant_id, webhook_id)
+            reading.check(subject, query.event_type or row.event_types)
             rows = repository.deliveries_page(
                 session,
                 tenant_id,
                 webhook_id,
                 states=query.state,
-                event_types=query.event_type,
+                event_types=query.event_type or reading.readable(subject),
                 after=self._after(query, filters),
                 limit=query.limit + 1,
             )
@@ -104,7 +107,7 @@ class WebhooksFace:
 
     def _run(self, call: Call, webhook_id: str, sent: object, do: Callable[..., Change]) -> Response:
         def done(session: Writer) -> Change:
-            return do(session, tenant_id=call.subject.tenant_id, webhook_id=webhook_id)
+            return do(session, subject=call.subject, webhook_id=webhook_id)
 
         return self._writes.run(call, sent, done)
 

@@ -85,6 +85,8 @@ class Webhook(Input):
     created_at: AwareDatetime
     created_by: Text
     """Kind and id of the subject that made it."""
+    on_behalf_of: Text
+    """Kind and id of the subject that last said where to tell of what: what this may not read is withheld."""
 
 
 class IssuedWebhook(Input):
@@ -138,8 +140,8 @@ class WebhookDelivery(Input):
     event_type: EventType
     """What happened."""
     state: DeliveryState
-    """A `failed` one has failed ten times or for good; what waited when its webhook was disabled is
-    `cancelled`. `:replay` sends them again, and `:recover` all of both."""
+    """A `failed` one has failed ten times or for good; what waited when its webhook was disabled, or
+    may not be told any more, is `cancelled`. `:replay` sends them again, and `:recover` all of both."""
     attempts: Annotated[list[DeliveryAttempt], Field(max_length=50)]
     """Attempts in their order, the last fifty of them."""
     next_attempt_at: AwareDatetime | MISSING = MISSING

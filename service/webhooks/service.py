@@ -19,7 +19,7 @@ from service.kit.problems import FieldError
 from service.kit.subjects import Subject
 from service.kit.versions import check_match, etag
 from service.questions.events import EventType
-from service.webhooks import repository, signing
+from service.webhooks import reading, repository, signing
 from service.webhooks.errors import (
     AddressNotAllowed,
     DeliveryNotFound,
@@ -57,6 +57,7 @@ def shown_webhook(row: WebhookRow) -> dict[str, Any]:
         "version": row.version,
         "created_at": row.created_at,
         "created_by": row.created_by,
+        "on_behalf_of": row.on_behalf_of,
     }
     return {name: value for name, value in members.items() if value is not None}
 
@@ -114,6 +115,8 @@ class Webhooks:
 
     def create(self, session: Writer, subject: Subject, body: WebhookInput) -> Change:
         """Store a new webhook."""
+        types = [] if body.event_types is MISSING else sorted(set(body.event_types))
+        reading.check(subject, types, "/event_types")
         self._check(body.url)
         if repository.count(session, subject.tenant_id) >= MOST_WEBHOOKS:
             raise TooManyWebhooks(f"A tenant has {MOST_WEBHOOKS} webhooks at most")
@@ -123,7 +126,7 @@ class Webhooks:
             id=webhook_id,
             url=body.url,
             description=None if body.description is MISSING else body.description,
-            event_types=[] if body.event_types is MISSING else sorted(set(body.event_types)),
+            event_types=types,
             signature_scheme=body.signature_scheme,
             public_key=_public_key(body.signature_scheme, secret),
             secret=self.cipher.encrypt(secret, webhook_id),
@@ -131,22 +134,27 @@ class Webhooks:
             created_by=subject.name,
             version=1,
         )
+        reading.hold(row, subject)
         session.add(row)
         session.flush()
         location = {"Location": f"/v1/webhooks/{webhook_id}"}
         return _change(row, None, status=201, headers=location, secret=secret)
 
     def change(
-        self, session: Writer, tenant_id: str, webhook_id: str, body: WebhookPatch, if_match: str
+        self, session: Writer, subject: Subject, webhook_id: str, body: WebhookPatch, if_match: str
     ) -> Change:
-        """Change members of a webhook."""
-        row = _matched(session, tenant_id, webhook_id, if_match)
+        """Change members of a webhook; whoever says where to tell of what is told it from then on."""
+        row = _matched(session, subject.tenant_id, webhook_id, if_match)
         before = shown_webhook(row)
-        if body.url is not MISSING:
-            self._check(body.url)
-            row.url = body.url
         if body.event_types is not MISSING:
             row.event_types = sorted(set(body.event_types or []))
+            reading.check(subject, row.event_types, "/event_types")
+        if body.url is not MISSING:
+            reading.check(subject, row.event_types, "/url")
+            self._check(body.url)
+            row.url = body.url
+        if body.url is not MISSING or body.event_types is not MISSING:
+            reading.hold(row, subject)
         if body.description is not MISSING:
             row.description = body.description
         if body.enabled is True and row.disabled_at is not None:
@@ -157,13 +165,14 @@ class Webhooks:
         session.flush()
         return _change(row, before)
 
-    def rotate(self, session: Writer, tenant_id: str, webhook_id: str, overlap: timedelta) -> Change:
+    def rotate(self, session: Writer, subject: Subject, webhook_id: str, overlap: timedelta) -> Change:
         """Give a webhook its next secret; messages are signed with the one before too for ``overlap``.
 
         A second rotation inside the overlap replaces the next secret and leaves the first alone, so that a
         lost answer costs nothing.
         """
-        row = locked(session, tenant_id, webhook_id)
+        row = locked(session, subject.tenant_id, webhook_id)
+        reading.check(subject, row.event_types)
         before = shown_webhook(row)
         time = leases.time(session)
         if row.rotation_ends_at is None or row.rotation_ends_at <= time:
@@ -195,15 +204,16 @@ def _public_key(scheme: str, secret: bytes) -> str | None:
     return signing.public_key(secret) if scheme == SignatureScheme.V1A else None
 
 
-def delete(session: Writer, tenant_id: str, webhook_id: str, if_match: str) -> Change:
+def delete(session: Writer, subject: Subject, webhook_id: str, if_match: str) -> Change:
     """No such webhook any more."""
-    row = _matched(session, tenant_id, webhook_id, if_match)
+    row = _matched(session, subject.tenant_id, webhook_id, if_match)
     repository.delete_webhook(session, row)
     return Change(resource=f"webhooks/{webhook_id}", status=204, before=shown_webhook(row))
 
 
-def send_test(session: Writer, tenant_id: str, webhook_id: str) -> Change:
+def send_test(session: Writer, subject: Subject, webhook_id: str) -> Change:
     """Have a message delivered that tells of nothing."""
+    tenant_id = subject.tenant_id
     row = _told(session, tenant_id, webhook_id)
     delivery_id, event_id = uuid4().hex, uuid4().hex
     data = {"webhook_id": webhook_id}
@@ -215,36 +225,42 @@ def send_test(session: Writer, tenant_id: str, webhook_id: str) -> Change:
     return Change(resource=f"webhooks/{webhook_id}/deliveries", status=202, body=shown, after=shown)
 
 
-def replay(session: Writer, tenant_id: str, webhook_id: str, delivery_ids: Sequence[str]) -> Change:
+def replay(session: Writer, subject: Subject, webhook_id: str, delivery_ids: Sequence[str]) -> Change:
     """Send again what was delivered or given up."""
+    tenant_id = subject.tenant_id
     row = _told(session, tenant_id, webhook_id)
+    reading.check(subject, row.event_types)
     found = repository.deliveries(session, tenant_id, webhook_id, delivery_ids)
     for position, delivery_id in enumerate(delivery_ids):
         if delivery_id not in found:
             detail = "the webhook has no such delivery"
             raise DeliveryNotFound("", FieldError(f"/delivery_ids/{position}", "NOT_FOUND", detail))
+        reading.check(subject, [found[delivery_id].event_type], f"/delivery_ids/{position}")
     repository.send_again(session, tenant_id, webhook_id, delivery_ids)
     body = {"items": _shown(session, row, delivery_ids)}
     return Change(resource=f"webhooks/{webhook_id}/deliveries", status=202, body=body, after=body)
 
 
-def recover(session: Writer, tenant_id: str, webhook_id: str, since: datetime) -> Change:
+def recover(session: Writer, subject: Subject, webhook_id: str, since: datetime) -> Change:
     """Send again everything since a time that was given up; what was sent again already is left alone."""
-    row = _told(session, tenant_id, webhook_id)
-    body = {"delivery_count": repository.recover(session, tenant_id, row.id, since)}
+    row = _told(session, subject.tenant_id, webhook_id)
+    reading.check(subject, row.event_types)
+    body = {"delivery_count": repository.recover(session, row.tenant_id, row.id, since)}
     after = {"since": since, **body}
     return Change(resource=f"webhooks/{webhook_id}/deliveries", status=202, body=body, after=after)
 
 
 def publish(session: Writer, tenant_id: str, event_id: str) -> int:
-    """Have an event delivered to every webhook that wants it; their number."""
+    """Have an event delivered to every webhook that wants and may have it; their number."""
     event = events.event(session, tenant_id, event_id)
     if event is None:
         return 0
+    time = leases.time(session)
     told = [
         row
         for row in repository.enabled(session, tenant_id)
         if not row.event_types or event.type in row.event_types
+        if reading.may_be_told(session, row, event.type, time)
     ]
     for row in told:
         repository.add_delivery(

@@ -41,6 +41,10 @@ class WebhookRow(Base):
     """Until when the receiver is left alone."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     created_by: Mapped[str] = mapped_column(String(300))
+    on_behalf_of: Mapped[str] = mapped_column(String(300))
+    """Name of the subject that last said where to tell of what."""
+    scopes: Mapped[list[str]] = mapped_column(Json)
+    """Those that it had then."""
     version: Mapped[int] = mapped_column(BigInteger)
 
 

@@ -160,7 +160,7 @@ class TestAMessage:
 
         def rotate(**overlap):
             with board.database.writing() as session:
-                WEBHOOKS.rotate(session, "default", webhook_id, timedelta(**overlap))
+                WEBHOOKS.rotate(session, LOCAL, webhook_id, timedelta(**overlap))
 
         def secrets():
             with board.database.reading() as session:
@@ -368,7 +368,7 @@ class TestALease:
         board.tell()
         message = board.take()
         with board.database.writing() as session:
-            service.delete(session, "default", webhook_id, "*")
+            service.delete(session, LOCAL, webhook_id, "*")
         board.record(message, **OK)
         assert board.rows(DeliveryRow) == board.rows(AttemptRow) == []
 

@@ -60,7 +60,7 @@ class Sending:
 
     def tell_directly(self, webhook_id, tenant="default"):
         with self.database.writing() as session:
-            return service.send_test(session, tenant, webhook_id).body["event_id"]
+            return service.send_test(session, LOCAL._replace(tenant_id=tenant), webhook_id).body["event_id"]
 
     def due_now(self):
         with self.database.writing() as session:

@@ -150,8 +150,10 @@ def test_who_is_forgotten_takes_no_memory():
 def test_looking_costs_the_same_however_much_waits(database):
     """Steps of SQLite's machine, which are the same on every run."""
 
+    held = {"on_behalf_of": "x", "scopes": []}
+
     def webhook(session, name):
-        times = {"created_at": leases.time(session), "created_by": "x", "version": 1}
+        times = {"created_at": leases.time(session), "created_by": "x", "version": 1, **held}
         row = WebhookRow(tenant_id="a", id=name, url="x", event_types=[], signature_scheme="v1", secret=b"")
         for key, value in times.items():
             setattr(row, key, value)

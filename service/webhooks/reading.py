@@ -1,0 +1,59 @@
+"""What may be told to whom: a kind of event needs the scope to read what it carries, of whoever is told it.
+
+A webhook is told on behalf of a subject, with the scopes that this had when it last said where to tell of
+what. What the subject may not read any more is withheld.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Final
+
+from service.auth import service as auth
+from service.kit.database import Reader, Writer
+from service.kit.subjects import Permission, Subject, permission
+from service.questions.events import EventType
+from service.webhooks.tables import WebhookRow
+
+_RESOURCES: Final = {
+    "approval": "approvals",
+    "benchmark": "benchmark-results",
+    "budget": "budgets",
+    "quote": "quotes",
+    "webhook": "webhooks",
+}
+NEEDED: Final[dict[str, Permission]] = {
+    type_: permission(_RESOURCES[type_.partition(".")[0]], "read")
+    for type_ in EventType
+    if type_ is not EventType.WEBHOOK_TEST
+}
+"""What each kind of event needs; a test tells a webhook of itself, and needs nothing."""
+EVERY_TYPE: Final = tuple(EventType)
+
+
+def check(subject: Subject, types: Collection[str], pointer: str = "") -> None:
+    """Refuse a subject that may not read what events of these kinds carry; of all kinds if there is none."""
+    needed = (NEEDED.get(type_) for type_ in types or EVERY_TYPE)
+    auth.require_scopes(subject, [each.scope for each in needed if each is not None], pointer)
+
+
+def readable(subject: Subject) -> list[str]:
+    """The kinds of events that a subject may read."""
+    return [type_ for type_ in EVERY_TYPE if _covers(subject, type_)]
+
+
+def hold(row: WebhookRow, subject: Subject) -> None:
+    """Tell a webhook on behalf of ``subject`` from now on."""
+    row.on_behalf_of, row.scopes = subject.name, sorted(subject.scopes)
+
+
+def may_be_told(session: Reader | Writer, row: WebhookRow, type_: str, time: datetime) -> bool:
+    """Whether the subject of a webhook may read, then and now, what events of a kind carry."""
+    subject = auth.named(row.tenant_id, row.on_behalf_of)._replace(scopes=frozenset(row.scopes))
+    return _covers(subject, type_) and _covers(auth.as_it_is(session, subject, time), type_)
+
+
+def _covers(subject: Subject, type_: str) -> bool:
+    if type_ == EventType.WEBHOOK_TEST:
+        return True
+    needed = NEEDED.get(type_)
+    return needed is not None and subject.may(needed)
