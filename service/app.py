@@ -26,6 +26,7 @@ from service.approvals.actuals.face import ActualsFace
 from service.approvals.budgets.endpoints import router as budgets
 from service.approvals.budgets.face import BudgetsFace
 from service.approvals.cost_centers.endpoints import router as cost_centers
+from service.approvals.cost_centers.service import is_known as has_cost_center
 from service.approvals.delegations.endpoints import router as delegations
 from service.approvals.delegations.face import DelegationsFace
 from service.approvals.face import ApprovalsFace
@@ -252,7 +253,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     )
     state.long_work = LongWork(settings.answer_seconds)
     state.plans = PlansFace(database, writes=writes, tokens=tokens, snapshots=state.snapshots)
-    state.freezing = Freezing(database, state.snapshots)
+    state.freezing = Freezing(database, state.snapshots, has_cost_center=has_cost_center)
     state.quotes = QuotesFace(database, writes=writes, tokens=tokens, freezing=state.freezing)
     state.approvals = ApprovalsFace(
         database, writes=writes, tokens=tokens, snapshots=state.snapshots, freezing=state.freezing

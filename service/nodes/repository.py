@@ -177,6 +177,19 @@ def node_is_known(session: Session, tenant_id: str, node_id: str, device: str) -
     return row is not None and row.state != REVOKED and row.device == device
 
 
+def count_nodes(session: Session) -> tuple[int, datetime | None]:
+    """How many nodes of every tenant there are, and when the latest came."""
+    count, latest_at = session.execute(select(func.count(), func.max(NodeRow.created_at))).one()
+    return count, latest_at
+
+
+def every_node(session: Session) -> list[tuple[str, str]]:
+    """Tenant and id of every node."""
+    return [
+        (tenant_id, node_id) for tenant_id, node_id in session.execute(select(NodeRow.tenant_id, NodeRow.id))
+    ]
+
+
 def delete_expired_tokens(session: Writer, before: datetime) -> int:
     """Delete the enrolment tokens that expired before a time; their number."""
     old = delete(EnrolmentTokenRow).where(EnrolmentTokenRow.expires_at < before)

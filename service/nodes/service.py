@@ -2,9 +2,10 @@
 
 import hmac
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from typing import Annotated, Any
+from datetime import datetime, timedelta
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
 from pydantic import MISSING
@@ -261,6 +262,26 @@ class Enrolments:
 
 def _has_current(known: Sequence[NodeCredentialRow]) -> bool:
     return any(row.state == CURRENT for row in known)
+
+
+class Census(NamedTuple):
+    """What tells whether nodes have come or gone."""
+
+    node_count: int
+    latest_at: datetime | None
+
+
+def census(session: Session) -> Census:
+    """How many nodes of every tenant there are, and when the latest came."""
+    return Census(*repository.count_nodes(session))
+
+
+def ids_by_tenant(session: Session) -> dict[str, frozenset[str]]:
+    """The ids of the nodes of each tenant that has any."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for tenant_id, node_id in repository.every_node(session):
+        found[tenant_id].add(node_id)
+    return {tenant_id: frozenset(ids) for tenant_id, ids in found.items()}
 
 
 def locked(session: Writer, tenant_id: str, node_id: str) -> NodeRow:

@@ -40,6 +40,7 @@ class CalibratedCatalog:
     exchange_rates: ExchangeRates
     calibrations: tuple[DeviceCalibration, ...]
     measured_answers: tuple[MeasuredAnswer, ...]
+    node_ids: frozenset[str] | None
     worked_out: dict[str, Any]
 
 

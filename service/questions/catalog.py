@@ -196,5 +196,9 @@ class Catalog(Protocol):
         """Measured end-to-end figures of the tenant beside the questions that they answer."""
 
     @property
+    def node_ids(self) -> frozenset[str] | None:
+        """Nodes of the tenant; None of a view that knows of no tenant."""
+
+    @property
     def worked_out(self) -> dict[str, Any]:
         """What estimates work out once of a view, under names of their own."""

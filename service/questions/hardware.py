@@ -112,6 +112,14 @@ def _links(given: ClusterInput, catalog: Catalog, per_node: int) -> _Links:
     return _Links(intra, inter, {at: source for at, source in sources.items() if source})
 
 
+def _check_node(given: ClusterInput, catalog: Catalog) -> None:
+    """Refuse a node that the tenant does not have, nor anything measured on it."""
+    if given.node_id is MISSING or catalog.node_ids is None or given.node_id in catalog.node_ids:
+        return
+    if all(each.scope.node_id != given.node_id for each in catalog.calibrations):
+        raise PlanningError("UNKNOWN_REFERENCE", "/cluster/node_id", "there is no node of this id")
+
+
 def resolve_cluster(
     given: ClusterInput, catalog: Catalog, notes: Notes, *, communicates: bool = False
 ) -> Cluster:
@@ -119,6 +127,7 @@ def resolve_cluster(
 
     ``communicates`` says that the time of its links enters the answer, which then names where they come from.
     """
+    _check_node(given, catalog)
     measured = resolved_of(catalog)
     accelerator = measured.on(_accelerator(given.accelerator, catalog, notes))
     server = accelerator.server

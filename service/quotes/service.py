@@ -1,6 +1,6 @@
 """The rules of quotes: a version is frozen once, and only its state moves."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -74,14 +74,26 @@ _MOVES: Final[Mapping[str, frozenset[str]]] = {
 class Freezing:
     """Freezes what is asked under the catalog as it is now, outside of any transaction of a write."""
 
-    def __init__(self, database: Database, snapshots: SnapshotStore) -> None:
+    def __init__(
+        self,
+        database: Database,
+        snapshots: SnapshotStore,
+        has_cost_center: Callable[[Reader, str, str], bool],
+    ) -> None:
         self._database = database
+        self._has_cost_center = has_cost_center
         self._snapshots = snapshots
 
     def of(self, tenant_id: str, body: QuoteInput, at: str = "") -> Frozen:
         """What a body asks for; what is wrong with it is named below ``at``."""
         with self._database.reading() as session:
             asked = asked_of(session, tenant_id, body, at)
+            payer = asked.cost_center_id
+            if payer is not None and not self._has_cost_center(session, tenant_id, payer):
+                fault = FieldError(
+                    f"{at}/cost_center_id", "UNKNOWN_REFERENCE", "there is no such cost centre"
+                )
+                raise Unprocessable("A member refers to no row", fault)
         return self._frozen(tenant_id, asked)
 
     def again(self, tenant_id: str, quote_id: str, version: int | None = None) -> Frozen:

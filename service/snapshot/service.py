@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
@@ -23,6 +23,7 @@ from service.evidence.service import reference_curves
 from service.kit.database import Database
 from service.kit.problems import BadRequest, FieldError, Unavailable
 from service.kit.subjects import SHIPPED_TENANT
+from service.nodes import service as nodes
 from service.planning.calibration.measured import DeviceCalibration, MeasuredAnswer
 from service.planning.carbon import IntensitySeries
 from service.planning.cluster import Accelerator, Server, memory_capacity
@@ -76,6 +77,8 @@ class Snapshot:
     exchange_rates: ExchangeRates
     calibrations: tuple[DeviceCalibration, ...] = ()
     measured_answers: tuple[MeasuredAnswer, ...] = ()
+    node_ids: frozenset[str] | None = None
+    """Nodes of the tenant, revoked ones too; None of what was read from files."""
     worked_out: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What estimates work out once of a snapshot, under names of their own."""
 
@@ -323,6 +326,7 @@ def _snapshot(
         exchange_rates=rates,
         calibrations=measured.calibrations,
         measured_answers=measured.answers,
+        node_ids=None,
         **known,
     )
 
@@ -345,6 +349,8 @@ class SnapshotStore:
         self._revisions: Mapping[str, int] = {}
         self._common: Snapshot | None = None
         self._tenants: Mapping[str, Snapshot] = {}
+        self._census = nodes.Census(0, None)
+        self._nodes: Mapping[str, frozenset[str]] = {}
         self._lock = threading.Lock()
 
     def current(self, tenant_id: str) -> Snapshot:
@@ -364,8 +370,10 @@ class SnapshotStore:
         with self._lock, self._database.reading() as session:
             revisions = catalog.own_revisions(session)
             base = revisions.get(SHIPPED_TENANT, 0)
-            if not base or revisions == self._revisions:
+            census = nodes.census(session)
+            if not base or (revisions == self._revisions and census == self._census):
                 return
+            own_nodes = self._nodes if census == self._census else nodes.ids_by_tenant(session)
             tenants = {name: seen for name, seen in self._tenants.items() if name in revisions}
             if base != self._revisions.get(SHIPPED_TENANT):
                 self._shipped = _layer(catalog.own_documents(session, SHIPPED_TENANT))
@@ -377,8 +385,12 @@ class SnapshotStore:
                 revision = base + revisions[tenant_id]
                 tenants[tenant_id] = _snapshot(revision, self._shipped, _layer(rows), measured)
             # The common one last: whoever sees it sees a whole state.
-            self._tenants, self._common = tenants, _snapshot(base, self._shipped)
-            self._revisions = revisions
+            common = replace(_snapshot(base, self._shipped), node_ids=frozenset())
+            for tenant_id in tenants.keys() | own_nodes.keys():
+                seen, own = tenants.get(tenant_id, common), own_nodes.get(tenant_id, frozenset())
+                tenants[tenant_id] = seen if seen.node_ids == own else replace(seen, node_ids=own)
+            self._tenants, self._common = tenants, common
+            self._revisions, self._census, self._nodes = revisions, census, own_nodes
 
     async def asked(self, scope: Mapping[str, Any]) -> Snapshot:
         """What the caller of a request sees, as new as the `Catalog-Revision` that it sends."""

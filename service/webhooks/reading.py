@@ -33,7 +33,7 @@ EVERY_TYPE: Final = tuple(EventType)
 def check(subject: Subject, types: Collection[str], pointer: str = "") -> None:
     """Refuse a subject that may not read what events of these kinds carry; of all kinds if there is none."""
     needed = (NEEDED.get(type_) for type_ in types or EVERY_TYPE)
-    auth.require_scopes(subject, [each.scope for each in needed if each is not None], pointer)
+    auth.check_covers(subject, [each.scope for each in needed if each is not None], pointer)
 
 
 def readable(subject: Subject) -> list[str]:

@@ -223,7 +223,8 @@ def test_lists_show_the_rows_of_the_tenant_alone(callers, noun):
     store_calibration(callers.client.app.state.database)
     store_approval(callers.client.app.state.database)
     callers.node()
-    for name in creating & set(OPERATIONS):
+    request(callers, "create_cost_center", owner)  # which quotes name
+    for name in (creating & set(OPERATIONS)) - {"create_cost_center"}:
         assert request(callers, name, owner).is_success
     mine, theirs = (
         callers.client.get(f"/v1/{noun}?page_size=500", headers=bearing(key)).json()["items"]

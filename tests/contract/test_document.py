@@ -418,6 +418,7 @@ class TestTheExamples:
             assert settled(json.loads(text)) == settled(self.shown(name)[1])
 
     def test_of_quotes(self, client):
+        client.post("/v1/cost-centers", EXAMPLES["create_cost_center"])
         made = client.post("/v1/quotes", EXAMPLES["create_quote"])
         place = made.headers["location"]
         answered = {

@@ -206,7 +206,7 @@ class Caller:
         self._noun = name.partition("_")[2]
         self._id = self._digest = ""
         self.outcomes = Counter()
-        if self._noun.startswith("budget"):
+        if self._noun.startswith("budget") or name == "create_quote":
             self._make("create_cost_center")
         if self._noun.startswith("benchmark_result") and name not in LISTS:
             store_result(app.state.database)

@@ -32,6 +32,7 @@ ASKED = {
 @pytest.mark.parametrize("address", ASKED)
 def test_what_is_nested_deeply_is_taken_and_shown(client, address):
     body, _ = ASKED[address]
+    client.post("/v1/cost-centers", EXAMPLES["create_cost_center"])
     made = client.post(address, json=body(CONFIG | {"inner": nested(DEEPEST - 1)}))
     assert made.status_code in (200, 201), made.text
     if made.status_code == 201:

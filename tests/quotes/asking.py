@@ -28,7 +28,10 @@ def body(request, operation="utility-bill", **terms):
 
 
 def quoted(client, request=RENTED, operation="utility-bill", **terms):
-    """A quote that was just made."""
+    """A quote that was just made, of a cost centre that there is."""
+    if "cost_center_id" in terms:
+        center = client.post("/v1/cost-centers", {"id": terms["cost_center_id"], "name": "Who pays"})
+        assert center.status_code in (201, 409), center.text
     response = client.post("/v1/quotes", body(request, operation, **terms))
     assert response.status_code == 201, response.text
     return response.json()

@@ -22,6 +22,11 @@ def shown(row: CostCenterRow) -> dict[str, Any]:
     return {name: value for name in _MEMBERS if (value := getattr(row, name)) is not None}
 
 
+def is_known(session: Reader | Writer, tenant_id: str, center_id: str) -> bool:
+    """Whether a tenant has a cost centre of this id."""
+    return repository.get(session, tenant_id, center_id) is not None
+
+
 def get(session: Reader, tenant_id: str, center_id: str) -> dict[str, Any]:
     """One cost centre."""
     row = repository.get(session, tenant_id, center_id)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
+from service.approvals.cost_centers import service as cost_centers
 from service.approvals.errors import PolicyExists, PolicyNotFound
 from service.approvals.policies import repository
 from service.approvals.policies.schemas import ApprovalPolicyInput, PolicyStep
@@ -90,9 +91,24 @@ def _matched(session: Writer, tenant_id: str, policy_id: str, if_match: str) -> 
 
 def _write(session: Writer, row: ApprovalPolicyRow, body: ApprovalPolicyInput) -> None:
     _check(body)
+    _check_centers(session, row.tenant_id, body)
     row.document = body.model_dump_json()
     row.version, row.updated_at = row.version + 1, now()
     session.flush()
+
+
+def _check_centers(session: Writer, tenant_id: str, body: ApprovalPolicyInput) -> None:
+    """Refuse a condition on who pays that nobody could meet."""
+    named = [] if body.conditions.cost_center_ids is MISSING else body.conditions.cost_center_ids
+    faults = [
+        FieldError(
+            f"/conditions/cost_center_ids/{place}", "UNKNOWN_REFERENCE", "there is no such cost centre"
+        )
+        for place, center_id in enumerate(named)
+        if not cost_centers.is_known(session, tenant_id, center_id)
+    ]
+    if faults:
+        raise Unprocessable("A member refers to no row", *faults[:ERROR_LIMIT])
 
 
 def _check(body: ApprovalPolicyInput) -> None:
