@@ -40,6 +40,7 @@ from service.approvals.policies.face import PoliciesFace
 from service.audit.endpoints import AuditFace
 from service.audit.endpoints import router as audit_events
 from service.audit.service import Writes
+from service.audit.verification import Verifier
 from service.auth.ending import Endings
 from service.auth.endpoints import keys, sessions, tenants
 from service.auth.face import AuthFace
@@ -93,6 +94,7 @@ from service.quotes.endpoints import router as quotes
 from service.quotes.face import QuotesFace
 from service.quotes.form.endpoints import router as asking
 from service.quotes.service import Freezing
+from service.recorded import HELD
 from service.settings import Settings
 from service.snapshot.service import store_of
 from service.webhooks.endpoints import router as webhooks
@@ -199,7 +201,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     tokens = PageTokens(keyring.key("page tokens"))
     state.database = database
     rules = Webhooks.of(keyring, Outbound(settings.networks), settings.public_url)
-    state.means = Means(writes=writes, webhooks=rules)
+    state.means = Means(writes=writes, webhooks=rules, exports=settings.audit_exports)
     state.webhooks = WebhooksFace(database, writes=writes, tokens=tokens, webhooks=rules)
     state.snapshots = store_of(database)
     state.held_keys = HeldKeys(database, keys)
@@ -246,7 +248,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.auth = AuthFace(
         database, writes=writes, keys=keys, tokens=tokens, endings=endings, on_change=refresh
     )
-    state.audit = AuditFace(database, writes=writes, tokens=tokens)
+    state.audit = AuditFace(database, verifier=Verifier(writes, HELD), tokens=tokens)
     state.jobs = JobsFace(database, writes=writes, tokens=tokens)
     state.benchmarks = BenchmarksFace(
         database, writes=writes, tokens=tokens, suites=shipped_suites(), quota=quota

@@ -183,6 +183,7 @@ def background() -> None:
     from service.audit.service import Writes  # noqa: PLC0415
     from service.background.service import Means, work  # noqa: PLC0415
     from service.kit.database import Database  # noqa: PLC0415
+    from service.kit.logs import configure_logs  # noqa: PLC0415
     from service.kit.outbound import Outbound  # noqa: PLC0415
     from service.storage import prepare  # noqa: PLC0415
     from service.webhooks.service import Webhooks  # noqa: PLC0415
@@ -190,11 +191,12 @@ def background() -> None:
     settings = _settings()
     if not settings.background_threads:
         raise typer.BadParameter("IRONLAW_BACKGROUND_THREADS is 0: there is nothing to work with")
+    configure_logs(as_json=settings.log_format == "json", stream=sys.stderr)
     database = Database(settings.database)
     typer.echo(prepare(database), err=True)
     keyring = settings.keyring
     webhooks = Webhooks.of(keyring, Outbound(settings.networks), settings.public_url)
-    means = Means(writes=Writes(database, keyring), webhooks=webhooks)
+    means = Means(writes=Writes(database, keyring), webhooks=webhooks, exports=settings.audit_exports)
     work(database, means, settings.background_threads)
 
 

@@ -11,6 +11,7 @@ from service import __version__
 from service.approvals import repository as approvals
 from service.approvals.budgets.usage import shares
 from service.approvals.tables import PENDING
+from service.background.audit import VERIFY
 from service.kit.clock import now
 from service.kit.database import Reader
 from service.kit.jobs import repository as jobs
@@ -47,6 +48,11 @@ _SHARES = ((0.5, "under_half"), (0.8, "half_to_80_percent"), (1.0, "80_to_100_pe
 _WAITING = Gauge("ironlaw_claims_waiting", "Claims of this process that wait for something to run.")
 _CONNECTIONS = Gauge("ironlaw_database_connections_in_use", "Connections that requests and jobs hold.")
 _REVISION = Gauge("ironlaw_catalog_revision", "Revision of the catalog that estimates read.")
+_AUDIT_FAULTS = Gauge("ironlaw_audit_faults", "What the last verification of the audit found wrong.")
+_AUDIT_GAPS = Gauge("ironlaw_audit_gaps", "What the last verification of the audit could not say.")
+_AUDIT_VERIFIED = Gauge(
+    "ironlaw_audit_verified_timestamp_seconds", "When the audit was last verified; 0 if it never was."
+)
 _KEYS = Gauge("ironlaw_api_keys", "Live keys of every tenant.")
 
 
@@ -58,6 +64,7 @@ def scrape(app: FastAPI) -> bytes:
         _count_nodes(session)
         _count_money(session, lambda tenant_id: state.snapshots.current(tenant_id).exchange_rates)
         _count_webhooks(session)
+        _count_audit(session)
     _WAITING.set(len(state.nodes.waiting))
     pool = state.database.engine.pool
     _CONNECTIONS.set(pool.checkedout() if isinstance(pool, QueuePool) else 0)
@@ -102,6 +109,13 @@ def _count_webhooks(session: Reader) -> None:
     _fill(_DELIVERIES, [(count.state, count.deliveries) for count in counted])
     _fill(_UNSENT, [(count.state, count.overdue_seconds) for count in counted])
     _fill(_WEBHOOKS, [(reason or "no", number) for reason, number in webhooks.webhook_counts(session)])
+
+
+def _count_audit(session: Reader) -> None:
+    last = jobs.last_done(session, VERIFY)
+    _AUDIT_VERIFIED.set(last.finished_at.timestamp() if last and last.finished_at else 0.0)
+    _AUDIT_FAULTS.set(last.result["faults"] if last else 0)
+    _AUDIT_GAPS.set(last.result["gaps"] if last else 0)
 
 
 def _fill(gauge: Gauge, values: Iterable[tuple[str, float]]) -> None:

@@ -2,13 +2,15 @@
 
 import json
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from service.audit.chain import REDACTION, Verdict
+from service.audit.chain import REDACTION
 from service.audit.service import Call, Change, Writes
+from service.audit.verification import Head, Verification, Verifier
 from service.auth import repository
 from service.auth import service as auth
 from service.auth.errors import TenantNotFound
@@ -169,19 +171,13 @@ class Operator:
 
         return self._run("import_evidence", do, validate_only=validate_only)
 
-    def verify_audit(self) -> list[Verdict]:
-        """Whether the chain of each tenant holds."""
-        with self._database.reading() as session:
-            tenants = [state.tenant_id for state in repository.tenant_states(session)]
-            return self._writes.verify_all(session, tenants)
-
-    def changed_beside_us(self) -> list[tuple[str, str, str]]:
-        """Tenant, resource and fault of every decision, budget, bill and quote that is not as recorded."""
-        from service.approvals.service import unlike_recorded  # noqa: PLC0415  # other commands start faster
+    def verify_audit(self, expected: Sequence[Head] = ()) -> list[Verification]:
+        """Whether the record of each tenant holds, and reaches the heads that were exported."""
+        from service.recorded import HELD  # noqa: PLC0415  # other commands start faster
 
         with self._database.reading() as session:
             tenants = [state.tenant_id for state in repository.tenant_states(session)]
-            return [(name, *fault) for name in tenants for fault in unlike_recorded(session, name)]
+            return Verifier(self._writes, HELD).all(session, tenants, expected)
 
     def _run(self, operation: str, do: Write, *, validate_only: bool = False) -> dict[str, Any]:
         subject = LOCAL._replace(id="operator")

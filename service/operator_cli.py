@@ -104,26 +104,42 @@ def redact_tenant(
 
 
 @audit_app.command("verify")
-def verify_audit() -> None:
+def verify_audit(
+    *,
+    expected_heads: Annotated[
+        typer.FileText | None,
+        typer.Option(help="A file of exported heads, which the chains must reach; - is standard input."),
+    ] = None,
+) -> None:
     """Read the chain of every tenant; fails where an event was changed, dropped or reordered.
 
-    So it does where an approval, a policy, a delegation or a quote is not what the chain says that it is.
+    So it does where anything that decides who may do what is not as the chain says that it is, where a tenant
+    is gone with its chain, and where a chain ends before a head that was exported.
     """
-    raise typer.Exit(_report_audit(_operator()))
+    raise typer.Exit(_report_audit(_operator(), expected_heads or ()))
 
 
-def _report_audit(operator: "Operator") -> int:
-    """Say for each tenant whether its chain holds; the exit status."""
-    faults = 0
-    for verdict in operator.verify_audit():
+def _report_audit(operator: "Operator", exported: Iterable[str] = ()) -> int:
+    """Say for each tenant whether its record holds; the exit status."""
+    from service.audit.verification import exported_heads  # noqa: PLC0415
+
+    try:
+        expected = exported_heads(exported)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    found = operator.verify_audit(expected)
+    for each in found:
+        verdict = each.verdict
         state = "holds" if verdict.fault is None else f"BREAKS at event {verdict.fault.sequence}"
         why = "" if verdict.fault is None else f": {verdict.fault.code}, {verdict.fault.detail}"
         typer.echo(f"{verdict.tenant_id}: {verdict.events} events, {state}{why}, head {verdict.head_hash}")
-        faults += verdict.fault is not None
-    for tenant_id, resource, code in operator.changed_beside_us():
-        typer.echo(f"{tenant_id}: {resource} is NOT as it was recorded: {code}")
-        faults += 1
-    return min(faults, 1)
+    for each in found:
+        for resource, code in each.changed:
+            typer.echo(f"{each.verdict.tenant_id}: {resource} is NOT as it was recorded: {code}")
+        for gap in each.counted_gaps():
+            told = f"{gap['resource_count']} of {gap['collection']} cannot be verified: {gap['detail']}"
+            typer.echo(f"{each.verdict.tenant_id}: {told}")
+    return 0 if all(each.is_valid for each in found) else 1
 
 
 @offers_app.command("import")

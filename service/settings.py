@@ -10,9 +10,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy import URL, make_url
 
 from service.kit.keyring import Keyring, read_or_create
-from service.kit.outbound import Network, parsed_networks
+from service.kit.outbound import Network, Outbound, parsed_networks
 
 if TYPE_CHECKING:
+    from service.audit.exports import Exports
     from service.auth.login import Client
     from service.auth.oidc import Issuer
 
@@ -65,6 +66,10 @@ class Settings(BaseSettings):
     """`json` writes one object a line to standard error, `text` is for people."""
     webhook_networks: str = ""
     """Networks such as 10.0.0.0/8 whose hosts webhooks may name, by http too; empty for public hosts only."""
+    audit_heads_file: Path | None = None
+    """File to which the heads of the audit are appended every hour, best on another machine's disk."""
+    audit_time_stamp_url: str = ""
+    """Address of a time stamp authority (RFC 3161) that stamps each line of that file; empty for none."""
     oidc_issuer: str = ""
     """Issuer of the tokens that are taken; empty takes API keys only."""
     oidc_audience: str = ""
@@ -107,6 +112,8 @@ class Settings(BaseSettings):
         if self.oidc_client_secret_file and not self.oidc_client_id:
             raise ValueError("IRONLAW_OIDC_CLIENT_SECRET_FILE belongs to IRONLAW_OIDC_CLIENT_ID")
         parsed_networks(self.webhook_networks)
+        if self.audit_time_stamp_url and not self.audit_heads_file:
+            raise ValueError("IRONLAW_AUDIT_TIME_STAMP_URL belongs to IRONLAW_AUDIT_HEADS_FILE")
         return self
 
     @property
@@ -127,6 +134,16 @@ class Settings(BaseSettings):
     def networks(self) -> tuple[Network, ...]:
         """Networks whose hosts may be called beside public ones."""
         return parsed_networks(self.webhook_networks)
+
+    @property
+    def audit_exports(self) -> "Exports":
+        """Where the heads of the audit go."""
+        from service.audit.exports import Exports  # noqa: PLC0415  # the tables come with it
+        from service.audit.stamping import Authority  # noqa: PLC0415
+
+        url = self.audit_time_stamp_url
+        stamp = Authority(url, Outbound(self.networks)).stamp if url else None
+        return Exports(file=self.audit_heads_file, stamp=stamp)
 
     @property
     def keyring(self) -> Keyring:

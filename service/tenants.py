@@ -10,6 +10,7 @@ from service.audit.repository import forget_subjects
 from service.audit.service import Change
 from service.audit.tables import AuditEventRow, AuditHeadRow
 from service.auth import service as auth
+from service.auth.records import TENANTS
 from service.auth.tables import TenantRow
 from service.kit.database import SECRET, Reader, Writer
 from service.tables import TABLES
@@ -36,4 +37,9 @@ def redact(session: Writer, tenant_id: str) -> Change:
         if table not in _KEPT:
             session.execute(delete(table).where(table.c.tenant_id == tenant_id))
     forget_subjects(session, tenant_id)
-    return Change(tenant_id=tenant_id, resource=f"tenants/{tenant_id}", after=auth.shown_tenant(row))
+    return Change(
+        tenant_id=tenant_id,
+        resource=f"tenants/{tenant_id}",
+        after=auth.shown_tenant(row),
+        state=TENANTS.state(session, row),
+    )

@@ -47,6 +47,7 @@ ORDER = (
         "operator_cli",
         "plan_cli",
         "plan_terminal",
+        "recorded",
         "settings",
         "storage",
         "tables",
@@ -134,12 +135,12 @@ def test_rooms_import_only_from_their_left():
 
 
 def test_a_feature_is_used_through_its_service():
-    """Other rooms see a feature's service, its shapes, how two of them compare, and who reads a page.
+    """Other rooms see a feature's service, its shapes and records, how two compare, and who reads a page.
 
     The app also sees its endpoints.
     Plans score by the parts of estimates, so that a configuration and its single estimate are one figure.
     """
-    open_to_all = {"service", "schemas", "compare", "sessions", "rows", "shipped"}
+    open_to_all = {"service", "schemas", "compare", "sessions", "records", "rows", "shipped"}
     by_parts = {("plans", "estimates")}
     wrong = [
         f"{path} imports {'.'.join(module)}"

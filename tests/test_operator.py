@@ -1,5 +1,6 @@
 """What an operator does at the command line: keys, the audit, and a secret that must stay the same."""
 
+import json
 import sqlite3
 import stat
 import time
@@ -96,6 +97,38 @@ def test_the_audit_is_verified_and_what_was_changed_is_found(data_dir):
     out, _, status = run("audit", "verify", data_dir=data_dir)
     assert status == 1
     assert out.startswith("default: 1 events, BREAKS at event 2: EVENT_CHANGED")
+
+
+def test_a_key_with_other_scopes_and_a_tenant_that_is_gone_are_found(data_dir):
+    run("keys", "create", "--scope", "models:read", data_dir=data_dir)
+    run("tenants", "create", "gone", "--name", "Gone", data_dir=data_dir)
+    assert run("audit", "verify", data_dir=data_dir)[2] == 0
+    with sqlite3.connect(data_dir / "ironlaw.db") as database:
+        database.execute("""UPDATE api_keys SET scopes = '["*:*"]'""")
+        for table in ("tenants", "audit_events", "audit_heads"):
+            database.execute(f"DELETE FROM {table} WHERE tenant_id = 'gone'")
+    database.close()
+    out, _, status = run("audit", "verify", data_dir=data_dir)
+    assert status == 1
+    assert "default: api-keys/" in out
+    assert "system: registered-tenants/gone is NOT as it was recorded: MISSING" in out
+
+
+def test_exported_heads_show_a_database_that_was_put_back(data_dir, tmp_path):
+    run("keys", "create", "--scope", "models:read", data_dir=data_dir)
+    out, _, _ = run("audit", "verify", data_dir=data_dir)
+    events, head = out.split(" events")[0].split()[-1], out.splitlines()[0].rpartition(" ")[2]
+    file = tmp_path / "heads"
+    exported = [{"tenant_id": "default", "sequence": int(events) + number, "hash": head} for number in (0, 1)]
+    for heads, expected in ((exported[:1], 0), (exported, 1)):
+        file.write_text(json.dumps({"heads": heads}) + "\n")
+        out, errors, status = run("audit", "verify", "--expected-heads", str(file), data_dir=data_dir)
+        assert (errors, status) == ("", expected)
+        assert ("END_CUT_OFF" in out) == bool(expected)
+    file.write_text("nothing\n")
+    _, errors, status = run("audit", "verify", "--expected-heads", str(file), data_dir=data_dir)
+    assert status != 0
+    assert "line 1 is no export of heads" in errors
 
 
 class TestKeyFile:

@@ -143,6 +143,8 @@ def test_schedules():
         "quotes.sweep": timedelta(hours=1),
         "approvals.sweep": timedelta(minutes=1),
         "benchmarks.sweep": timedelta(hours=1),
+        "audit.heads": timedelta(hours=1),
+        "audit.verify": timedelta(days=1),
     }
 
 

@@ -112,7 +112,8 @@ def rows_of(database, tenant_id):
 
 
 def faults(operating):
-    return {v.tenant_id: v.fault and v.fault.code for v in operating.verify_audit()}
+    verdicts = (found.verdict for found in operating.verify_audit())
+    return {v.tenant_id: v.fault and v.fault.code for v in verdicts}
 
 
 class TestExport:

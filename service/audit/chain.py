@@ -62,6 +62,8 @@ def event_hash(event: AuditEventRow) -> str:
     """The hash of an event: its canonical JSON, the hash of the one before included."""
     time = event.occurred_at.astimezone(UTC).isoformat(timespec="microseconds")
     values = [time, *(getattr(event, name) for name in _COVERED)]
+    if event.state_digest is not None:  # events from before the column keep their hash
+        values.append(event.state_digest)
     return hashlib.sha256(json.dumps(values, separators=(",", ":")).encode()).hexdigest()
 
 

@@ -5,8 +5,9 @@ from typing import Annotated
 from fastapi import Depends, Query, Request, Response
 
 from service.audit import repository
-from service.audit.schemas import AuditEventPage, AuditVerdict
-from service.audit.service import Caller, Writes, shown_event
+from service.audit.schemas import AuditEventPage, AuditVerdict, AuditVerification
+from service.audit.service import Caller, shown_event
+from service.audit.verification import Verifier, parsed_head
 from service.kit.database import Database
 from service.kit.pages import PageQuery, PageTokens
 from service.kit.web import api_router, json_response
@@ -17,9 +18,9 @@ router = api_router("/v1/audit-events", tag="audit-events")
 class AuditFace:
     """Reads of one database, as responses."""
 
-    def __init__(self, database: Database, *, writes: Writes, tokens: PageTokens) -> None:
+    def __init__(self, database: Database, *, verifier: Verifier, tokens: PageTokens) -> None:
         self._database = database
-        self._writes = writes
+        self._verifier = verifier
         self._tokens = tokens
 
     def list(self, tenant_id: str, query: PageQuery) -> Response:
@@ -32,12 +33,11 @@ class AuditFace:
             shown = [shown_event(row) for row in rows]
         return json_response(self._tokens.page(shown, query.limit, filters, "sequence"))
 
-    def verify(self, tenant_id: str) -> Response:
-        """Whether a tenant's chain holds."""
+    def verify(self, tenant_id: str, query: AuditVerification) -> Response:
+        """Whether a tenant's record holds."""
+        expected = [parsed_head(tenant_id, text) for text in query.expected_head]
         with self._database.reading() as session:
-            verdict = self._writes.verify(session, tenant_id)
-        answer = {"valid": not verdict.fault, "events": verdict.events, "head_hash": verdict.head_hash}
-        return json_response({**answer, "fault": verdict.fault._asdict()} if verdict.fault else answer)
+            return json_response(self._verifier.tenant(session, tenant_id, expected).shown())
 
 
 def _face(request: Request) -> AuditFace:
@@ -55,6 +55,10 @@ def list_audit_events(face: Face, caller: Caller, query: Annotated[PageQuery, Qu
 
 
 @router.get(":verify", response_model=AuditVerdict)
-def verify_audit_events(face: Face, caller: Caller) -> Response:
-    """Read the whole chain of the tenant: any event changed, dropped or reordered is found."""
-    return face.verify(caller.tenant_id)
+def verify_audit_events(face: Face, caller: Caller, query: Annotated[AuditVerification, Query()]) -> Response:
+    """Read the whole chain of the tenant, and hold against it all that decides who may do what.
+
+    Any event changed, dropped or reordered is found, and so is any approval, policy, delegation, budget,
+    bill, quote, key, link, webhook or node that was changed beside the service.
+    """
+    return face.verify(caller.tenant_id, query)

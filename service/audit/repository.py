@@ -1,7 +1,8 @@
 """Every query of the audit."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
@@ -55,19 +56,51 @@ def of_resource(session: Reader, tenant_id: str, resource: str) -> Sequence[Audi
     return session.scalars(select(AuditEventRow).where(*own).order_by(AuditEventRow.sequence)).all()
 
 
-def last_digests(session: Reader, tenant_id: str, prefix: str, since: str) -> dict[str, str | None]:
-    """What the last event of each resource of a tenant says it is, since the last operation ``since``."""
+class Last(NamedTuple):
+    """What the last event of a resource says it is."""
+
+    after_digest: str | None
+    state_digest: str | None
+
+
+def last_states(session: Reader, tenant_id: str, prefix: str, since: str) -> dict[str, Last]:
+    """What the last event of each resource of a tenant says it is, from the last operation ``since``."""
     own = AuditEventRow.tenant_id == tenant_id
-    ended = select(func.max(AuditEventRow.sequence)).where(own, AuditEventRow.operation == since)
+    begun = select(func.max(AuditEventRow.sequence)).where(own, AuditEventRow.operation == since)
     of_them = (
         own,
         AuditEventRow.resource.startswith(prefix, autoescape=True),
-        AuditEventRow.sequence > func.coalesce(ended.scalar_subquery(), 0),
+        AuditEventRow.sequence >= func.coalesce(begun.scalar_subquery(), 0),
     )
     last = select(func.max(AuditEventRow.sequence)).where(*of_them).group_by(AuditEventRow.resource)
-    found = select(AuditEventRow.resource, AuditEventRow.after_digest)
+    found = select(AuditEventRow.resource, AuditEventRow.after_digest, AuditEventRow.state_digest)
     rows = session.execute(found.where(own, AuditEventRow.sequence.in_(last)))
-    return {row.resource: row.after_digest for row in rows}
+    return {resource: Last(*digests) for resource, *digests in rows}
+
+
+def heads(session: Reader) -> Sequence[AuditHeadRow]:
+    """The head of every chain, by tenant."""
+    return session.scalars(select(AuditHeadRow).order_by(AuditHeadRow.tenant_id)).all()
+
+
+def hashes_at(session: Reader, tenant_id: str, sequences: Collection[int]) -> dict[int, str]:
+    """The hashes of some events of a tenant, by their numbers."""
+    found: dict[int, str] = {}
+    wanted = sorted(sequences)
+    for begin in range(0, len(wanted), _AT_A_TIME):
+        rows = select(AuditEventRow.sequence, AuditEventRow.hash).where(
+            AuditEventRow.tenant_id == tenant_id,
+            AuditEventRow.sequence.in_(wanted[begin : begin + _AT_A_TIME]),
+        )
+        found.update((sequence, event_hash) for sequence, event_hash in session.execute(rows))
+    return found
+
+
+def operations_on(session: Reader, tenant_id: str, operation: str) -> list[str]:
+    """The resources that an operation was done to, each once."""
+    own = (AuditEventRow.tenant_id == tenant_id, AuditEventRow.operation == operation)
+    found = select(AuditEventRow.resource).where(*own).distinct().order_by(AuditEventRow.resource)
+    return list(session.scalars(found))
 
 
 def tenants(session: Reader) -> set[str]:

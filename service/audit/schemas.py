@@ -2,13 +2,16 @@
 
 from typing import Annotated
 
-from pydantic import MISSING, AwareDatetime, Field
+from pydantic import MISSING, AwareDatetime, BaseModel, ConfigDict, Field
 
 from service.kit.pages import NextPageToken
 from service.questions.base import Input, Integer
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", max_length=64)]
 Word = Annotated[str, Field(max_length=300)]
+ExpectedHead = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}:[0-9a-f]{64}$", max_length=83)]
+MOST_SHOWN = 100
+MOST_EXPECTED = 100
 
 
 class AuditEvent(Input):
@@ -32,6 +35,11 @@ class AuditEvent(Input):
     """SHA-256 of the resource before the write; absent where there was none."""
     after_digest: Digest | MISSING = MISSING
     """SHA-256 of the resource after the write; absent where there is none."""
+    state_digest: Digest | MISSING = MISSING
+    """SHA-256 of all that is stored of the resource after the write, what nobody is shown included.
+
+    Absent where `after_digest` says as much, where the resource is gone, and from events of earlier versions.
+    """
     previous_hash: Digest
     """Hash of the event before; zeros at the beginning."""
     hash: Digest
@@ -57,14 +65,51 @@ class AuditFault(Input):
     """What does not hold."""
 
 
+class AuditDeviation(Input):
+    """Something that is not as its last event says."""
+
+    resource: Word
+    """What it is: collection and id."""
+    code: Word
+    """`CHANGED`, `MISSING`, `NOT_RECORDED`, `CHARGES_CHANGED`, or `UNREADABLE` of a table."""
+
+
+class AuditGap(Input):
+    """What a verification cannot say, because events of earlier versions do not hold it."""
+
+    collection: Word
+    """Of which resources."""
+    code: Word
+    """Stable name of what is not known."""
+    detail: Word
+    """What is not known."""
+    resource_count: Integer
+    """Of how many of them."""
+
+
 class AuditVerdict(Input):
-    """Whether every event of the tenant is there, unchanged and in order."""
+    """Whether every event of the tenant is there, and all that decides who may do what is as they say."""
 
     valid: bool
-    """Whether the whole chain holds."""
+    """Whether the whole chain holds and reaches the expected heads, and nothing was changed beside it."""
     events: Integer
     """Events that hold, from the first."""
     head_hash: Digest
     """Hash of the last of them; a copy elsewhere shows whether the end was cut off with its seal."""
     fault: AuditFault | MISSING = MISSING
-    """The first fault; absent if there is none."""
+    """The first fault of the chain; absent if there is none."""
+    changed: Annotated[list[AuditDeviation], Field(max_length=MOST_SHOWN)] | MISSING = MISSING
+    """What is stored otherwise than it was recorded, the first of it; absent if there is nothing."""
+    changed_count: Integer | MISSING = MISSING
+    """How much that is."""
+    gaps: list[AuditGap] | MISSING = MISSING
+    """What nobody can say of what earlier versions have recorded; absent if there is nothing."""
+
+
+class AuditVerification(BaseModel):
+    """What a chain is held against."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    expected_head: Annotated[list[ExpectedHead], Field(max_length=MOST_EXPECTED)] = []
+    """Heads that were exported: number of the event and its hash, such as 12:0f..., repeatable."""

@@ -1,6 +1,6 @@
 """The edge of every stored write: one transaction, done once, and recorded in the chain of its tenant."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -90,7 +90,8 @@ class Change:
 
     The event goes to the chain of ``tenant_id``, by default that of the subject. ``headers`` belong to what
     is stored and are left out where nothing is. ``once`` is added to the first answer only, kept nowhere.
-    ``also`` is what else the write changed, recorded before it.
+    ``also`` is what else the write changed, recorded before it. ``state`` is all that is stored of the
+    resource afterwards, where ``after`` says less; see :mod:`service.audit.records`.
     """
 
     resource: str
@@ -99,6 +100,7 @@ class Change:
     headers: Mapping[str, str] = field(default_factory=dict)
     before: object = None
     after: object = None
+    state: object = None
     once: Mapping[str, Any] = field(default_factory=dict)
     tenant_id: str = ""
     also: tuple["Change", ...] = ()
@@ -176,6 +178,7 @@ class Writes:
             request_id=call.request_id,
             before_digest=_digest(change.before),
             after_digest=_digest(change.after),
+            state_digest=_digest(change.state),
             previous_hash=head.hash,
         )
         event.hash = event_hash(event)
@@ -214,22 +217,40 @@ def history(session: Reader, tenant_id: str, resource: str) -> list[dict[str, An
 
 
 def unlike_recorded(
-    session: Reader, tenant_id: str, collection: str, documents: Iterable[tuple[str, object]]
+    session: Reader,
+    tenant_id: str,
+    collection: str,
+    documents: Iterable[tuple[str, object]],
+    added: Collection[str] = (),
 ) -> Iterator[tuple[str, str]]:
     """Resources of a collection that are not as their last event says, each with a code.
 
-    ``documents`` are all that there are, by id. What a redaction has deleted is not missing.
+    ``documents`` are all that there are, by id. What a redaction has deleted is not missing. ``added`` are
+    members that events of an earlier version lack: what is written now has them and cannot pass for older.
     """
     prefix = f"{collection}/"
-    last = repository.last_digests(session, tenant_id, prefix, REDACTION)
-    recorded = {name: digest for name, digest in last.items() if "/" not in name.removeprefix(prefix)}
+    last = repository.last_states(session, tenant_id, prefix, REDACTION)
+    recorded = {
+        name: state.after_digest for name, state in last.items() if "/" not in name.removeprefix(prefix)
+    }
     for row_id, document in documents:
         resource = f"{collection}/{row_id}"
         if resource not in recorded:
             yield resource, "NOT_RECORDED"
-        elif recorded.pop(resource) != _digest(document):
-            yield resource, "CHANGED"
+            continue
+        digest = recorded.pop(resource)
+        if digest == _digest(document):
+            continue
+        is_older = bool(added) and digest == _digest(_without(document, added))
+        yield resource, "RECORDED_IN_PART" if is_older else "CHANGED"
     yield from ((resource, "MISSING") for resource, digest in recorded.items() if digest is not None)
+
+
+def _without(document: object, names: Collection[str]) -> object:
+    """A document without some members, at whatever depth."""
+    if isinstance(document, Mapping):
+        return {name: _without(value, names) for name, value in document.items() if name not in names}
+    return [_without(each, names) for each in document] if isinstance(document, list) else document
 
 
 def columns_of(row: Base) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class AuditEventRow(Base):
     request_id: Mapped[str] = mapped_column(String(16))
     before_digest: Mapped[str | None] = mapped_column(String(64))
     after_digest: Mapped[str | None] = mapped_column(String(64))
+    state_digest: Mapped[str | None] = mapped_column(String(64))
+    """Of all that is stored of the resource; absent where it is gone, and from older events."""
     previous_hash: Mapped[str] = mapped_column(String(64))
     hash: Mapped[str] = mapped_column(String(64))
 

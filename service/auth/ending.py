@@ -13,6 +13,7 @@ from typing import Final
 from service.audit.service import Change
 from service.auth import repository
 from service.auth.errors import TenantNotFound
+from service.auth.records import SESSIONS
 from service.auth.service import revoke_keys_of
 from service.kit.clock import now
 from service.kit.database import Writer
@@ -117,11 +118,20 @@ def _end(
     was_disabled = known is not None and known.ended_at == _DISABLED_UNTIL
     until = _DISABLED_UNTIL if disabled or (disabled is None and was_disabled) else time
     ends = _DISABLED_UNTIL if until == _DISABLED_UNTIL else time + kept
-    repository.end_sessions(session, tenant_id, ended_id, until, ends)
+    row = repository.end_sessions(session, tenant_id, ended_id, until, ends)
     ended = {"id": ended_id, "ended_at": until}
-    return Change(tenant_id=tenant_id, resource=f"sessions/{ended_id}", body=ended, after=ended)
+    return Change(
+        tenant_id=tenant_id,
+        resource=f"sessions/{ended_id}",
+        body=ended,
+        after=ended,
+        state=SESSIONS.state(session, row),
+    )
 
 
-def expire(session: Writer) -> int:
-    """Delete what is about sessions that have ended by themselves since; the number of rows."""
-    return repository.delete_ended_sessions(session, now())
+def expire(session: Writer) -> list[Change]:
+    """Delete what is about sessions that have ended by themselves since."""
+    return [
+        Change(tenant_id=row.tenant_id, resource=SESSIONS.resource(row))
+        for row in repository.delete_ended_sessions(session, now())
+    ]

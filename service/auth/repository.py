@@ -1,7 +1,7 @@
 """Every query of tenants, keys and ended sessions."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -88,17 +88,16 @@ def locked_tenant(session: Writer, tenant_id: str) -> TenantRow | None:
     return row
 
 
-def delete_dead_keys(session: Writer, before: datetime) -> int:
-    """Delete the keys that ended before a time, revoked or expired; their number. Their lineage stays."""
+def delete_dead_keys(session: Writer, before: datetime) -> list[tuple[ApiKeyRow, PastKeyRow]]:
+    """Delete the keys that ended before a time, revoked or expired; their lineage stays, beside each."""
     ended = or_(ApiKeyRow.revoked_at < before, ApiKeyRow.expires_at < before)
-    columns = (ApiKeyRow.tenant_id, ApiKeyRow.id, ApiKeyRow.lineage, ApiKeyRow.handed_to)
-    rows = session.execute(delete(ApiKeyRow).where(ended).returning(*columns)).all()
-    session.add_all(
-        PastKeyRow(tenant_id=tenant_id, id=key_id, lineage=[*lineage, *handed_to])
-        for tenant_id, key_id, lineage, handed_to in rows
-    )
+    rows = session.scalars(delete(ApiKeyRow).where(ended).returning(ApiKeyRow)).all()
+    past = [
+        PastKeyRow(tenant_id=row.tenant_id, id=row.id, lineage=[*row.lineage, *row.handed_to]) for row in rows
+    ]
+    session.add_all(past)
     session.flush()
-    return len(rows)
+    return list(zip(rows, past, strict=True))
 
 
 def past_lineage(session: Session, tenant_id: str, key_id: str) -> list[str]:
@@ -150,7 +149,9 @@ def ended_session(session: Writer, tenant_id: str, ended_id: str) -> EndedSessio
     return session.get(EndedSessionRow, (tenant_id, ended_id))
 
 
-def end_sessions(session: Writer, tenant_id: str, ended_id: str, ended_at: datetime, until: datetime) -> None:
+def end_sessions(
+    session: Writer, tenant_id: str, ended_id: str, ended_at: datetime, until: datetime
+) -> EndedSessionRow:
     """Keep until a time that sessions have ended; later than was kept before. The tenant is locked."""
     row = ended_session(session, tenant_id, ended_id)
     if row is None:
@@ -158,12 +159,13 @@ def end_sessions(session: Writer, tenant_id: str, ended_id: str, ended_at: datet
         session.add(row)
     row.ended_at, row.expires_at = ended_at, until
     session.flush()
+    return row
 
 
-def delete_ended_sessions(session: Writer, before: datetime) -> int:
-    """Delete what is about sessions that ended by themselves before a time; the number of rows."""
+def delete_ended_sessions(session: Writer, before: datetime) -> Sequence[EndedSessionRow]:
+    """Delete what is about sessions that ended by themselves before a time."""
     old = delete(EndedSessionRow).where(EndedSessionRow.expires_at < before)
-    return len(session.scalars(old.returning(EndedSessionRow.id)).all())
+    return session.scalars(old.returning(EndedSessionRow)).all()
 
 
 def note_use(session: Writer, used: Mapping[str, datetime]) -> None:

@@ -20,6 +20,15 @@ from service.auth.errors import (
     TenantNotFound,
 )
 from service.auth.keys import Verifier
+from service.auth.records import (
+    IDENTITIES,
+    KEYS,
+    PAST_KEYS,
+    REGISTER,
+    TENANTS,
+    is_registering,
+    registration,
+)
 from service.auth.schemas import ApiKey, ApiKeyInput, TenantInput
 from service.auth.tables import ApiKeyRow, IdentityRow, TenantRow
 from service.kit.admission import refused
@@ -32,6 +41,7 @@ from service.kit.subjects import (
     DEFAULT_TENANT,
     LOCAL,
     RESERVED_TENANTS,
+    SYSTEM_TENANT,
     Subject,
     SubjectKind,
     permission,
@@ -47,10 +57,16 @@ OPENING = Call(LOCAL._replace(id="start"), "create_tenant", "", "start")
 
 
 def settle(database: Database, keyring: Keyring, writes: Writes) -> None:
-    """Refuse a secret other than this database's, and create the default tenant of a new one."""
+    """Refuse a secret other than this database's, and create the default tenant of a new one.
+
+    One that is older than the register of tenants gets one, of the tenants that it has.
+    """
     with database.writing() as session:
         if repository.settled_fingerprint(session, keyring.fingerprint()) != keyring.fingerprint():
             raise SecretMismatch
+        if not is_registering(session):
+            for state in repository.tenant_states(session):
+                writes.note(session, SYSTEM_TENANT, REGISTER, registration(state.tenant_id))
         if repository.tenant(session, DEFAULT_TENANT) is None:
             body = TenantInput(id=DEFAULT_TENANT, name="Default")
             writes.record(session, OPENING, create_tenant(session, body))
@@ -82,6 +98,8 @@ def create_tenant(session: Writer, body: TenantInput) -> Change:
         body=shown,
         headers={"Location": f"/v1/tenants/{body.id}"},
         after=shown,
+        state=TENANTS.state(session, row),
+        also=(registration(body.id),),
     )
 
 
@@ -95,7 +113,12 @@ def set_tenant_disabled(session: Writer, tenant_id: str, *, disabled: bool) -> C
     session.flush()
     after = shown_tenant(row)
     return Change(
-        tenant_id=tenant_id, resource=f"tenants/{tenant_id}", body=after, before=before, after=after
+        tenant_id=tenant_id,
+        resource=f"tenants/{tenant_id}",
+        body=after,
+        before=before,
+        after=after,
+        state=TENANTS.state(session, row),
     )
 
 
@@ -112,9 +135,22 @@ def disabled_tenants() -> Select[str]:
     return repository.disabled_tenants()
 
 
-def expire_keys(session: Writer) -> int:
-    """Delete the keys that ended so long ago that nobody asks about them any more; their number."""
-    return repository.delete_dead_keys(session, now() - KEYS_KEPT)
+def expire_keys(session: Writer) -> list[Change]:
+    """Delete the keys that ended so long ago that nobody asks about them any more."""
+    return [
+        Change(
+            tenant_id=row.tenant_id,
+            resource=KEYS.resource(row),
+            also=(
+                Change(
+                    tenant_id=row.tenant_id,
+                    resource=PAST_KEYS.resource(past),
+                    state=PAST_KEYS.state(session, past),
+                ),
+            ),
+        )
+        for row, past in repository.delete_dead_keys(session, now() - KEYS_KEPT)
+    ]
 
 
 def _locked_tenant(session: Writer, tenant_id: str) -> TenantRow:
@@ -173,7 +209,7 @@ class Keys:
         session.add(row)
         session.flush()
         location = {"Location": f"/v1/api-keys/{key_id}"}
-        return _key_change(row, None, status=201, headers=location, secret=secret)
+        return _key_change(session, row, None, status=201, headers=location, secret=secret)
 
     def rotate(self, session: Writer, caller: Subject, key_id: str, overlap: timedelta) -> Change:
         """Give a key its next secret; the one before works on for ``overlap``.
@@ -285,7 +321,12 @@ def note_identity(session: Writer, subject: Subject) -> Change | None:
     row = repository.identity(session, **known)
     if row is None:
         return None
-    return Change(tenant_id=row.tenant_id, resource=f"identities/{row.id}", after=columns_of(row))
+    return Change(
+        tenant_id=row.tenant_id,
+        resource=f"identities/{row.id}",
+        after=columns_of(row),
+        state=IDENTITIES.state(session, row),
+    )
 
 
 def works(session: Reader | Writer, subject: Subject, time: datetime) -> bool:
@@ -341,7 +382,13 @@ def _revoked(session: Writer, row: ApiKeyRow) -> Change:
     row.version += 1
     session.flush()
     resource = f"api-keys/{row.id}"
-    return Change(tenant_id=row.tenant_id, resource=resource, before=before, after=shown_key(row))
+    return Change(
+        tenant_id=row.tenant_id,
+        resource=resource,
+        before=before,
+        after=shown_key(row),
+        state=KEYS.state(session, row),
+    )
 
 
 def _locked_key(session: Writer, tenant_id: str, key_id: str) -> ApiKeyRow:
@@ -355,10 +402,11 @@ def _locked_key(session: Writer, tenant_id: str, key_id: str) -> ApiKeyRow:
 def _changed(session: Writer, row: ApiKeyRow, before: Mapping[str, Any], *, secret: str = "") -> Change:
     row.version += 1
     session.flush()
-    return _key_change(row, before, secret=secret)
+    return _key_change(session, row, before, secret=secret)
 
 
 def _key_change(
+    session: Writer,
     row: ApiKeyRow,
     before: Mapping[str, Any] | None,
     *,
@@ -373,6 +421,7 @@ def _key_change(
         once={"secret": secret} if secret else {},
         before=before,
         after=after,
+        state=KEYS.state(session, row),
         **answer,
     )
 

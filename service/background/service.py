@@ -6,20 +6,22 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from service.audit.exports import Exports
 from service.audit.service import Writes
 from service.background.approvals import settling, sweeping
-from service.background.calibrations import DRAWING
+from service.background.audit import exporting, verifying
+from service.background.calibrations import drawing
 from service.background.fleet import SETTLING
 from service.background.plans import RANKING, SEARCHING
 from service.background.plans import SWEEPING as PLANS_SWEEPING
 from service.background.quotes import SWEEPING as QUOTES_SWEEPING
 from service.background.regressions import COMPARING
-from service.background.retention import EXPIRIES
+from service.background.retention import expiries
 from service.background.webhooks import PUBLISHING
-from service.benchmarks.validation.jobs import SWEEPING, VALIDATE
+from service.benchmarks.validation.jobs import SWEEPING, validating
 from service.kit.database import Database
 from service.kit.jobs.kinds import Kind
 from service.kit.jobs.runner import Runner
@@ -27,7 +29,7 @@ from service.kit.jobs.schedules import Schedule, retention
 from service.webhooks.dispatching import Dispatcher
 from service.webhooks.service import Webhooks
 
-_REGULAR = (*EXPIRIES, SETTLING, SWEEPING, PLANS_SWEEPING, QUOTES_SWEEPING)
+_REGULAR = (SETTLING, SWEEPING, PLANS_SWEEPING, QUOTES_SWEEPING)
 GRACE_SECONDS = 8.0
 """For chunks to end; a process is killed ten seconds after it was asked to stop, unless told otherwise."""
 
@@ -40,11 +42,14 @@ class Means:
     """Records what the service does by itself."""
     webhooks: Webhooks
     """Who is told of events, and how."""
+    exports: Exports = field(default_factory=Exports)
+    """Where the heads of the audit go."""
 
 
 def kinds(means: Means) -> tuple[Kind[Any], ...]:
     """Every kind of job that there is."""
-    jobs = (VALIDATE, DRAWING, SEARCHING, RANKING, PUBLISHING, COMPARING, settling(means.writes))
+    writes = means.writes
+    jobs = (validating(writes), drawing(writes), SEARCHING, RANKING, PUBLISHING, COMPARING, settling(writes))
     return (*jobs, *(schedule.job for schedule in _regular(means)))
 
 
@@ -54,7 +59,8 @@ def schedules(known: Iterable[Kind[Any]], means: Means) -> tuple[Schedule, ...]:
 
 
 def _regular(means: Means) -> tuple[Schedule, ...]:
-    return (*_REGULAR, sweeping(means.writes))
+    audit = (exporting(means.exports), verifying(means.writes))
+    return (*expiries(means.writes), *_REGULAR, sweeping(means.writes), *audit)
 
 
 class Working:

@@ -118,6 +118,7 @@ _DATA: Final[dict[str, dict[str, Any]]] = {
         "valid_until": "2026-11-23T12:00:00Z",
         "cost_center_id": "research",
     },
+    "audit.head": {"sequence": 4, "hash": "b" * 64},
     "webhook.disabled": {"webhook_id": _ID, "description": "Orders of the capacity team", "reason": "GONE"},
     "webhook.test": {"webhook_id": _ID},
 }

@@ -19,7 +19,7 @@ from service.kit.clock import now
 if TYPE_CHECKING:
     import httpx
 
-    from service.kit.calling import Resolve
+    from service.kit.calling import Reply, Resolve
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -147,6 +147,15 @@ class Outbound:
 
     async def post(self, text: str, *, headers: Mapping[str, str], content: bytes) -> Answer:
         """The answer to a POST; :class:`OutboundRefused` where it may not or cannot be had."""
+        reply = await self.exchange(text, headers=headers, content=content, most_bytes=EXCERPT_BYTES)
+        return Answer(
+            reply.status, _printable(reply.body), _retry_after(reply.headers.get("retry-after", ""))
+        )
+
+    async def exchange(
+        self, text: str, *, headers: Mapping[str, str], content: bytes, most_bytes: int
+    ) -> "Reply":
+        """What comes back of a POST, so much of it; :class:`OutboundRefused` as for :meth:`post`."""
         import httpx  # noqa: PLC0415
 
         from service.kit import calling  # noqa: PLC0415
@@ -154,7 +163,7 @@ class Outbound:
         url = self.check(text)
         if self._tls is None:
             self._tls = await asyncio.to_thread(httpx.create_ssl_context)
-        limits = calling.Limits(self._timeout_seconds, CONNECT_SECONDS, EXCERPT_SECONDS, EXCERPT_BYTES)
+        limits = calling.Limits(self._timeout_seconds, CONNECT_SECONDS, EXCERPT_SECONDS, most_bytes)
         called = calling.call(
             "POST",
             url,
@@ -165,12 +174,9 @@ class Outbound:
             limits=limits,
         )
         try:
-            reply = await called
+            return await called
         except calling.CallFailed as failed:
             raise OutboundFailed(failed.code, failed.detail) from None
-        return Answer(
-            reply.status, _printable(reply.body), _retry_after(reply.headers.get("retry-after", ""))
-        )
 
     async def _addresses(self, url: "httpx.URL") -> list[str]:
         from service.kit import calling  # noqa: PLC0415

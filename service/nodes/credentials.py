@@ -18,6 +18,7 @@ from service.kit.problems import Unauthorized
 from service.kit.subjects import NODE_SCOPES, Subject, SubjectKind
 from service.nodes import repository
 from service.nodes.leases import withdraw
+from service.nodes.records import NODES
 from service.nodes.tables import (
     CURRENT,
     PENDING,
@@ -100,7 +101,13 @@ def changed(session: Writer, node: NodeRow, before: Mapping[str, Any]) -> Change
     """A node after a change of its state."""
     node.version += 1
     session.flush()
-    return Change(tenant_id=node.tenant_id, resource=f"nodes/{node.id}", before=before, after=state_of(node))
+    return Change(
+        tenant_id=node.tenant_id,
+        resource=f"nodes/{node.id}",
+        before=before,
+        after=state_of(node),
+        state=NODES.state(session, node),
+    )
 
 
 def quarantine(session: Writer, node: NodeRow, reason: str) -> Change | None:

@@ -21,6 +21,7 @@ from service.nodes import leases, repository, service
 from service.nodes.credentials import Credentials, NodeAuthenticator, changed, own_call, state_of
 from service.nodes.errors import EnrolmentTokenNotFound, NodeNotFound
 from service.nodes.heard import HEARTBEAT_SECONDS, Heartbeats
+from service.nodes.records import NODES
 from service.nodes.schemas import EnrolmentTokenInput, NodeId, NodeQuery, TokenId
 from service.nodes.service import AskingNode, Enrolments, Quota
 from service.nodes.tables import LeaseRow, NodeRow
@@ -139,6 +140,7 @@ class NodesFace:
                 body=self._one(session, row),
                 before=before,
                 after=state_of(row),
+                state=NODES.state(session, row),
             )
 
         return self._writes.run(call, None, change)

@@ -190,10 +190,10 @@ def every_node(session: Session) -> list[tuple[str, str]]:
     ]
 
 
-def delete_expired_tokens(session: Writer, before: datetime) -> int:
-    """Delete the enrolment tokens that expired before a time; their number."""
+def delete_expired_tokens(session: Writer, before: datetime) -> Sequence[EnrolmentTokenRow]:
+    """Delete the enrolment tokens that expired before a time."""
     old = delete(EnrolmentTokenRow).where(EnrolmentTokenRow.expires_at < before)
-    return len(session.scalars(old.returning(EnrolmentTokenRow.id)).all())
+    return session.scalars(old.returning(EnrolmentTokenRow)).all()
 
 
 def token(session: Session, tenant_id: str, token_id: str) -> EnrolmentTokenRow | None:

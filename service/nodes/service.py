@@ -4,6 +4,7 @@ import hmac
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, NamedTuple
 
@@ -59,6 +60,7 @@ from service.nodes.leases import (
     stands,
     withdraw,
 )
+from service.nodes.records import TOKENS
 from service.nodes.schemas import EnrolmentTokenInput
 from service.nodes.tables import (
     ACTIVE,
@@ -115,9 +117,12 @@ CLAIM = permission("leases", "claim")
 """What the operations of nodes need."""
 
 
-def expire_tokens(session: Writer) -> int:
-    """Delete the enrolment tokens that expired long ago; their number."""
-    return repository.delete_expired_tokens(session, repository.time(session) - TOKENS_KEPT)
+def expire_tokens(session: Writer) -> list[Change]:
+    """Delete the enrolment tokens that expired long ago."""
+    return [
+        Change(tenant_id=row.tenant_id, resource=TOKENS.resource(row))
+        for row in repository.delete_expired_tokens(session, repository.time(session) - TOKENS_KEPT)
+    ]
 
 
 def shown_token(row: EnrolmentTokenRow) -> dict[str, Any]:
@@ -168,6 +173,7 @@ class Enrolments:
             body={"enrolment_token": shown},
             headers={"Location": f"/v1/enrolment-tokens/{token_id}"},
             after=shown,
+            state=TOKENS.state(session, row),
             once={"token": secret},
         )
 
@@ -192,7 +198,8 @@ class Enrolments:
             raise EnrolmentTokenUsed
         token.node_id = node.id
         secret, _ = self._credentials.issue(session, node)
-        return node, secret, changed(session, node, before or {})
+        change = changed(session, node, before or {})
+        return node, secret, replace(change, also=(_used(session, token),))
 
     def _token(
         self, session: Writer, body: Enrolment, has_tenant: Callable[[str], bool]
@@ -258,6 +265,16 @@ class Enrolments:
         before = state_of(row)
         secret, generation = self._credentials.issue(session, row)
         return secret, generation, changed(session, row, before)
+
+
+def _used(session: Writer, token: EnrolmentTokenRow) -> Change:
+    """A token after its use."""
+    return Change(
+        tenant_id=token.tenant_id,
+        resource=f"enrolment-tokens/{token.id}",
+        after=shown_token(token),
+        state=TOKENS.state(session, token),
+    )
 
 
 def _has_current(known: Sequence[NodeCredentialRow]) -> bool:

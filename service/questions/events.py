@@ -33,6 +33,8 @@ class EventType(StrEnum):
     """A node measures worse than before, or than others like it."""
     QUOTE_EXPIRES_SOON = "quote.expires_soon"
     """Its prices hold for a day more at most, and nobody has decided."""
+    AUDIT_HEAD = "audit.head"
+    """Where the chain of events ends now; kept elsewhere, it shows later whether the end was cut off."""
     WEBHOOK_DISABLED = "webhook.disabled"
     """A webhook is told nothing more, because of its receiver. The others are told of that."""
     WEBHOOK_TEST = "webhook.test"
@@ -119,6 +121,15 @@ class RegressionEvent(TypedDict):
     """Share by which it is worse, negative where less is worse."""
     result_id: str
     """The result that is worse."""
+
+
+class AuditHeadEvent(TypedDict):
+    """Of the end of the chain of events."""
+
+    sequence: Integer
+    """Number of the last event."""
+    hash: str
+    """Its hash, of 64 hexadecimal digits."""
 
 
 class WebhookEvent(TypedDict):

@@ -13,6 +13,7 @@ from service.kit.database import Writer
 from service.kit.leases import Lease
 from service.questions.events import EventType
 from service.webhooks import reading, repository, service
+from service.webhooks.records import WEBHOOKS
 from service.webhooks.service import Webhooks
 from service.webhooks.tables import CANCELLED, DELIVERED, FAILED, AttemptRow, DeliveryRow, WebhookRow
 
@@ -160,7 +161,8 @@ def _disable(session: Writer, writes: Writes, webhook: WebhookRow, reason: str) 
     session.flush()
     after = service.shown_webhook(webhook)
     resource = f"webhooks/{webhook.id}"
-    change = Change(resource=resource, before=before, after=after)
+    state = WEBHOOKS.state(session, webhook)
+    change = Change(resource=resource, before=before, after=after, state=state)
     writes.note(session, webhook.tenant_id, "disable_webhook", change)
     told = {"webhook_id": webhook.id, "description": webhook.description, "reason": reason}
     data = {name: value for name, value in told.items() if value is not None}

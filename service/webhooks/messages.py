@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from service.questions.base import RFC_3339
 from service.questions.events import (
     ApprovalEvent,
+    AuditHeadEvent,
     BudgetEvent,
     EventType,
     QuoteEvent,
@@ -75,6 +76,17 @@ class QuoteMessage(TypedDict):
     """To which quote."""
 
 
+class AuditHeadMessage(TypedDict):
+    """The chain of events ends here now."""
+
+    type: Literal["audit.head"]
+    """What happened."""
+    timestamp: Moment
+    """When it was read."""
+    data: AuditHeadEvent
+    """Where it ends."""
+
+
 class WebhookMessage(TypedDict):
     """A webhook is disabled, because of its receiver."""
 
@@ -112,6 +124,7 @@ MESSAGES: Final[dict[EventType, tuple[type, str]]] = {
     EventType.BUDGET_EXCEEDED: (BudgetMessage, "More than a budget has is committed or spent."),
     EventType.BENCHMARK_REGRESSED: (RegressionMessage, "A node measures worse."),
     EventType.QUOTE_EXPIRES_SOON: (QuoteMessage, "The prices of a quote hold for a day more at most."),
+    EventType.AUDIT_HEAD: (AuditHeadMessage, "The chain of events ends here now."),
     EventType.WEBHOOK_DISABLED: (WebhookMessage, "A webhook is told nothing more, because of its receiver."),
     EventType.WEBHOOK_TEST: (TestMessage, "Somebody wanted to see a delivery."),
 }

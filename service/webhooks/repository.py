@@ -51,6 +51,12 @@ def enabled(session: Writer, tenant_id: str) -> Sequence[WebhookRow]:
     return session.scalars(select(WebhookRow).where(*own).with_for_update(read=True)).all()
 
 
+def told(session: Reader) -> list[tuple[str, list[str]]]:
+    """Of every tenant what its webhooks are told of, without those that are disabled."""
+    enabled = select(WebhookRow.tenant_id, WebhookRow.event_types).where(WebhookRow.disabled_at.is_(None))
+    return [(tenant_id, types) for tenant_id, types in session.execute(enabled)]
+
+
 def delete_webhook(session: Writer, row: WebhookRow) -> None:
     """Delete a webhook with its deliveries; one that is being sent ends in nothing."""
     own = (DeliveryRow.tenant_id == row.tenant_id, DeliveryRow.webhook_id == row.id)

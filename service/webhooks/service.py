@@ -27,6 +27,7 @@ from service.webhooks.errors import (
     WebhookDisabled,
     WebhookNotFound,
 )
+from service.webhooks.records import WEBHOOKS
 from service.webhooks.schemas import WebhookInput, WebhookPatch
 from service.webhooks.signing import SignatureScheme
 from service.webhooks.tables import AttemptRow, DeliveryRow, WebhookRow
@@ -138,7 +139,7 @@ class Webhooks:
         session.add(row)
         session.flush()
         location = {"Location": f"/v1/webhooks/{webhook_id}"}
-        return _change(row, None, status=201, headers=location, secret=secret)
+        return _change(session, row, None, status=201, headers=location, secret=secret)
 
     def change(
         self, session: Writer, subject: Subject, webhook_id: str, body: WebhookPatch, if_match: str
@@ -163,7 +164,7 @@ class Webhooks:
             disable(session, row, "BY_OWNER")
         row.version += 1
         session.flush()
-        return _change(row, before)
+        return _change(session, row, before)
 
     def rotate(self, session: Writer, subject: Subject, webhook_id: str, overlap: timedelta) -> Change:
         """Give a webhook its next secret; messages are signed with the one before too for ``overlap``.
@@ -183,7 +184,7 @@ class Webhooks:
         row.rotation_ends_at = time + overlap
         row.version += 1
         session.flush()
-        return _change(row, before, secret=secret)
+        return _change(session, row, before, secret=secret)
 
     def live_secrets(self, row: WebhookRow, time: datetime) -> list[bytes]:
         """What messages are signed with, the newest first."""
@@ -269,6 +270,12 @@ def publish(session: Writer, tenant_id: str, event_id: str) -> int:
     return len(told)
 
 
+def tenants_told(session: Reader, event_type: str) -> frozenset[str]:
+    """The tenants that have a webhook which is told of a type of event."""
+    rows = repository.told(session)
+    return frozenset(tenant_id for tenant_id, types in rows if not types or event_type in types)
+
+
 def expire(session: Writer) -> int:
     """Delete deliveries that nobody asks for any more; their number."""
     before = leases.time(session) - DELIVERIES_KEPT
@@ -295,6 +302,7 @@ def _shown(session: Writer, row: WebhookRow, delivery_ids: Sequence[str]) -> lis
 
 
 def _change(
+    session: Writer,
     row: WebhookRow,
     before: dict[str, Any] | None,
     *,
@@ -311,6 +319,7 @@ def _change(
         headers={"ETag": etag(row.version), **(headers or {})},
         before=before,
         after=after,
+        state=WEBHOOKS.state(session, row),
     )
 
 

@@ -25,6 +25,7 @@ from service.approvals.tables import (
     ApprovalStepRow,
 )
 from service.audit.service import Call, Writes
+from service.audit.verification import Verification
 from service.background.approvals import settled
 from service.kit.clock import now
 from service.kit.events import EventRow
@@ -247,9 +248,7 @@ class Told:
     def __init__(self, scene):
         self._scene = scene
 
-    def verify_audit(self):
+    def verify_audit(self, _expected):
         with self._scene.database.reading() as session:
-            return [self._scene.writes.verify(session, TENANT)]
-
-    def changed_beside_us(self):
-        return [(TENANT, *fault) for fault in self._scene.faults()]
+            verdict = self._scene.writes.verify(session, TENANT)
+        return [Verification(verdict, tuple(self._scene.faults()), ())]

@@ -67,6 +67,7 @@ COLUMNS = {
     "request_id": "'other'",
     "before_digest": "'0'",
     "after_digest": "NULL",
+    "state_digest": "'0'",
     "previous_hash": "'0'",
     "hash": "'0'",
 }

@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 from service.audit.service import Writes
 from service.audit.tables import AuditEventRow
 from service.benchmarks.face import BenchmarksFace
-from service.benchmarks.validation.jobs import VALIDATE
+from service.benchmarks.validation.jobs import validating
 from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.kit.admission import Admission, refused
 from service.kit.database import Database
@@ -23,7 +23,7 @@ from service.nodes.tables import LeaseRow, NodeInventoryRow
 from service.protocol.leases import Lease
 from service.protocol.nodes import Host, Inventory
 from service.protocol.results import Result
-from tests.applications import KEYRING, attach, bearing, content_digest
+from tests.applications import KEYRING, MEANS, attach, bearing, content_digest
 from tests.benchmarks.records import INVENTORY_SHA256, SUITE, record
 from tests.clocks import START
 from tests.conftest import Client
@@ -170,7 +170,7 @@ class Fleet:
 
     def validate(self) -> int:
         """Do what validation was asked for; how many runs that were."""
-        return do_all(self.database, VALIDATE)
+        return do_all(self.database, validating(MEANS.writes))
 
     def validations(self) -> dict[str, BenchmarkValidationRow]:
         """What validation says, by the id of the result."""

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select, update
 
-from service.background.calibrations import DRAWING
+from service.background.calibrations import drawing
 from service.benchmarks.calibrations import service as calibrations
 from service.benchmarks.calibrations.jobs import ask
 from service.benchmarks.tables import BenchmarkResultRow
@@ -12,7 +12,7 @@ from service.evidence.service import reference_curves
 from service.planning.calibration import OperatorQuantity, ServingQuantity
 from service.planning.calibration.measured import Scope
 from service.planning.precision import NumberFormat
-from tests.applications import attach
+from tests.applications import MEANS, attach
 from tests.benchmarks.measured_nodes import MeasuredNodes
 from tests.benchmarks.planned import SUITE, Planned, device, work
 from tests.conftest import Client
@@ -135,7 +135,7 @@ def test_what_is_withdrawn_while_it_is_drawn_again_is_not_kept(fleet, database):
         prepared = calibrations.prepare(session, "default", "node", REFERENCE)
     withdraw(database, first)
     with database.writing() as session:
-        assert calibrations.store(session, "default", prepared) == ()
+        assert calibrations.store(session, "default", prepared) == ((), ())
     assert held(database) == ()
     assert len(draw(database)) == 1
 
@@ -225,6 +225,36 @@ def client(app, database):
     made.close()
 
 
+def drawings(client):
+    """What the audit says was drawn."""
+    events = client.get("/v1/audit-events?page_size=500").json()["items"]
+    return {event["resource"] for event in events if event["operation"] == "draw_calibration"}
+
+
+def test_a_set_that_is_superseded_or_revived_is_recorded(client, fleet, database):
+    fleet.node("node")
+    ids = []
+    for figure in (USUAL, SLOW):
+        run = fleet.run("node", figure)
+        with database.writing() as session:
+            ask(session, "default", "node", because=run)
+        do_all(database, drawing(MEANS.writes))
+        items = client.get("/v1/calibrations?state=active").json()["items"]
+        ids.append(items[0]["id"])
+    assert len(set(ids)) == 2
+    url = f"/v1/calibrations/{ids[1]}:withdraw"
+    assert client.post(url, {"reason": "too hot"}).status_code == 200
+    events = client.get("/v1/audit-events?page_size=500").json()["items"]
+    told = [(e["operation"], e["resource"].removeprefix("calibrations/")) for e in reversed(events)]
+    assert told[1:] == [
+        ("draw_calibration", ids[0]),
+        ("draw_calibration", ids[0]),
+        ("draw_calibration", ids[1]),
+        ("withdraw_calibration", ids[0]),
+        ("withdraw_calibration", ids[1]),
+    ]
+
+
 def test_over_http(client, fleet, database):
     for node in ("good", "bad"):
         fleet.node(node)
@@ -232,13 +262,14 @@ def test_over_http(client, fleet, database):
         with database.writing() as session:
             ask(session, "default", node, because=run)
     assert client.get("/v1/calibrations").json()["items"] == []
-    assert do_all(database, DRAWING) == 2
+    assert do_all(database, drawing(MEANS.writes)) == 2
     listed = client.get("/v1/calibrations", params={"page_size": 1})
     rest = client.get(
         "/v1/calibrations", params={"page_size": 1, "page_token": listed.json()["next_page_token"]}
     )
     shown = {each["node_id"]: each for page in (listed, rest) for each in page.json()["items"]}
     assert shown.keys() == {"good", "bad"}
+    assert drawings(client) == {f"calibrations/{each['id']}" for each in shown.values()}
 
     details = client.get(f"/v1/calibrations/{shown['bad']['id']}").json()
     assert {name: details[name] for name in shown["bad"]} == shown["bad"]

@@ -8,14 +8,14 @@ import pytest
 from pydantic import MISSING
 
 from service.audit.service import Writes
-from service.background.calibrations import DRAWING
+from service.background.calibrations import drawing
 from service.benchmarks.face import BenchmarksFace
-from service.benchmarks.validation.jobs import VALIDATE
+from service.benchmarks.validation.jobs import validating
 from service.kit.pages import PageTokens
 from service.nodes.tables import NodeInventoryRow
 from service.protocol.nodes import Inventory
 from service.protocol.suites import Suite
-from tests.applications import KEYRING
+from tests.applications import KEYRING, MEANS
 from tests.benchmarks.cases import BEGAN, PART, case
 from tests.benchmarks.conftest import HOST, QUOTA
 from tests.benchmarks.planned import Planned, cached, device, gemm, prompt, work
@@ -96,7 +96,7 @@ class Machines:
         for result in results:
             assert self.nodes.put(name, result).status_code == 200
         assert self.nodes.complete(name, lease, *results).json() == {"state": "completed"}
-        do_all(self.database, VALIDATE, DRAWING)
+        do_all(self.database, validating(MEANS.writes), drawing(MEANS.writes))
         assert {self.nodes.validations()[one.result_id].verdict for one in results} == {"accepted"}
         self.nodes.app.state.snapshots.refresh()
         [drawn] = self.nodes.get("/v1/calibrations", node_id=name)["items"]
@@ -199,6 +199,6 @@ def test_two_slow_nodes_move_the_answers_of_their_tenant_and_withdrawing_them_mo
     machines.nodes.app.state.snapshots.refresh()
     assert figures(machines.asked()) == figures(before)
     # What was drawn from goes with its set: there is nothing to draw anew.
-    assert do_all(machines.database, DRAWING) == 2
+    assert do_all(machines.database, drawing(MEANS.writes)) == 2
     machines.nodes.app.state.snapshots.refresh()
     assert figures(machines.asked()) == figures(before)

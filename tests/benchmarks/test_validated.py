@@ -6,11 +6,12 @@ from sqlalchemy import select, update
 from service.background.regressions import COMPARING
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation import repository
-from service.benchmarks.validation.jobs import SWEEPING, VALIDATE, ask
+from service.benchmarks.validation.jobs import SWEEPING, ask, validating
 from service.kit.events import EventRow
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.schedules import Nothing
 from service.nodes.tables import REVOKED, LeaseRow, NodeRow
+from tests.applications import MEANS
 from tests.benchmarks.conftest import refusal
 from tests.benchmarks.records import COPY, GEMM, SUITE, samples_ns
 from tests.clocks import START
@@ -113,6 +114,9 @@ class TestMeasuredAgain:
             ask(session, "default", suspect, because="its process was killed after the commit")
         assert nodes.validate() == 1
         assert len(nodes.get("/v1/benchmark-runs", state="waiting")["items"]) == 1
+        recorded = [e for e in nodes.get("/v1/audit-events")["items"] if e["operation"] == "re_run_benchmark"]
+        assert [event["resource"] for event in recorded] == [f"benchmark-runs/{again[0]['id']}"]
+        assert (recorded[0]["subject_kind"], "after_digest" in recorded[0]) == ("service", True)
         lease = nodes.claim("a")
         assert [benchmark.name for benchmark in lease.suite.benchmarks] == [GEMM]
         figures = nodes.get(f"/v1/benchmark-runs/{suspect}")["figures"]
@@ -186,7 +190,7 @@ def test_what_no_end_of_a_lease_asked_for_is_swept_up(nodes):
     with nodes.database.writing() as session:
         session.execute(update(BenchmarkResultRow).values(received_at=START))
         ask_sweep(session)
-    assert do_all(nodes.database, SWEEPING.job, VALIDATE) == 1
+    assert do_all(nodes.database, SWEEPING.job, validating(MEANS.writes)) == 1
     nodes.lose(lease)
     nodes.node("b")
     nodes.claim("b")
@@ -194,7 +198,7 @@ def test_what_no_end_of_a_lease_asked_for_is_swept_up(nodes):
     with nodes.database.writing() as session:
         session.execute(update(LeaseRow).values(state="dead"))
         ask_sweep(session, "second")
-    assert do_all(nodes.database, SWEEPING.job, VALIDATE) == 2
+    assert do_all(nodes.database, SWEEPING.job, validating(MEANS.writes)) == 2
     assert nodes.validations()[result.result_id].verdict == "accepted"
 
 

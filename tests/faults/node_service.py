@@ -163,7 +163,8 @@ def _watch(points):
     around(leases, "renew", after=named("renew"))
     around(leases, "_lose", after=lambda _, session, *__: session.info.update(write="lose"))
     around(validation, "keep", after=lambda _, session, *__: session.info.update(write="validate"))
-    around(calibrations, "store", after=lambda new, session, *__: new and session.info.update(write="draw"))
+    drew = lambda new, session, *__: new.ids and session.info.update(write="draw")  # noqa: E731
+    around(calibrations, "store", after=drew)
     around(calibrations, "withdraw", after=named("withdraw"))
     around(imports, "store", after=named("import"))
     around(nodes.Enrolments, "enrol", after=named("enrol"))

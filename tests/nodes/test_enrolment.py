@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from service.background.retention import EXPIRIES
+from service.background.retention import expiries
 from service.kit import admission
 from service.kit.credentials import ENROLMENT, mint, new_id
 from service.kit.jobs.repository import enqueue
@@ -19,7 +19,7 @@ from service.nodes.schemas import EnrolmentTokenInput
 from service.nodes.service import TOKENS_KEPT, Enrolments, expire_tokens, locked, revoke, set_aside
 from service.nodes.tables import EnrolmentTokenRow, NodeCredentialRow, NodeRow
 from service.protocol.nodes import Enrolment
-from tests.applications import KEYRING, bearing
+from tests.applications import KEYRING, MEANS, bearing
 from tests.nodes.fleet import add_run, standing, subject
 from tests.nodes.hosts import Host, code, token
 from tests.working import do_all
@@ -72,10 +72,10 @@ class TestTokens:
         token(client, lifetime_seconds=60)
         clock.move(seconds=59 + TOKENS_KEPT.total_seconds())
         with database.writing() as session:
-            assert expire_tokens(session) == 0
+            assert len(expire_tokens(session)) == 0
         clock.move(seconds=2)
         with database.writing() as session:
-            assert expire_tokens(session) == 1
+            assert len(expire_tokens(session)) == 1
 
 
 class TestEnrolment:
@@ -164,7 +164,12 @@ class TestEnrolment:
     def test_it_is_recorded(self, client):
         Host(client).enrol()
         events = client.get("/v1/audit-events").json()["items"]
-        assert [event["operation"] for event in events[:2]] == ["enrol_node", "create_enrolment_token"]
+        told = [(event["operation"], event["resource"].split("/")[0]) for event in events[:3]]
+        assert told == [
+            ("enrol_node", "nodes"),
+            ("enrol_node", "enrolment-tokens"),
+            ("create_enrolment_token", "enrolment-tokens"),
+        ]
         assert events[0]["subject_kind"] == "node"
 
 
@@ -246,7 +251,7 @@ class TestKeptOut:
 
     def test_a_clean_up_lets_nobody_in(self, client, clock, host, database):
         clock.move(days=4000)
-        for schedule in EXPIRIES:
+        for schedule in expiries(MEANS.writes):
             with database.writing() as session:
                 enqueue(session, schedule.job, Nothing(), tenant_id="system", effect_key="test")
             assert do_all(database, schedule.job) > 0

@@ -41,7 +41,7 @@ def use(session: Writer, tenant_id: str, link_id: str) -> bool:
     return session.execute(statement).first() is not None
 
 
-def delete_expired(session: Writer, before: datetime) -> int:
-    """Delete the links that expired before a time; their number."""
+def delete_expired(session: Writer, before: datetime) -> Sequence[ApprovalLinkRow]:
+    """Delete the links that expired before a time."""
     old = delete(ApprovalLinkRow).where(ApprovalLinkRow.expires_at < before)
-    return len(session.scalars(old.returning(ApprovalLinkRow.id)).all())
+    return session.scalars(old.returning(ApprovalLinkRow)).all()

@@ -19,6 +19,7 @@ from service.approvals.links.errors import (
     PublicUrlUnknown,
     TooManyLinks,
 )
+from service.approvals.links.records import LINKS
 from service.approvals.links.schemas import ApprovalLink, ApprovalLinkInput
 from service.approvals.links.tables import ApprovalLinkRow
 from service.approvals.people import is_barred, person
@@ -84,6 +85,7 @@ class Links:
             status=201,
             body={"link": shown},
             after=shown,
+            state=LINKS.state(session, row),
             once={"url": f"{self._public_url}/decide/{secret}"},
         )
 
@@ -145,7 +147,9 @@ def use(session: Writer, row: ApprovalLinkRow) -> Change:
         session.refresh(row)
         raise _UNUSABLE[_state(row, held, leases.time(session))]
     session.refresh(row)
-    return Change(resource=_resource(row), before=before, after=shown_link(row))
+    return Change(
+        resource=_resource(row), before=before, after=shown_link(row), state=LINKS.state(session, row)
+    )
 
 
 _UNUSABLE: Final[Mapping[str, type[Problem]]] = {
@@ -168,7 +172,13 @@ def revoke(session: Writer, tenant_id: str, link_id: str) -> Change:
     before = shown_link(row)
     row.revoked_at = row.revoked_at or leases.time(session)
     session.flush()
-    return Change(resource=_resource(row), status=204, before=before, after=shown_link(row))
+    return Change(
+        resource=_resource(row),
+        status=204,
+        before=before,
+        after=shown_link(row),
+        state=LINKS.state(session, row),
+    )
 
 
 def listed(session: Reader, tenant_id: str, approval_id: str) -> list[dict[str, Any]]:
@@ -198,9 +208,12 @@ def _is_of_open_step(row: ApprovalLinkRow, held: Held | None) -> bool:
     return step is not None and step.number == row.step_number
 
 
-def expire(session: Writer) -> int:
-    """Delete the links that expired long ago; their number."""
-    return repository.delete_expired(session, leases.time(session) - LINKS_KEPT)
+def expire(session: Writer) -> list[Change]:
+    """Delete the links that expired long ago."""
+    return [
+        Change(tenant_id=row.tenant_id, resource=LINKS.resource(row))
+        for row in repository.delete_expired(session, leases.time(session) - LINKS_KEPT)
+    ]
 
 
 def shown_link(row: ApprovalLinkRow) -> dict[str, Any]:

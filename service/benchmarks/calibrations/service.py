@@ -104,7 +104,7 @@ class Prepared(NamedTuple):
 
 def draw(session: Writer, tenant_id: str, node_id: str, reference: Calibration) -> tuple[str, ...]:
     """Draw a set for each kind of device of a node from its accepted results; ids of those that are new."""
-    return store(session, tenant_id, prepare(session, tenant_id, node_id, reference))
+    return store(session, tenant_id, prepare(session, tenant_id, node_id, reference)).ids
 
 
 def prepare(session: Session, tenant_id: str, node_id: str, reference: Calibration) -> list[Prepared]:
@@ -199,35 +199,49 @@ class _Reading:
         return known(self._node_id, inventory, own, seen, self._reference)
 
 
-def store(session: Writer, tenant_id: str, prepared: Sequence[Prepared]) -> tuple[str, ...]:
-    """Keep what was drawn; ids of the sets that are new. What says nothing new is not kept again.
+class Stored(NamedTuple):
+    """The ids of the sets that are new, and what the audit says of those and of the ones they supersede."""
+
+    ids: tuple[str, ...]
+    changes: tuple[Change, ...]
+
+
+def store(session: Writer, tenant_id: str, prepared: Sequence[Prepared]) -> Stored:
+    """Keep what was drawn. What says nothing new is not kept again.
 
     Nor is what rests on results that were withdrawn since they were read: they are drawn without them soon.
     """
     catalog.lock(session, tenant_id)
-    kept = [_kept(session, tenant_id, one) for one in prepared]
-    return tuple(row.id for row in kept if row is not None)
+    ids: list[str] = []
+    changes: list[Change] = []
+    for one in prepared:
+        row, ended = _kept(session, tenant_id, one)
+        changes.extend(ended)
+        if row is not None:
+            ids.append(row.id)
+            changes.append(Change(resource=f"calibrations/{row.id}", after=shown(row)))
+    return Stored(tuple(ids), tuple(changes))
 
 
-def _kept(session: Writer, tenant_id: str, one: Prepared) -> CalibrationRow | None:
+def _kept(session: Writer, tenant_id: str, one: Prepared) -> tuple[CalibrationRow | None, tuple[Change, ...]]:
+    """The set that is new, if it is, and the end of the one before."""
     node_id = one.scope.node_id
     assert node_id is not None  # noqa: S101  # drawn from its results
     before = repository.current(session, tenant_id, node_id, one.hardware_sha256)
     if not one.content:
-        if before is not None:
-            catalog.next_revision(session, tenant_id)
-            repository.end(session, before, SUPERSEDED)
-        return None
+        if before is None:
+            return None, ()
+        catalog.next_revision(session, tenant_id)
+        return None, _superseded(session, before)
     if before is not None and before.content_sha256 == _digest(one.scope, one.content):
-        return None
+        return None, ()
     withdrawn = repository.withdrawn(session, tenant_id, node_id)
     if any(withdrawn.has(*result) for result in one.received.items()):
-        return None
+        return None, ()
     catalog.next_revision(session, tenant_id)
     earlier = repository.brought(session, tenant_id, node_id, one.hardware_sha256)
-    if before is not None:
-        repository.end(session, before, SUPERSEDED)
-    return _stored(
+    ended = _superseded(session, before)
+    row = _stored(
         session,
         tenant_id,
         one.scope,
@@ -239,6 +253,16 @@ def _kept(session: Writer, tenant_id: str, one: Prepared) -> CalibrationRow | No
         # A set that brings nothing new, as after a change of verdicts, takes all with it that it read.
         new_result_ids=sorted(one.received.keys() - earlier or one.received),
     )
+    return row, ended
+
+
+def _superseded(session: Writer, row: CalibrationRow | None) -> tuple[Change, ...]:
+    """Let a set, if there is one, count no more; what the audit says of it."""
+    if row is None:
+        return ()
+    before = shown(row)
+    repository.end(session, row, SUPERSEDED)
+    return (Change(resource=f"calibrations/{row.id}", before=before, after=shown(row)),)
 
 
 def keep(session: Writer, tenant_id: str, drawn: Drawn, rests_on: Mapping[str, Any]) -> str:
@@ -295,16 +319,20 @@ def withdraw(session: Writer, tenant_id: str, calibration_id: str, reason: str) 
     if row.state == WITHDRAWN:
         raise CalibrationWithdrawn
     before = shown(row)
+    also: tuple[Change, ...] = ()
     was_active = row.state == ACTIVE
     repository.end(session, row, WITHDRAWN, reason)
     if row.origin == BENCHMARKS and row.node_id is not None:
         former = repository.former(session, row) if was_active else None
         if former is not None and not set(former.new_result_ids) & set(row.new_result_ids):
+            stood = shown(former)
             repository.revive(session, former)
+            also = (Change(resource=f"calibrations/{former.id}", before=stood, after=shown(former)),)
         jobs.ask(session, tenant_id, row.node_id, because=f"without {row.id}")
     after = shown(row)
     headers = {REVISION_HEADER: str(revision)}
-    return Change(resource=f"calibrations/{row.id}", body=after, headers=headers, before=before, after=after)
+    resource = f"calibrations/{row.id}"
+    return Change(resource=resource, body=after, headers=headers, before=before, after=after, also=also)
 
 
 def withdraw_node(session: Writer, tenant_id: str, node_id: str, reason: str) -> Change:

@@ -4,11 +4,12 @@ from datetime import timedelta
 
 from pydantic import BaseModel
 
+from service.audit.service import Writes
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation import repository, service
 from service.benchmarks.validation.rules import RULES_VERSION
 from service.kit.database import Writer
-from service.kit.jobs.kinds import Done, Job, Kind
+from service.kit.jobs.kinds import Asked, Done, Job, Kind
 from service.kit.jobs.repository import enqueue
 from service.kit.jobs.schedules import Nothing, Schedule
 from service.nodes import service as nodes
@@ -26,19 +27,24 @@ class RunToValidate(BaseModel):
     """Also those that the rules have been applied to."""
 
 
-def _validate(job: Job[RunToValidate]) -> Done:
-    run_id = job.arguments.run_id
-    # Parsed and judged outside the write transaction: an embedded database has one writer.
-    with job.database.reading() as session:
-        examined = service.examine(session, job.tenant_id, run_id, again=job.arguments.again)
-    with job.writing() as session:
-        service.keep(session, job.tenant_id, run_id, examined)
-    return Done({"results": len(examined)})
+VALIDATE = Asked(name="benchmarks.validate", arguments=RunToValidate)
 
 
-VALIDATE = Kind(
-    name="benchmarks.validate", arguments=RunToValidate, run=_validate, lease=timedelta(minutes=2)
-)
+def validating(writes: Writes) -> Kind[RunToValidate]:
+    """What is done with the results of a run; a run that measures suspects again is recorded."""
+
+    def run(job: Job[RunToValidate]) -> Done:
+        run_id = job.arguments.run_id
+        # Parsed and judged outside the write transaction: an embedded database has one writer.
+        with job.database.reading() as session:
+            examined = service.examine(session, job.tenant_id, run_id, again=job.arguments.again)
+        with job.writing() as session:
+            again = service.keep(session, job.tenant_id, run_id, examined)
+            if again is not None:
+                writes.note(session, job.tenant_id, "re_run_benchmark", again)
+        return Done({"results": len(examined)})
+
+    return Kind(name=VALIDATE.name, arguments=VALIDATE.arguments, run=run, lease=timedelta(minutes=2))
 
 
 def ask(session: Writer, tenant_id: str, run_id: str, *, because: str, again: bool = False) -> None:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from pydantic_core import to_json
 
+from service.audit.service import Change
 from service.benchmarks import asking, comparing
 from service.benchmarks import repository as benchmarks
 from service.benchmarks.calibrations import jobs as calibrations
@@ -206,13 +207,16 @@ def examine(session: Reader, tenant_id: str, run_id: str, *, again: bool = False
     return [examiner.examine(row) for row in rows if row.id not in done]
 
 
-def keep(session: Writer, tenant_id: str, run_id: str, examined: Sequence[Examined]) -> None:
-    """Keep what the rules said, see which runs agree, and ask for suspects to be measured again."""
+def keep(session: Writer, tenant_id: str, run_id: str, examined: Sequence[Examined]) -> Change | None:
+    """Keep what the rules said, see which runs agree, and ask for suspects to be measured again.
+
+    Answers with the run that is to measure them, for the audit.
+    """
     for one in examined:
         repository.put(session, tenant_id, one.result_id, one.values)
     run = benchmarks.run(session, tenant_id, run_id)
     if run is None:
-        return
+        return None
     family = repository.family(session, tenant_id, run.re_run_of or run.id)
     suspects = _settle(session, tenant_id, family)
     for node_id in sorted({one.node_id for one in examined}):
@@ -220,7 +224,8 @@ def keep(session: Writer, tenant_id: str, run_id: str, examined: Sequence[Examin
     if examined:
         comparing.ask(session, tenant_id, run_id, because=uuid4().hex)
     if examined and family[-1].id == run_id and len(family) <= MOST_RE_RUNS:
-        _run_again(session, run, suspects.get(run_id, set()))
+        return _run_again(session, run, suspects.get(run_id, set()))
+    return None
 
 
 def _settle(session: Writer, tenant_id: str, family: Sequence[BenchmarkRunRow]) -> dict[str, set[str]]:
@@ -282,17 +287,17 @@ def _agreeing(figures: Mapping[str, float], own_run_id: str, most: float) -> lis
     ]
 
 
-def _run_again(session: Writer, run: BenchmarkRunRow, names: set[str]) -> None:
+def _run_again(session: Writer, run: BenchmarkRunRow, names: set[str]) -> Change | None:
     """Ask the node of a completed run for its suspects, and nothing else."""
     standing = nodes.standing(session, run.tenant_id, [run.id])[run.id]
     node_id = standing.node_id
     if not names or standing.state != "completed" or node_id is None:
-        return
+        return None
     if not nodes.is_known(session, run.tenant_id, node_id, run.device):
-        return
+        return None
     suite = Suite.model_validate(run.suite)
     again = [benchmark for benchmark in suite.benchmarks if benchmark.name in names]
-    asking.add_run(
+    row = asking.add_run(
         session,
         run.tenant_id,
         suite.model_copy(update={"benchmarks": again}),
@@ -300,3 +305,5 @@ def _run_again(session: Writer, run: BenchmarkRunRow, names: set[str]) -> None:
         note=NOTE,
         re_run_of=run.re_run_of or run.id,
     )
+    after = {"id": row.id, "re_run_of": row.re_run_of, "node_id": node_id, "benchmarks": sorted(names)}
+    return Change(resource=f"benchmark-runs/{row.id}", after=after)

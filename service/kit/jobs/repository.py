@@ -194,6 +194,12 @@ def expire(session: Writer, kind: Kind[Any], *, limit: int) -> int:
     return len(session.scalars(delete(JobRow).where(JobRow.id.in_(old)).returning(JobRow.id)).all())
 
 
+def last_done(session: Reader, kind: str) -> JobRow | None:
+    """The job of a kind that was last done, as long as it is kept."""
+    done = select(JobRow).where(JobRow.kind == kind, JobRow.state == DONE)
+    return session.scalars(done.order_by(JobRow.finished_at.desc()).limit(1)).first()
+
+
 class Count(NamedTuple):
     """How many jobs of a kind are in a state, and for how long the first of them has been due."""
 

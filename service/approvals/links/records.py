@@ -1,0 +1,10 @@
+"""What the audit holds of links."""
+
+from typing import Final
+
+from service.approvals.links.tables import ApprovalLinkRow
+from service.audit.records import Recorded
+
+LINKS: Final = Recorded(
+    table=ApprovalLinkRow, resource=lambda row: f"approvals/{row.approval_id}/links/{row.id}"
+)

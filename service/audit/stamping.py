@@ -1,0 +1,58 @@
+"""Time stamps of an authority (RFC 3161): asked for by the guarded client, held against what was asked."""
+
+import asyncio
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from service.audit.exports import TimeStampFailed
+from service.kit.outbound import Outbound, OutboundRefused
+
+MOST_BYTES: Final = 64 * 1024
+_OK: Final = 200
+_HEADERS: Final = {"content-type": "application/timestamp-query", "accept": "application/timestamp-reply"}
+_GRANTED: Final = frozenset({0, 1})
+"""Granted, as asked or with modifications (RFC 3161, section 2.4.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A time stamp authority at an address."""
+
+    url: str
+    outbound: Outbound
+
+    def stamp(self, data: bytes) -> bytes:
+        """The authority's answer, as it came: it is of this data and of this question.
+
+        Its signature is checked by whoever holds the authority's certificate, as with ``openssl ts -verify``.
+        """
+        from rfc3161_client import (  # noqa: PLC0415  # few ask for time stamps
+            HashAlgorithm,
+            TimestampRequestBuilder,
+            decode_timestamp_response,
+        )
+
+        asked = TimestampRequestBuilder(data, HashAlgorithm.SHA256).build()
+        content = asyncio.run(self._ask(asked.as_bytes()))
+        try:
+            answer = decode_timestamp_response(content)
+            if answer.status not in _GRANTED:
+                raise TimeStampFailed("NOT_GRANTED")
+            told = answer.tst_info
+        except ValueError:
+            raise TimeStampFailed("NO_TIME_STAMP") from None
+        if told.message_imprint.message != sha256(data).digest() or told.nonce != asked.nonce:
+            raise TimeStampFailed("OF_SOMETHING_ELSE")
+        return content
+
+    async def _ask(self, question: bytes) -> bytes:
+        try:
+            reply = await self.outbound.exchange(
+                self.url, headers=_HEADERS, content=question, most_bytes=MOST_BYTES
+            )
+        except OutboundRefused as refused:
+            raise TimeStampFailed(refused.code) from None
+        if reply.status != _OK or not reply.is_whole:
+            raise TimeStampFailed("NO_TIME_STAMP")
+        return reply.body

@@ -1,0 +1,18 @@
+"""What the audit holds of nodes with their credentials, and of the tokens by which they join."""
+
+from typing import Final
+
+from service.audit.records import Owned, Recorded
+from service.nodes.tables import EnrolmentTokenRow, NodeCredentialRow, NodeRow
+
+_HEARD: Final = "is what the node says of itself, at every heartbeat; what follows from it is recorded"
+
+NODES: Final = Recorded(
+    table=NodeRow,
+    resource=lambda row: f"nodes/{row.id}",
+    moving=dict.fromkeys(
+        ("worker_version", "inventory_sha256", "boots", "activity", "spool", "last_seen_at"), _HEARD
+    ),
+    owned=(Owned(NodeCredentialRow, {"node_id": "id"}),),
+)
+TOKENS: Final = Recorded(table=EnrolmentTokenRow, resource=lambda row: f"enrolment-tokens/{row.id}")

@@ -1,0 +1,102 @@
+"""Every table of the service: held against the audit, or why nothing is decided by it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from service.approvals import tables as approvals
+from service.approvals.actuals import tables as actuals
+from service.approvals.budgets.tables import BudgetRow
+from service.approvals.cost_centers.tables import CostCenterRow
+from service.approvals.links.records import LINKS
+from service.approvals.service import unlike_recorded
+from service.audit.records import Held, Recorded
+from service.auth.records import IDENTITIES, KEYS, PAST_KEYS, SESSIONS, TENANTS, register_deviations
+from service.auth.tables import TenantRow
+from service.nodes.records import NODES, TOKENS
+from service.quotes.tables import QuoteRow
+from service.webhooks.records import WEBHOOKS
+
+_DECISIONS: Final = Held(
+    (
+        approvals.ApprovalRow,
+        approvals.ApprovalStepRow,
+        approvals.ApprovalApproverRow,
+        approvals.ApprovalDecisionRow,
+        approvals.ApprovalCommentRow,
+        approvals.ApprovalPolicyRow,
+        approvals.ApprovalDelegationRow,
+        CostCenterRow,
+        BudgetRow,
+        actuals.ActualsImportRow,
+        actuals.ActualsPeriodRow,
+        actuals.ActualChargeRow,
+        QuoteRow,
+    ),
+    unlike_recorded,
+)
+
+
+def _held(recorded: Recorded) -> Held:
+    return Held((recorded.table, *(one.table for one in recorded.owned)), recorded.deviations)
+
+
+HELD: Final = (
+    Held((TenantRow,), register_deviations),
+    *map(_held, (TENANTS, KEYS, PAST_KEYS, IDENTITIES, SESSIONS, NODES, TOKENS, LINKS, WEBHOOKS)),
+    _DECISIONS,
+)
+"""Everything that decides who may do what; a verification holds all of it against the chain."""
+
+_CATALOG: Final = (
+    "is a figure that estimates read, in versions of which each write is an event; nobody may do more by it"
+)
+_EVIDENCE: Final = "is what a node measured, with the digest of what it sent; nobody may do more by it"
+_WORK: Final = "is work under way, which moves at every step; what comes of it is recorded where it decides"
+
+DECIDES_NOTHING: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            "accelerators",
+            "catalog_state",
+            "exchange_rates",
+            "grids",
+            "links",
+            "models",
+            "offers",
+            "sites",
+            "tariffs",
+            "token_prices",
+        ),
+        _CATALOG,
+    ),
+    **dict.fromkeys(
+        (
+            "benchmark_results",
+            "benchmark_runs",
+            "benchmark_validations",
+            "calibrations",
+            "evidence_imports",
+            "node_inventories",
+        ),
+        _EVIDENCE,
+    ),
+    **dict.fromkeys(
+        (
+            "background_jobs",
+            "events",
+            "lease_grants",
+            "leases",
+            "node_intakes",
+            "plan_pieces",
+            "plans",
+            "webhook_attempts",
+            "webhook_deliveries",
+        ),
+        _WORK,
+    ),
+    "audit_events": "is the chain, which is verified first",
+    "audit_heads": "is the end of the chain, which is sealed and verified with it",
+    "idempotency_keys": "is an answer that is given again within a day; the write behind it is recorded",
+    "installation": "is the fingerprint of the secret, which every start compares with the secret itself",
+}
+"""Tables that no verification reads, and why."""
