@@ -25,6 +25,8 @@ from service.approvals.actuals.endpoints import router as actuals
 from service.approvals.actuals.face import ActualsFace
 from service.approvals.budgets.endpoints import router as budgets
 from service.approvals.budgets.face import BudgetsFace
+from service.approvals.changes import endpoints as policy_changes
+from service.approvals.changes.face import PolicyChangesFace
 from service.approvals.cost_centers.endpoints import router as cost_centers
 from service.approvals.cost_centers.service import is_known as has_cost_center
 from service.approvals.delegations.endpoints import router as delegations
@@ -139,6 +141,8 @@ ROUTERS = (
     approvals.quotes,
     approvals.approvals,
     policies,
+    policy_changes.changes,
+    policy_changes.settings,
     delegations,
     signing_in,
     signing_out,
@@ -260,12 +264,21 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     state.approvals = ApprovalsFace(
         database, writes=writes, tokens=tokens, snapshots=state.snapshots, freezing=state.freezing
     )
-    state.approval_policies = PoliciesFace(database, writes=writes, tokens=tokens)
+    state.policy_changes = PolicyChangesFace(
+        database,
+        writes=writes,
+        tokens=tokens,
+        rates_of=lambda tenant_id: state.approvals.catalog(tenant_id).exchange_rates,
+    )
+    due = state.policy_changes.settle
+    state.approval_policies = PoliciesFace(database, writes=writes, tokens=tokens, settle=due)
     state.approval_delegations = DelegationsFace(database, writes=writes, tokens=tokens)
     one_time = Links(keyring, public_url=settings.public_url, has_tenant=state.held_keys.has_tenant)
     state.approval_links = LinksFace(database, one_time, writes)
     state.approval_pages = ApprovalPages(database, writes=writes, links=one_time, snapshots=state.snapshots)
-    state.budgets = BudgetsFace(database, writes=writes, tokens=tokens, catalog_of=state.snapshots.current)
+    state.budgets = BudgetsFace(
+        database, writes=writes, tokens=tokens, catalog_of=state.snapshots.current, settle=due
+    )
     state.actuals = ActualsFace(database, writes=writes, tokens=tokens, catalog_of=state.snapshots.current)
     state.draining = False
     state.background_threads = settings.background_threads

@@ -52,6 +52,11 @@ _TAGS = (
     ("approvals", "What is to be approved, by whom, and what they decided."),
     ("approval-links", "Addresses by which people without credentials decide once."),
     ("approval-policies", "Who has to approve which quotes."),
+    (
+        "policy-changes",
+        "Changes of policies and budgets that let more pass: approved, rejected, or over in time.",
+    ),
+    ("approval-settings", "How long such changes wait."),
     ("approval-delegations", "For a time somebody decides in an approver's place."),
     ("cost-centers", "Who pays."),
     ("budgets", "What cost centres may spend, what approvals have committed of it and what was spent."),

@@ -6,6 +6,7 @@ from typing import Final
 from service.approvals import tables as approvals
 from service.approvals.actuals import tables as actuals
 from service.approvals.budgets.tables import BudgetRow
+from service.approvals.changes.tables import ApprovalSettingsRow, PolicyChangeRow
 from service.approvals.cost_centers.tables import CostCenterRow
 from service.approvals.links.records import LINKS
 from service.approvals.service import unlike_recorded
@@ -27,6 +28,8 @@ _DECISIONS: Final = Held(
         approvals.ApprovalDelegationRow,
         CostCenterRow,
         BudgetRow,
+        PolicyChangeRow,
+        ApprovalSettingsRow,
         actuals.ActualsImportRow,
         actuals.ActualsPeriodRow,
         actuals.ActualChargeRow,

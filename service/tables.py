@@ -3,6 +3,7 @@
 from service.approvals import tables as approval_tables
 from service.approvals.actuals import tables as actuals_tables
 from service.approvals.budgets import tables as budget_tables
+from service.approvals.changes import tables as policy_change_tables
 from service.approvals.cost_centers import tables as cost_center_tables
 from service.approvals.links import tables as approval_link_tables
 from service.audit import tables as audit_tables
@@ -38,6 +39,7 @@ _MODULES = (
     job_tables,
     node_tables,
     plan_tables,
+    policy_change_tables,
     quote_tables,
     validation_tables,
     webhook_tables,

@@ -174,11 +174,19 @@ def store_approval(database: Database, approver: str = "token:erin@example.com")
     asker = Subject(SubjectKind.TOKEN, "bob@example.com", LOCAL.tenant_id, frozenset())
     with database.writing() as session:
         body = ApprovalPolicyInput.model_validate_json(json.dumps(policy))
-        policies.create(session, LOCAL.tenant_id, body)
+        policies.create(session, LOCAL, body)
         snapshot = shipped_snapshot()
         asked = approvals.submit(session, asker, quote["id"], quote["content_digest"], snapshot)
     assert asked.body
     return dict(asked.body)
+
+
+def store_policy_change(database: Database) -> str:
+    """A change of a policy of the default tenant that waits; its id."""
+    store_approval(database)
+    with database.writing() as session:
+        (first, *_) = policies.every(session, LOCAL.tenant_id)
+        return policies.delete(session, LOCAL, first.body.id, "*").resource.rpartition("/")[2]
 
 
 def store_webhook(database: Database) -> str:

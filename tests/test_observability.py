@@ -20,7 +20,7 @@ from service.nodes.tables import NodeRow
 from service.webhooks import repository as webhooks
 from service.webhooks.tables import WebhookRow
 from tests.applications import ask_job
-from tests.approvals.deciding import Actor, policy, step
+from tests.approvals.deciding import Actor, governed, policy, step
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "deploy" / "observability"
@@ -64,7 +64,7 @@ def stand(callers):
     """Something of all that metrics and panels show; the approval that waits."""
     database = callers.client.app.state.database
     asker, chief = Actor(callers), Actor(callers)
-    assert asker.post("/v1/approval-policies", policy(step(chief))).status_code == 201
+    assert governed(asker, policy(step(chief))).status_code == 201
     for name in ("create_cost_center", "create_budget"):
         path = {"create_cost_center": "cost-centers", "create_budget": "budgets"}[name]
         today = now().date()

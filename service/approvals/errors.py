@@ -121,3 +121,33 @@ class TooManyComments(Conflict):
     """An approval is no forum."""
 
     code, title = "TOO_MANY_COMMENTS", "The approval has as many comments as it can have"
+
+
+class OwnPolicy(Forbidden):
+    """Nobody is judged by what they have written themselves."""
+
+    code, title = "OWN_POLICY", "Nobody asks under a policy or a budget that they have written themselves"
+
+
+class PolicyChangeNotFound(NotFound):
+    """There is no such change."""
+
+    code, title = "POLICY_CHANGE_NOT_FOUND", "There is no change of this id"
+
+
+class ChangeWaits(Conflict):
+    """It waits for a change: that one takes effect or is rejected before there is another."""
+
+    code, title = "POLICY_CHANGE_WAITS", "It waits for a change already, which can be rejected"
+
+
+class ChangeEnded(Conflict):
+    """It has taken effect, or was rejected."""
+
+    code, title = "POLICY_CHANGE_ENDED", "The change is effective or rejected already"
+
+
+class NotAnApproverOfChange(Forbidden):
+    """The policies that stand name others, or nobody."""
+
+    code, title = "NOT_AN_APPROVER_OF_CHANGE", "No step of the policies that stand names you for this change"

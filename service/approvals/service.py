@@ -1,6 +1,6 @@
 """The rules of approvals: asked for, amended, cancelled, commented on, read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -12,6 +12,7 @@ from service.approvals import deadlines, matching, repository, steps
 from service.approvals.actuals import records as actuals
 from service.approvals.budgets import commitments
 from service.approvals.budgets import service as budgets
+from service.approvals.changes import service as changes
 from service.approvals.cost_centers import service as cost_centers
 from service.approvals.decisions import approve, changed, check_digest, end
 from service.approvals.delegations import service as delegations
@@ -20,6 +21,7 @@ from service.approvals.errors import (
     ApprovalNotApproved,
     ApprovalNotFound,
     NoApprovalPolicy,
+    OwnPolicy,
     QuoteNoLongerValid,
     QuoteNotDraft,
     QuoteNotSubmitted,
@@ -146,26 +148,42 @@ def _asked(
         raise QuoteNoLongerValid
     askers, whole = _askers(session, subject, quote), quotes.whole(quote)
     asked = Asked(whole, lineage(session, subject), askers.barred)
+    applied = changes.apply_due(session, subject.tenant_id, catalog.exchange_rates)
     known = policies.every(session, subject.tenant_id)
     matched = matching.match(known, asked, catalog.exchange_rates, time.date())
     if not matched.policies:
         raise NoApprovalPolicy(
             "", *(FieldError("", each["code"], each["detail"]) for each in matched.warnings[:ERROR_LIMIT])
         )
+    _check_own(session, subject.tenant_id, matched, whole, askers.names)
     row = _row(subject, quote, askers, matched=matched, earlier=earlier, time=time)
     held = steps.add(session, row, steps.in_order(matched.policies))
     _check_enough(session, held, time)
     quotes.set_state(session, quote, PENDING)
     taken = commitments.effects(session, row.tenant_id, whole, catalog.exchange_rates)
     row.budgets = [{**effect} for effect in taken]
-    also: tuple[Change, ...] = ()
+    also = applied
     if steps.open_next(held, time) is None:
-        also = approve(session, held, time, catalog)
+        also = (*applied, *approve(session, held, time, catalog))
     else:
         tell(session, held, EventType.APPROVAL_REQUESTED)
         deadlines.ask(session, held)
     session.flush()
     return changed(held, None, status=201, headers={"Location": f"/v1/approvals/{row.id}"}, also=also)
+
+
+def _check_own(
+    session: Writer, tenant_id: str, matched: Matched, quote: Mapping[str, Any], names: frozenset[str]
+) -> None:
+    """Refuse to judge somebody by what they have written themselves."""
+    own = policies.own(session, tenant_id, matched.policies, names)
+    faults = [FieldError("", "OWN_POLICY", f"the policy {each} was written by whoever asks") for each in own]
+    raised = commitments.raised(session, tenant_id, quote, names)
+    faults += [
+        FieldError("", "OWN_BUDGET", f"the budget {each} was raised by whoever asks") for each in raised
+    ]
+    if faults:
+        raise OwnPolicy("", *faults[:ERROR_LIMIT])
 
 
 class _Askers(NamedTuple):
@@ -329,6 +347,7 @@ def unlike_recorded(session: Reader, tenant_id: str) -> Iterator[tuple[str, str]
         session, tenant_id, "cost-centers", cost_centers.recorded(session, tenant_id)
     )
     yield from audit.unlike_recorded(session, tenant_id, "budgets", budgets.recorded(session, tenant_id))
+    yield from changes.unlike_recorded(session, tenant_id)
     yield from actuals.unlike_recorded(session, tenant_id)
     frozen = audit.unlike_recorded(session, tenant_id, "quotes", quotes.recorded(session, tenant_id))
     yield from dict.fromkeys([*frozen, *_moved_quotes(session, tenant_id)])

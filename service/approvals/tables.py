@@ -33,6 +33,8 @@ class ApprovalPolicyRow(Base):
     is_live: Mapped[bool] = mapped_column(Boolean)
     document: Mapped[str] = mapped_column(Text)
     """As JSON, every number as it was written."""
+    written_by: Mapped[list[str] | None] = mapped_column(Json)
+    """Who has written a version of it since it was created; of older rows the audit chain says so."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
 

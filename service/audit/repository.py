@@ -50,7 +50,7 @@ def page(session: Reader, tenant_id: str, *, before: int | None, limit: int) -> 
     return list(session.scalars(statement.order_by(AuditEventRow.sequence.desc()).limit(limit)))
 
 
-def of_resource(session: Reader, tenant_id: str, resource: str) -> Sequence[AuditEventRow]:
+def of_resource(session: Reader | Writer, tenant_id: str, resource: str) -> Sequence[AuditEventRow]:
     """Events of a tenant on one resource, in order."""
     own = (AuditEventRow.tenant_id == tenant_id, AuditEventRow.resource == resource)
     return session.scalars(select(AuditEventRow).where(*own).order_by(AuditEventRow.sequence)).all()

@@ -91,7 +91,8 @@ class Change:
     The event goes to the chain of ``tenant_id``, by default that of the subject. ``headers`` belong to what
     is stored and are left out where nothing is. ``once`` is added to the first answer only, kept nowhere.
     ``also`` is what else the write changed, recorded before it. ``state`` is all that is stored of the
-    resource afterwards, where ``after`` says less; see :mod:`service.audit.records`.
+    resource afterwards, where ``after`` says less; see :mod:`service.audit.records`. ``by_service`` names
+    what the service did by itself in the course of a write, such as letting a time pass that had come.
     """
 
     resource: str
@@ -104,6 +105,7 @@ class Change:
     once: Mapping[str, Any] = field(default_factory=dict)
     tenant_id: str = ""
     also: tuple["Change", ...] = ()
+    by_service: str = ""
 
 
 def _note_nothing(_session: Writer, _subject: Subject) -> None:
@@ -161,6 +163,9 @@ class Writes:
         """Append the events of a write to the chain of its tenant."""
         for other in change.also:
             self.record(session, call, other)
+        if change.by_service:
+            own = own_subject(call.subject.tenant_id)
+            call = call._replace(subject=own, operation=change.by_service)
         subject = call.subject
         tenant_id = change.tenant_id or subject.tenant_id
         head = repository.locked_head(session, tenant_id)
@@ -211,7 +216,7 @@ def shown_event(row: AuditEventRow) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(row, name)) is not None}
 
 
-def history(session: Reader, tenant_id: str, resource: str) -> list[dict[str, Any]]:
+def history(session: Reader | Writer, tenant_id: str, resource: str) -> list[dict[str, Any]]:
     """The events of one resource, in order."""
     return [shown_event(row) for row in repository.of_resource(session, tenant_id, resource)]
 

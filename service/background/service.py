@@ -17,6 +17,7 @@ from service.background.calibrations import drawing
 from service.background.fleet import SETTLING
 from service.background.plans import RANKING, SEARCHING
 from service.background.plans import SWEEPING as PLANS_SWEEPING
+from service.background.policy_changes import applying
 from service.background.quotes import SWEEPING as QUOTES_SWEEPING
 from service.background.regressions import COMPARING
 from service.background.retention import expiries
@@ -60,7 +61,8 @@ def schedules(known: Iterable[Kind[Any]], means: Means) -> tuple[Schedule, ...]:
 
 def _regular(means: Means) -> tuple[Schedule, ...]:
     audit = (exporting(means.exports), verifying(means.writes))
-    return (*expiries(means.writes), *_REGULAR, sweeping(means.writes), *audit)
+    deciding = (sweeping(means.writes), applying(means.writes))
+    return (*expiries(means.writes), *_REGULAR, *deciding, *audit)
 
 
 class Working:

@@ -35,6 +35,7 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     "link_approval": {"approver": _STEP["approvers"][1]},
     "create_approval_policy": _POLICY,
     "update_approval_policy": {"name": "Runs above 500 USD"},
+    "update_approval_settings": {"change_delay_seconds": 172_800},
     "create_approval_delegation": {
         "delegate": _BOB,
         "starts_at": "2026-12-20T00:00:00Z",
@@ -42,11 +43,13 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
         "note": "Knows the clusters better.",
     },
 }
+_CHANGE_ID: Final = "6d0c8b3f5a7e41c29b1d4f6a8e0c2735"
 IDS: Final = {
     "approvals": _ID,
     "approval-links": "m4x8q2t6v0z3b7k1",
     "approval-policies": _POLICY["id"],
     "approval-delegations": _DELEGATION_ID,
+    "policy-changes": _CHANGE_ID,
 }
 
 _DUE_AT: Final = "2026-11-28T12:00:00Z"
@@ -123,7 +126,36 @@ _DELEGATION: Final[dict[str, Any]] = {
     "created_at": WRITTEN_AT,
 }
 _TIMES: Final = {"created_at": WRITTEN_AT, "updated_at": WRITTEN_AT}
-_STORED: Final[dict[str, Any]] = {**_POLICY, "version": 1, **_TIMES}
+_STORED: Final[dict[str, Any]] = {
+    **_POLICY,
+    "automatic": False,
+    "version": 1,
+    **_TIMES,
+    "written_by": ["token:erin@example.com"],
+}
+
+
+def change_of(resource: str, **members: Any) -> dict[str, Any]:  # noqa: ANN401
+    """A change that waits."""
+    return {
+        "id": _CHANGE_ID,
+        "resource": resource,
+        "action": "update" if members else "delete",
+        **members,
+        "based_on_version": 1,
+        "proposed_by": "token:erin@example.com",
+        "proposed_at": WRITTEN_AT,
+        "effective_at": _DUE_AT,
+        "state": "waiting",
+        "approvals": [],
+        "version": 1,
+    }
+
+
+_POLICY_PATH: Final = f"approval-policies/{_POLICY['id']}"
+_OF_POLICY: Final = change_of(_POLICY_PATH, policy={**_POLICY, "automatic": True, "steps": []})
+_SETTINGS: Final[dict[str, Any]] = {**EXAMPLES["update_approval_settings"], "version": 1}
+_AGREED: Final = {"decided_by": _ALICE, "decided_at": WRITTEN_AT}
 
 
 def _ended(document: dict[str, Any], state: str) -> dict[str, Any]:
@@ -143,6 +175,10 @@ def _decided(decision: str, state: str) -> dict[str, Any]:
     }
     step = {**_WAITING, "state": state, "decisions": [made]}
     return _ended({**_PENDING, "steps": [step]}, state)
+
+
+def _changed(state: str, by: str) -> dict[str, Any]:
+    return {**_OF_POLICY, "state": state, "ended_at": WRITTEN_AT, "ended_by": by, "version": 2}
 
 
 def _history() -> dict[str, Any]:
@@ -176,8 +212,24 @@ def answers() -> dict[str, Any]:
         "list_approval_links": {"items": [{**_LINKED["link"], "state": "open"}]},
         "list_approval_policies": {"items": [_STORED], "next_page_token": None},
         "create_approval_policy": _STORED,
+        "create_approval_policy 202": {
+            **change_of(_POLICY_PATH, policy=_POLICY),
+            "action": "create",
+            "based_on_version": 0,
+        },
         "get_approval_policy": _STORED,
         "update_approval_policy": {**_STORED, **EXAMPLES["update_approval_policy"], "version": 2},
+        "update_approval_policy 202": _OF_POLICY,
+        "delete_approval_policy 202": change_of(_POLICY_PATH),
+        "list_policy_changes": {"items": [_OF_POLICY], "next_page_token": None},
+        "get_policy_change": _OF_POLICY,
+        "approve_policy_change": _changed("effective", _ALICE) | {"approvals": [_AGREED]},
+        "reject_policy_change": _changed("rejected", _BOB),
+        "get_approval_settings": _SETTINGS,
+        "update_approval_settings": _SETTINGS,
+        "update_approval_settings 202": change_of(
+            "approval-settings/own", settings={"change_delay_seconds": 3600}
+        ),
         "list_approval_delegations": {"items": [_DELEGATION], "next_page_token": None},
         "create_approval_delegation": _DELEGATION,
     }

@@ -3,6 +3,7 @@
 from hashlib import sha256
 from typing import Any, Final
 
+from service.examples.approvals import change_of
 from service.examples.catalog import WRITTEN_AT
 from service.examples.quotes import IDS as QUOTE_IDS
 
@@ -144,6 +145,16 @@ ANSWERED: Final[dict[str, Any]] = {
     "create_budget": {**_BUDGET, **_UNTOUCHED},
     "get_budget": _BUDGET,
     "update_budget": {**_BUDGET, **_RAISED},
+    "update_budget 202": change_of(
+        f"budgets/{_BUDGET['id']}",
+        budget={
+            "name": _BUDGET["name"],
+            "thresholds": _BUDGET["thresholds"],
+            "enforcement": _BUDGET["enforcement"],
+            **EXAMPLES["update_budget"],
+        },
+    ),
+    "delete_budget 202": change_of(f"budgets/{_BUDGET['id']}"),
     "list_actuals": {"items": [_IMPORT], "next_page_token": None},
     "import_actuals": _IMPORT,
     "get_actuals": _IMPORT,

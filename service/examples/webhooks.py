@@ -87,6 +87,13 @@ _BUDGET: Final[dict[str, Any]] = {
     "committed": {"amount": "4100000", "currency_code": "USD"},
     "spent": {"amount": "1200000", "currency_code": "USD"},
 }
+_CHANGE: Final = {
+    "change_id": "6d0c8b3f5a7e41c29b1d4f6a8e0c2735",
+    "resource": "approval-policies/large-runs",
+    "action": "update",
+    "proposed_by": "token:alice",
+    "effective_at": "2026-11-23T12:00:00Z",
+}
 _ASKED: Final = {"step": "finance", "approvers": ["person:bob"], "due_at": "2026-11-23T12:00:00Z"}
 _DECIDED: Final = {"decided_by": "person:bob"}
 _DATA: Final[dict[str, dict[str, Any]]] = {
@@ -102,6 +109,9 @@ _DATA: Final[dict[str, dict[str, Any]]] = {
     "approval.commented": _APPROVAL,
     "budget.threshold_reached": {**_BUDGET, "threshold_share": 0.8},
     "budget.exceeded": _BUDGET,
+    "policy_change.proposed": _CHANGE,
+    "policy_change.effective": _CHANGE,
+    "policy_change.rejected": {**_CHANGE, "ended_by": "token:bob"},
     "benchmark.regressed": {
         "node_id": nodes.IDS["nodes"],
         "benchmark": "gemm-bf16",

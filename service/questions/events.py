@@ -29,6 +29,10 @@ class EventType(StrEnum):
     BUDGET_THRESHOLD_REACHED = "budget.threshold_reached"
     """So much of a budget is committed or spent as it wants to be told of."""
     BUDGET_EXCEEDED = "budget.exceeded"
+    POLICY_CHANGE_PROPOSED = "policy_change.proposed"
+    """A policy, a budget or the delay is to change: it can be approved or rejected until it takes effect."""
+    POLICY_CHANGE_EFFECTIVE = "policy_change.effective"
+    POLICY_CHANGE_REJECTED = "policy_change.rejected"
     BENCHMARK_REGRESSED = "benchmark.regressed"
     """A node measures worse than before, or than others like it."""
     QUOTE_EXPIRES_SOON = "quote.expires_soon"
@@ -104,6 +108,23 @@ class BudgetEvent(TypedDict):
     """Which share was reached."""
     approval_id: NotRequired[str]
     """By which approval."""
+
+
+class PolicyChangeEvent(TypedDict):
+    """Of a change of what decides who has to approve; all else is behind the id."""
+
+    change_id: str
+    """Which change."""
+    resource: str
+    """What changes: its path below `/v1/`."""
+    action: str
+    """Whether it is created, changed or deleted."""
+    proposed_by: str
+    """Who wants it."""
+    effective_at: str
+    """When it takes effect, unless it is approved or rejected before."""
+    ended_by: NotRequired[str]
+    """Who approved it last or rejected it; absent where the delay was over."""
 
 
 class RegressionEvent(TypedDict):

@@ -12,6 +12,7 @@ from service.questions.events import (
     AuditHeadEvent,
     BudgetEvent,
     EventType,
+    PolicyChangeEvent,
     QuoteEvent,
     RegressionEvent,
     TestEvent,
@@ -52,6 +53,17 @@ class BudgetMessage(TypedDict):
     """When it happened."""
     data: BudgetEvent
     """To which budget."""
+
+
+class PolicyChangeMessage(TypedDict):
+    """A policy, a budget or the delay of changes is to change, or has."""
+
+    type: Literal["policy_change.proposed", "policy_change.effective", "policy_change.rejected"]
+    """What happened."""
+    timestamp: Moment
+    """When it happened."""
+    data: PolicyChangeEvent
+    """To which change."""
 
 
 class RegressionMessage(TypedDict):
@@ -122,6 +134,9 @@ MESSAGES: Final[dict[EventType, tuple[type, str]]] = {
     EventType.APPROVAL_COMMENTED: (ApprovalMessage, "Somebody said something about a request."),
     EventType.BUDGET_THRESHOLD_REACHED: (BudgetMessage, "So much of a budget is committed or spent."),
     EventType.BUDGET_EXCEEDED: (BudgetMessage, "More than a budget has is committed or spent."),
+    EventType.POLICY_CHANGE_PROPOSED: (PolicyChangeMessage, "A policy or a budget is to change."),
+    EventType.POLICY_CHANGE_EFFECTIVE: (PolicyChangeMessage, "A change of a policy or a budget holds now."),
+    EventType.POLICY_CHANGE_REJECTED: (PolicyChangeMessage, "A change of a policy or a budget is rejected."),
     EventType.BENCHMARK_REGRESSED: (RegressionMessage, "A node measures worse."),
     EventType.QUOTE_EXPIRES_SOON: (QuoteMessage, "The prices of a quote hold for a day more at most."),
     EventType.AUDIT_HEAD: (AuditHeadMessage, "The chain of events ends here now."),

@@ -17,7 +17,9 @@ from service.webhooks.tables import WebhookRow
 _RESOURCES: Final = {
     "approval": "approvals",
     "benchmark": "benchmark-results",
+    "audit": "audit-events",
     "budget": "budgets",
+    "policy_change": "policy-changes",
     "quote": "quotes",
     "webhook": "webhooks",
 }

@@ -4,12 +4,14 @@ import pytest
 
 from service.examples import EXAMPLES
 from service.kit.credentials import id_of
-from tests.approvals.deciding import QUOTED, Actor, policy, step
+from tests.approvals.deciding import QUOTED, Actor, at_once, policy, step
 
 
 @pytest.fixture
 def admin(callers):
-    return Actor(callers)
+    actor = Actor(callers)
+    at_once(actor)
+    return actor
 
 
 def code(answer):
@@ -304,7 +306,7 @@ class TestPolicies:
         path = made.headers["location"]
         assert code(admin.request("PATCH", path, json={"steps": []})) == (428, "VERSION_REQUIRED")
         matching = {"If-Match": made.headers["etag"]}
-        changed = admin.request("PATCH", path, json={"steps": []}, headers=matching)
+        changed = admin.request("PATCH", path, json={"steps": [], "automatic": True}, headers=matching)
         assert changed.json()["version"] == 2
         assert code(admin.request("DELETE", path, headers=matching)) == (412, "VERSION_CONFLICT")
         assert approver.decide(approval).json()["steps"][0]["policy_version"] == 1

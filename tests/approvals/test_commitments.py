@@ -14,7 +14,7 @@ from service.kit.events import EventRow
 from service.planning.formats.focus import read_focus
 from tests.approvals.bills import bill as table
 from tests.approvals.bills import imported, row
-from tests.approvals.deciding import QUOTED, Actor, policy, step
+from tests.approvals.deciding import QUOTED, Actor, governed, policy, step
 from tests.approvals.quoting import ON_SQLITE, quoted, usd
 from tests.approvals.test_budgets import TENANT, budget, committed, released
 
@@ -78,7 +78,7 @@ class TestApprovals:
 
     def test_a_budget_that_blocks_undoes_the_approval_until_there_is_money(self, callers, asker):
         decider = Actor(callers)
-        assert asker.post("/v1/approval-policies", policy(step(decider))).status_code == 201
+        assert governed(asker, policy(step(decider))).status_code == 201
         quotes = [asker.quote(cost_center_id="research") for _ in range(2)]
         asked = [asker.submit(quote).json() for quote in quotes]
         total = Decimal(quotes[0]["headlines"]["total"]["amount"])
@@ -97,7 +97,7 @@ class TestApprovals:
 
     def test_what_is_over_commits_nothing_more(self, callers, asker):
         decider = Actor(callers)
-        asker.post("/v1/approval-policies", policy(step(decider)))
+        governed(asker, policy(step(decider)))
         quote = asker.quote(cost_center_id="research")
         approval = asker.submit(quote).json()
         path, total = f"/v1/approvals/{approval['id']}", quote["headlines"]["total"]["amount"]
@@ -138,7 +138,7 @@ class TestApprovals:
         assert asker.post(f"/v1/approvals/{'0' * 32}:close", None).status_code == 404
 
     def test_asking_says_what_is_missing(self, callers, asker):
-        asker.post("/v1/approval-policies", policy(step(Actor(callers))))
+        governed(asker, policy(step(Actor(callers))))
         asker.request("PATCH", "/v1/budgets/now", json={"amount": usd("1")}, headers={"If-Match": "*"})
         answer = asker.submit(asker.quote(cost_center_id="research"), params={"validate_only": "true"}).json()
         assert [(each["budget_id"], each["is_exceeded"]) for each in answer["budgets"]] == [("now", True)]

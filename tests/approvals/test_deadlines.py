@@ -15,7 +15,7 @@ from service.kit.jobs.runner import Runner
 from service.kit.jobs.schedules import Nothing
 from service.kit.jobs.tables import JobRow
 from service.quotes.tables import QuoteRow
-from tests.approvals.test_model import TENANT
+from tests.approvals.test_model import TENANT, subject
 from tests.approvals.test_races import DECIDERS, Scene
 from tests.clocks import Clock, unset
 from tests.faults.harness import rows
@@ -41,7 +41,9 @@ def scene(database, clock):  # noqa: ARG001  # the clock is set before anything 
     escalation = {"after_seconds": HOUR, "to": [OTHER]}
     step = {"name": "step", "approvers": DECIDERS[:1], "expires_after_seconds": 4 * HOUR}
     patch = {"steps": [{**step, "escalation": escalation}]}
-    change = partial(policies.change, tenant_id=TENANT, policy_id="policy", patch=patch, if_match="*")
+    change = partial(
+        policies.change, subject=subject("token:admin"), policy_id="policy", patch=patch, if_match="*"
+    )
     scene.run("token:admin", change)
     scene.run("token:asker", scene.cancelling())
     scene.quote = scene.quote_anew()

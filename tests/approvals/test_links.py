@@ -13,7 +13,7 @@ from service.auth.service import set_tenant_disabled
 from service.kit.clock import now
 from service.kit.credentials import id_of
 from tests.applications import TENANT, Callers, attach, bearing
-from tests.approvals.deciding import Actor, made_by, policy, step
+from tests.approvals.deciding import Actor, governed, made_by, policy, step
 from tests.approvals.reading import Reader, heading, refusal
 from tests.conftest import Client
 
@@ -71,7 +71,7 @@ class Asked:
         people = [person(name) for name in approvers or (CAROL, DAVE)]
         asking = step(*people, quorum=quorum, **members)
         named = policy(asking, name=f"of-{id_of(asker.secret)}", requesters=[asker.name])
-        made = asker.post("/v1/approval-policies", named)
+        made = governed(asker, named)
         assert made.status_code == 201, made.text
         self.quote = asker.quote(**(quoted or {}))
         submitted = asker.submit(self.quote)

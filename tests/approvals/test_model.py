@@ -21,10 +21,11 @@ from hypothesis.stateful import (
 from sqlalchemy import delete
 
 from service.approvals import deadlines, decisions, service
+from service.approvals.changes import service as changes
 from service.approvals.delegations import service as delegations
 from service.approvals.delegations.schemas import ApprovalDelegationInput
 from service.approvals.policies import service as policies
-from service.approvals.policies.schemas import ApprovalPolicyInput
+from service.approvals.policies.schemas import MOST_STEPS, ApprovalPolicyInput
 from service.approvals.schemas import DecisionInput
 from service.approvals.service import Amendment
 from service.audit.service import Call, Writes
@@ -49,6 +50,9 @@ from tests.faults.harness import LONG
 
 TENANT = "default"
 PEOPLE = ("token:alice", "token:bob", "token:carol", "api_key:k1", "api_key:k2", "api_key:k3", "person:bob")
+ADMIN = "token:admin"
+AUTHORS = st.sampled_from([ADMIN, ADMIN, *PEOPLE[:4]])
+DELAY = 3 * 3600
 HOURS = st.sampled_from([None, 2, 8])
 DAYS = 1
 KINDS = st.sampled_from(["free", "priced", "incomplete"])
@@ -126,6 +130,42 @@ def known(step):
     return Step(list(step["approvers"]), step["quorum"], **hours, to=to)
 
 
+class Policy:
+    """What one policy asks, of quotes above a limit or of all, and who has written versions of it."""
+
+    def __init__(self, steps, limited, authors):
+        self.steps, self.limited, self.authors = steps, limited, authors
+
+    @property
+    def body(self):
+        return {
+            "id": "policy",
+            "name": "policy",
+            "conditions": {"total_above": {"amount": "1000", "currency_code": "EUR"}} if self.limited else {},
+            "steps": [written(step) for step in self.steps],
+            "automatic": not self.steps,
+        }
+
+    @property
+    def shape(self):
+        return ApprovalPolicyInput.model_validate_json(json.dumps(self.body))
+
+    def only_adds_to(self, standing):
+        left = [written(step) for step in self.steps]
+        for step in standing.steps:
+            if written(step) not in left:
+                return False
+            left.remove(written(step))
+        return self.limited == standing.limited and bool(standing.steps or not self.steps)
+
+
+class Waiting:
+    """A change of the policy that waits."""
+
+    def __init__(self, change_id, wanted, at):
+        self.id, self.wanted, self.at, self.agreed = change_id, wanted, at, set()
+
+
 class Machine(RuleBasedStateMachine):
     """People ask, decide, delegate, amend, cancel and repeat themselves; time passes, and processes die."""
 
@@ -136,11 +176,14 @@ class Machine(RuleBasedStateMachine):
         self.catalog = shipped_snapshot()
         self.start = datetime.now(UTC)
         self.model, self.policy, self.quotes, self.last = Model(), None, {}, None
+        self.change, self.versions = None, [None]
         self.crash_at, self.judged = None, {}
         self.clock.set(self.start)
         with database.writing() as session:
             for table in reversed(TABLES):
-                if table.name.startswith(("approval", "audit", "quotes", "events", "idempotency", "backgr")):
+                if table.name.startswith(
+                    ("approval", "audit", "policy_changes", "quotes", "events", "idempotency", "backgr")
+                ):
                     session.execute(delete(table))
             session.execute(delete(ApiKeyRow))
             if session.get(TenantRow, TENANT) is None:
@@ -191,29 +234,108 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(chosen=st.lists(steps(), min_size=1, max_size=2), author=st.sampled_from(PEOPLE[:6]))
     def begin(self, chosen, author):
-        self.set_policy(chosen, limited=False)
+        at_once = {"patch": {"change_delay_seconds": DELAY}, "if_match": "*"}
+        self.act(
+            ADMIN, "settings", DELAY, partial(changes.change_settings, subject=subject(ADMIN), **at_once)
+        )
+        self.set_policy(chosen, limited=False, author=ADMIN, more=False)
         self.quote(author, "free")
         self.submit(0, author, 1)
 
-    @rule(chosen=st.lists(steps(), max_size=3), limited=st.booleans())
-    def set_policy(self, chosen, limited):
+    @rule(chosen=st.lists(steps(), max_size=3), limited=st.booleans(), author=AUTHORS, more=st.booleans())
+    def set_policy(self, chosen, limited, author, more):
         steps = [step for step in chosen if step["escalates"] is None or step["expires"] != 1]
-        body = {
-            "id": "policy",
-            "name": "policy",
-            "conditions": {"total_above": {"amount": "1000", "currency_code": "EUR"}} if limited else {},
-            "steps": [written(step) for step in steps],
-        }
-        shape = ApprovalPolicyInput.model_validate_json(json.dumps(body))
+        if more and self.policy is not None and len(self.policy.steps) < MOST_STEPS - 3:
+            steps, limited = [*self.policy.steps, *steps], self.policy.limited
+        wanted = Policy(steps, limited, {author})
         if self.policy is None:
-            do = partial(policies.create, tenant_id=TENANT, body=shape)
+            do = partial(policies.create, subject=subject(author), body=wanted.shape)
         else:
-            members = shape.model_dump(mode="json")
-            patched = {"steps": members["steps"], "conditions": members["conditions"]}
-            do = partial(policies.change, tenant_id=TENANT, policy_id="policy", patch=patched, if_match="*")
-        answer = self.act("token:alice", "set_policy", body, do)
-        assert isinstance(answer, dict), answer
-        self.policy, self.limited = steps, limited
+            members = wanted.shape.model_dump(mode="json")
+            patched = {name: members[name] for name in ("steps", "conditions", "automatic")}
+            do = partial(
+                policies.change, subject=subject(author), policy_id="policy", patch=patched, if_match="*"
+            )
+        answer = self.act(author, "set_policy", wanted.body, do)
+
+        def expect():
+            if self.change is not None:
+                raise Refused("POLICY_CHANGE_WAITS")
+            if self.policy is None or wanted.only_adds_to(self.policy):
+                self.stand(wanted)
+            else:
+                at = self.seconds(answer["effective_at"])
+                assert at == pytest.approx(self.model.now + DELAY, abs=1)
+                self.change = Waiting(answer["id"], wanted, at)
+
+        self.agree(answer, expect)
+
+    def stand(self, wanted):
+        """A version of the policy takes effect: its authors are those of all before it too."""
+        earlier = self.policy.authors if self.policy else set()
+        self.policy = Policy(wanted.steps, wanted.limited, wanted.authors | earlier)
+        self.versions.append(self.policy)
+
+    def judging(self):
+        """The policy that judges now: one whose delay is over counts, though nobody has written it down."""
+        if self.change is not None and self.change.at <= self.model.now:
+            wanted = self.change.wanted
+            return Policy(wanted.steps, wanted.limited, wanted.authors | self.policy.authors)
+        return self.policy
+
+    def write_down(self):
+        if self.change is not None and self.change.at <= self.model.now:
+            self.stand(self.change.wanted)
+            self.change = None
+
+    @precondition(lambda self: self.change)
+    @rule(decider=st.sampled_from(PEOPLE[:6]))
+    def approve_change(self, decider):
+        decider = self.working(decider)
+        change, asked = self.change, self.policy.steps
+        do = partial(
+            changes.approve,
+            subject=subject(decider),
+            change_id=change.id,
+            rates=self.catalog.exchange_rates,
+        )
+        answer = self.act(decider, "approve_policy_change", change.id, do)
+
+        def expect():
+            if change.at <= self.model.now:
+                raise Refused("POLICY_CHANGE_ENDED")
+            (author,) = change.wanted.authors
+            if human(decider) == human(author):
+                raise Refused("OWN_APPROVAL")
+            if not any(decider in step["approvers"] for step in asked):
+                raise Refused("NOT_AN_APPROVER_OF_CHANGE")
+            change.agreed.add(decider)
+            counted = [{*step["approvers"]} & change.agreed - self.model.revoked for step in asked]
+            if all(
+                len({human(name) for name in names}) >= step["quorum"]
+                for names, step in zip(counted, asked, strict=True)
+            ):
+                self.stand(change.wanted)
+                self.change = None
+
+        self.agree(answer, expect)
+
+    @precondition(lambda self: self.change)
+    @rule(rejecting=st.sampled_from(PEOPLE[:6]))
+    def reject_change(self, rejecting):
+        do = partial(changes.reject, subject=subject(rejecting), change_id=self.change.id)
+
+        def expect():
+            if self.change.at <= self.model.now:
+                raise Refused("POLICY_CHANGE_ENDED")
+            self.change = None
+
+        self.agree(self.act(rejecting, "reject_policy_change", self.change.id, do), expect)
+
+    @rule()
+    def settle_changes(self):
+        changes.settle(self.database, self.writes, TENANT, lambda _: self.catalog.exchange_rates)
+        self.write_down()
 
     @rule(author=st.sampled_from(PEOPLE[:6]), kind=KINDS)
     def quote(self, author, kind):
@@ -233,21 +355,26 @@ class Machine(RuleBasedStateMachine):
         return next(found, None)
 
     def begun(self, quote, asker, answer):
-        is_unknown = quote["kind"] == "incomplete" or (quote["kind"] == "free" and self.limited)
-        speaks = bool(self.policy) if is_unknown else not (self.limited and quote["kind"] == "priced")
+        policy = self.judging()
+        is_unknown = quote["kind"] == "incomplete" or (quote["kind"] == "free" and policy.limited)
+        speaks = bool(policy.steps) if is_unknown else not (policy.limited and quote["kind"] == "priced")
         if not speaks:
             raise Refused("NO_APPROVAL_POLICY")
+        askers = {asker, *quote["authors"]}
+        if {human(name) for name in askers} & {human(name) for name in policy.authors}:
+            raise Refused("OWN_POLICY")
         asked = Asked(
             id=answer["id"],
             quote=quote["id"],
             version=quote["version"],
             digest=quote["content_digest"],
-            askers={asker, *quote["authors"]},
-            steps=[known(step) for step in sorted(self.policy, key=lambda _: 0)],
+            askers=askers,
+            steps=[known(step) for step in policy.steps],
             valid_until=self.seconds(quote["valid_until"]),
             last=self.model.now,
         )
         self.model.begin(asked)
+        self.write_down()
         quote["authors"].add(asker)
         if asked.state == "approved":
             self.supersede_others(asked)
@@ -473,6 +600,22 @@ class Machine(RuleBasedStateMachine):
                     assert not asked.barred(one["decided_by"])
                     assert one["content_digest"] == asked.digest
                     assert one["decided_at"] < step["due_at"]
+
+    @invariant()
+    def nobody_is_judged_by_what_they_or_whoever_they_act_for_have_written(self):
+        for approval_id, shown in self.documents().items():
+            asked = self.model.asked[approval_id]
+            for judged in shown["judged"]["policies"]:
+                authors = self.versions[judged["version"]].authors
+                assert {human(name) for name in authors}.isdisjoint(human(name) for name in asked.askers)
+
+    @invariant()
+    def the_policy_is_as_the_model_says(self):
+        if self.policy is not None:
+            with self.database.reading() as session:
+                stored = policies.get(session, TENANT, "policy")
+            assert stored["version"] == len(self.versions) - 1
+            assert stored["steps"] == self.policy.shape.model_dump(mode="json")["steps"]
 
     @invariant()
     def a_version_is_what_its_approval_is(self):

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from service.approvals import decisions, service
+from service.approvals.changes import service as changes
 from service.approvals.delegations import service as delegations
 from service.approvals.delegations.schemas import ApprovalDelegationInput
 from service.approvals.policies import service as policies
@@ -50,7 +51,10 @@ class Scene:
         self.catalog = shipped_snapshot()
         step = {"name": "step", "approvers": list(approvers), "quorum": quorum}
         body = {"id": "policy", "name": "policy", "conditions": {}, "steps": [step]}
-        self.run("token:admin", partial(policies.create, tenant_id=TENANT, body=_policy(body)))
+        admin = subject("token:admin")
+        at_once = {"patch": {"change_delay_seconds": 0}, "if_match": "*"}
+        self.run(admin.name, partial(changes.change_settings, subject=admin, **at_once))
+        self.run(admin.name, partial(policies.create, subject=admin, body=_policy(body)))
         self.quote = self.quote_anew()
         self.approval = self.run("token:asker", self.submitting())
 

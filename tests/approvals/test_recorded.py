@@ -12,7 +12,7 @@ from service.approvals.service import unlike_recorded
 from service.approvals.tables import ApprovalRow
 from service.kit.database import Reader
 from tests.approvals.bills import bill, row
-from tests.approvals.deciding import Actor, policy, step
+from tests.approvals.deciding import Actor, governed, policy, step
 from tests.approvals.quoting import ON_SQLITE, usd
 
 TENANT = "default"
@@ -27,7 +27,7 @@ def stored(callers):
     body = {"id": "now", "name": "Now", "cost_center_id": "research", "starts_on": "2025-01-01"}
     body |= {"ends_on": str(today + timedelta(days=500)), "amount": usd("150"), "thresholds": [0.1, 0.5]}
     assert asker.post("/v1/budgets", body).status_code == 201
-    assert asker.post("/v1/approval-policies", policy(step(decider))).status_code == 201
+    assert governed(asker, policy(step(decider))).status_code == 201
     quote = asker.quote(cost_center_id="research")
     assert decider.decide(asker.submit(quote).json()).status_code == 200
     both = bill(row("1", "2025-02-01", "2025-03-01"), row("2"))

@@ -48,14 +48,18 @@ def approving(service):
     name = f"api_key:{id_of(service.approver)}"
     step = {"name": "Head of research", "approvers": [name]}
     policy = {"id": "everything", "name": "Everything", "conditions": {}, "steps": [step]}
-    service.client.post("/v1/approval-policies", json=policy).raise_for_status()
+    # Whoever asks does not write the policy that they ask under.
+    headers = {"authorization": f"Bearer {service.approver}", "if-match": "*"}
+    at_once = {"change_delay_seconds": 0}
+    service.client.patch("/v1/approval-settings", json=at_once, headers=headers).raise_for_status()
+    service.client.post("/v1/approval-policies", json=policy, headers=headers).raise_for_status()
     stop = threading.Event()
     thread = threading.Thread(target=_approve, args=(service, stop), daemon=True)
     thread.start()
     yield name
     stop.set()
     thread.join(10)
-    service.client.delete("/v1/approval-policies/everything", headers={"if-match": "*"}).raise_for_status()
+    service.client.delete("/v1/approval-policies/everything", headers=headers).raise_for_status()
 
 
 def _approve(service, stop):

@@ -4,7 +4,7 @@ A commitment is a fact of the approval, in the currency of its quote. Whoever co
 it, and so does whoever writes a budget of it: two approvals never take the same money.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -14,11 +14,13 @@ from sqlalchemy.orm import Session
 from service.approvals.budgets import repository
 from service.approvals.budgets.errors import AmountTooLarge, BudgetExceeded
 from service.approvals.budgets.money import MOST_MICROS, micros, money
-from service.approvals.budgets.periods import days, due_of, part
+from service.approvals.budgets.periods import Period, days, due_of, part
 from service.approvals.budgets.repository import Commitment, Spent
 from service.approvals.budgets.tables import BudgetRow
 from service.approvals.budgets.thresholds import tell
 from service.approvals.budgets.usage import Take, Usage, converted, take_of, usages_of
+from service.approvals.changes.authors import is_author
+from service.approvals.changes.service import apply_due
 from service.approvals.cost_centers import repository as cost_centers
 from service.approvals.cost_centers.errors import CostCenterUnknown
 from service.approvals.schemas import BudgetEffect
@@ -59,6 +61,7 @@ def commit(
     center_id = row.cost_center_id
     if center_id is not None and cost_centers.locked(session, row.tenant_id, center_id) is None:
         raise CostCenterUnknown
+    applied = () if center_id is None else apply_due(session, row.tenant_id, rates, center_id)
     commitment = _commitment(quote, row.id, at)
     parts = _parts(session, row.tenant_id, center_id, commitment, rates)
     shown = [_shown(each) for each in parts]
@@ -71,7 +74,14 @@ def commit(
     row.committed_micros, row.committed_currency_code = commitment.micros, commitment.currency_code
     session.flush()
     told = (tell(session, each.budget, rates, row.id) for each in parts)
-    return shown, tuple(change for change in told if change is not None)
+    return shown, (*applied, *(change for change in told if change is not None))
+
+
+def raised(session: Writer, tenant_id: str, quote: Mapping[str, Any], names: Collection[str]) -> list[str]:
+    """Ids of the budgets that a quote takes of and that one of ``names``, or who they act for, has raised."""
+    due = due_of(quote, now())
+    meeting = _meeting(session, tenant_id, quote.get("cost_center_id"), due)
+    return [each.id for each in meeting if is_author(session, tenant_id, each.raised_by or (), names)]
 
 
 def release(row: ApprovalRow, at: datetime) -> None:
@@ -114,11 +124,14 @@ def _parts(
     session: Session, tenant_id: str, center_id: str | None, commitment: Commitment, rates: ExchangeRates
 ) -> list[_Part]:
     """What is taken of the budgets of a cost centre in whose periods the money falls due."""
-    budgets = [] if center_id is None else repository.of_centers(session, tenant_id, [center_id])
-    due = commitment.due
-    meeting = [each for each in budgets if part(0, due, days(each.starts_on, each.ends_on)) is not None]
+    meeting = _meeting(session, tenant_id, center_id, commitment.due)
     usages = usages_of(session, meeting, rates)
     return [_part(each, usages[each.id], commitment, rates) for each in meeting]
+
+
+def _meeting(session: Session, tenant_id: str, center_id: str | None, due: Period) -> list[BudgetRow]:
+    budgets = [] if center_id is None else repository.of_centers(session, tenant_id, [center_id])
+    return [each for each in budgets if part(0, due, days(each.starts_on, each.ends_on)) is not None]
 
 
 def _part(budget: BudgetRow, usage: Usage, commitment: Commitment, rates: ExchangeRates) -> _Part:

@@ -6,6 +6,7 @@ from fastapi import Query, Response
 
 from service.approvals.budgets.face import BudgetPath, Face
 from service.approvals.budgets.schemas import Budget, BudgetInput, BudgetPage, BudgetPatch, BudgetQuery
+from service.approvals.changes.endpoints import PROPOSED
 from service.audit.service import Caller, WriteCall
 from service.kit.versions import ETAG, IfMatch
 from service.kit.web import LOCATED, api_router
@@ -44,15 +45,22 @@ def get_budget_focus(face: Face, caller: Caller, id: BudgetPath) -> Response:
     return face.focus(caller.tenant_id, id)
 
 
-@router.patch("/{id:name}", response_model=Budget, responses=_TAGGED)
+@router.patch("/{id:name}", response_model=Budget, responses=_TAGGED | PROPOSED)
 def update_budget(
     face: Face, call: WriteCall, id: BudgetPath, body: BudgetPatch, if_match: IfMatch = ""
 ) -> Response:
-    """Change terms of a budget, if it is still at the version of the ETag; its period stays."""
+    """Change terms of a budget, if it is still at the version of the ETag; its period stays.
+
+    A larger amount, or to let it block no more, waits (202) for its approval or the end of the tenant's
+    delay.
+    """
     return face.change(call, id, body, if_match)
 
 
-@router.delete("/{id:name}", status_code=204)
+@router.delete("/{id:name}", status_code=204, responses=PROPOSED)
 def delete_budget(face: Face, call: WriteCall, id: BudgetPath, if_match: IfMatch = "") -> Response:
-    """Delete a budget of which no approval has committed, if it is still at the version of the ETag."""
+    """Delete a budget of which no approval has committed, if it is still at the version of the ETag.
+
+    The deletion waits (202) for its approval or the end of the tenant's delay, if there is one (else 204).
+    """
     return face.delete(call, id, if_match)

@@ -21,7 +21,10 @@ from service.questions.catalog import Catalog
 
 
 class BudgetsFace:
-    """Reads and writes of one database, as responses. ``catalog_of`` has the exchange rates of a tenant."""
+    """Reads and writes of one database, as responses. ``catalog_of`` has the exchange rates of a tenant.
+
+    ``settle`` lets changes of a tenant take effect that are due.
+    """
 
     def __init__(
         self,
@@ -30,11 +33,13 @@ class BudgetsFace:
         writes: Writes,
         tokens: PageTokens,
         catalog_of: Callable[[str], Catalog],
+        settle: Callable[[str], None],
     ) -> None:
         self._database = database
         self._writes = writes
         self._tokens = tokens
         self._catalog_of = catalog_of
+        self._settle = settle
 
     def list_centers(self, tenant_id: str, query: PageQuery) -> Response:
         """A page of cost centres."""
@@ -83,6 +88,7 @@ class BudgetsFace:
         filters = json.dumps(["budgets", tenant_id, query.cost_center_id])
         after = self._tokens.decode(query.page_token, filters)[0] if query.page_token else ""
         catalog = self._catalog_of(tenant_id)
+        self._settle(tenant_id)
         with self._database.reading() as session:
             rows = repository.after(session, tenant_id, after, query.cost_center_id, query.limit + 1)
             shown = service.page(session, rows, catalog)
@@ -90,12 +96,14 @@ class BudgetsFace:
 
     def get(self, tenant_id: str, budget_id: str) -> Response:
         """One budget."""
+        self._settle(tenant_id)
         with self._database.reading() as session:
             found = service.get(session, tenant_id, budget_id, self._catalog_of(tenant_id))
         return json_response(found, headers={"ETag": etag(found["version"])})
 
     def focus(self, tenant_id: str, budget_id: str) -> Response:
         """What is committed and charged of one budget, as a file."""
+        self._settle(tenant_id)
         with self._database.reading() as session:
             rows = service.focus(session, tenant_id, budget_id)
         disposition = f'attachment; filename="budget-{budget_id}.csv"'
@@ -112,22 +120,23 @@ class BudgetsFace:
         return self._writes.run(call, body.model_dump(mode="json"), do)
 
     def change(self, call: Call, budget_id: str, body: Input, if_match: str) -> Response:
-        """A budget with other terms."""
-        tenant_id, patch = call.subject.tenant_id, body.model_dump(mode="json")
-        catalog = self._catalog_of(tenant_id)
+        """A budget with other terms, or a change that waits."""
+        patch, catalog = body.model_dump(mode="json"), self._catalog_of(call.subject.tenant_id)
+        self._settle(call.subject.tenant_id)
 
         def do(session: Writer) -> Change:
             return service.change(
-                session, tenant_id, budget_id, patch=patch, if_match=if_match, catalog=catalog
+                session, call.subject, budget_id, patch=patch, if_match=if_match, catalog=catalog
             )
 
         return self._writes.run(call, [patch, if_match], do)
 
     def delete(self, call: Call, budget_id: str, if_match: str) -> Response:
-        """A budget less."""
+        """A budget less, or a change that waits."""
+        self._settle(call.subject.tenant_id)
 
         def do(session: Writer) -> Change:
-            return service.delete(session, call.subject.tenant_id, budget_id, if_match)
+            return service.delete(session, call.subject, budget_id, if_match)
 
         return self._writes.run(call, if_match, do)
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -14,13 +15,16 @@ from service.approvals.budgets.money import micros, money
 from service.approvals.budgets.repository import Commitment
 from service.approvals.budgets.schemas import BudgetInput, BudgetTerms
 from service.approvals.budgets.tables import BudgetRow
-from service.approvals.budgets.thresholds import forget, tell
+from service.approvals.budgets.thresholds import forget, recorded_columns, tell
 from service.approvals.budgets.usage import Take, Usage, take_of, usage_of, usages_of
+from service.approvals.changes.authors import authors
+from service.approvals.changes.waiting import Wanted, check_free, guard, propose
 from service.approvals.cost_centers import repository as cost_centers
-from service.audit.service import Change, columns_of
+from service.audit.service import Change
 from service.kit.clock import now
 from service.kit.database import Reader, Writer
 from service.kit.problems import FieldError
+from service.kit.subjects import Subject
 from service.kit.versions import check_match, etag
 from service.planning.errors import PlanningError
 from service.planning.exchange import ExchangeRates
@@ -114,7 +118,7 @@ def create(session: Writer, tenant_id: str, body: BudgetInput, catalog: Catalog)
     tell(session, budget, catalog.exchange_rates)
     path, document = f"budgets/{budget.id}", whole(session, budget, catalog)
     headers = {"ETag": etag(budget.version), "Location": f"/v1/{path}"}
-    return Change(resource=path, status=201, body=document, headers=headers, after=columns_of(budget))
+    return Change(resource=path, status=201, body=document, headers=headers, after=recorded_columns(budget))
 
 
 def _unknown_center() -> BudgetContradicts:
@@ -142,47 +146,78 @@ def _amount(body: BudgetTerms) -> dict[str, Any]:
 
 def change(
     session: Writer,
-    tenant_id: str,
+    subject: Subject,
     budget_id: str,
     *,
     patch: dict[str, Any],
     if_match: str,
     catalog: Catalog,
 ) -> Change:
-    """Store members of ``patch``; under another amount what is no longer reached may be told of again."""
-    budget = _matched(session, tenant_id, budget_id, if_match)
-    before, known = columns_of(budget), terms(budget)
+    """Store members of ``patch``, or let them wait where they let more pass."""
+    guarded, resource = guard(session, subject.tenant_id), f"budgets/{budget_id}"
+    budget = _matched(session, subject.tenant_id, budget_id, if_match)
+    check_free(session, subject.tenant_id, resource)
+    known = terms(budget)
     sent = {name: known[name] for name in BudgetTerms.model_fields if name in known} | patch
     merged = {name: value for name, value in sent.items() if value is not None}
     body = BudgetTerms.model_validate_json(json.dumps(merged))
     if body.amount.currency_code != budget.currency_code:
         detail = "a budget keeps its currency"
         raise BudgetContradicts("", FieldError("/amount/currency_code", "CURRENCY_FIXED", detail))
+    if guarded.waits and _loosens(budget, body):
+        wanted = Wanted(resource, body.model_dump_json(), budget.version, budget.cost_center_id)
+        return propose(session, subject, guarded, wanted)
+    changed = put(session, budget, body, subject.name, catalog.exchange_rates)
+    return replace(changed, body=whole(session, budget, catalog))
+
+
+def _loosens(budget: BudgetRow, body: BudgetTerms) -> bool:
+    """Whether terms may let pass what those that stand do not."""
+    is_weaker = budget.enforcement == "block" and body.enforcement != "block"
+    return is_weaker or _amount(body)["amount_micros"] > budget.amount_micros
+
+
+def put(session: Writer, budget: BudgetRow, body: BudgetTerms, author: str, rates: ExchangeRates) -> Change:
+    """Let a budget have terms; under another amount what is no longer reached may be told of again."""
+    before = recorded_columns(budget)
+    if _loosens(budget, body):
+        budget.raised_by = authors(session, budget.tenant_id, author, budget.raised_by or ())
     members = body.model_dump(mode="json", exclude={"amount"})
     for name in BudgetTerms.model_fields.keys() - {"amount"}:
         setattr(budget, name, members.get(name))
     budget.amount_micros = _amount(body)["amount_micros"]
     budget.version += 1
-    forget(session, budget, catalog.exchange_rates)
-    tell(session, budget, catalog.exchange_rates)
+    forget(session, budget, rates)
+    tell(session, budget, rates)
     session.flush()
-    return Change(
-        resource=f"budgets/{budget_id}",
-        body=whole(session, budget, catalog),
-        headers={"ETag": etag(budget.version)},
-        before=before,
-        after=columns_of(budget),
-    )
+    after, headers = recorded_columns(budget), {"ETag": etag(budget.version)}
+    return Change(resource=f"budgets/{budget.id}", headers=headers, before=before, after=after)
 
 
-def delete(session: Writer, tenant_id: str, budget_id: str, if_match: str) -> Change:
-    """No such budget any more; one of which approvals have committed stays."""
-    budget = _matched(session, tenant_id, budget_id, if_match)
-    if repository.commitments(session, budget, limit=1):
+def delete(session: Writer, subject: Subject, budget_id: str, if_match: str) -> Change:
+    """No such budget any more, or once that has waited; one of which approvals have committed stays."""
+    guarded, resource = guard(session, subject.tenant_id), f"budgets/{budget_id}"
+    budget = _matched(session, subject.tenant_id, budget_id, if_match)
+    check_free(session, subject.tenant_id, resource)
+    if is_committed(session, budget):
         raise BudgetInUse
-    before = columns_of(budget)
+    if guarded.waits:
+        wanted = Wanted(resource, None, budget.version, budget.cost_center_id)
+        return propose(session, subject, guarded, wanted)
+    return drop(session, budget)
+
+
+def is_committed(session: Writer, budget: BudgetRow) -> bool:
+    """Whether approvals have committed of a budget: it stays then."""
+    return bool(repository.commitments(session, budget, limit=1))
+
+
+def drop(session: Writer, budget: BudgetRow) -> Change:
+    """No such budget any more."""
+    before = recorded_columns(budget)
     session.delete(budget)
-    return Change(resource=f"budgets/{budget_id}", status=204, before=before)
+    session.flush()
+    return Change(resource=f"budgets/{budget.id}", status=204, before=before)
 
 
 def _matched(session: Writer, tenant_id: str, budget_id: str, if_match: str) -> BudgetRow:
@@ -199,7 +234,7 @@ def _matched(session: Writer, tenant_id: str, budget_id: str, if_match: str) -> 
 
 def recorded(session: Reader, tenant_id: str) -> Iterator[tuple[str, object]]:
     """Every budget as its last event has to say it is, by id."""
-    return ((row.id, columns_of(row)) for row in repository.after(session, tenant_id, "", (), None))
+    return ((row.id, recorded_columns(row)) for row in repository.after(session, tenant_id, "", (), None))
 
 
 def is_used(session: Writer, tenant_id: str) -> Callable[[str], bool]:

@@ -28,5 +28,7 @@ class BudgetRow(Base):
     enforcement: Mapped[str] = mapped_column(String(10))
     told: Mapped[list[str]] = mapped_column(Json)
     """What has been told of already: thresholds, and that it is exceeded."""
+    raised_by: Mapped[list[str] | None] = mapped_column(Json)
+    """Who has raised its amount or let it block no more."""
     version: Mapped[int] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from service.approvals.budgets import repository
 from service.approvals.budgets.money import money
@@ -29,7 +29,7 @@ def tell_of(
 
 def tell(session: Writer, budget: BudgetRow, rates: ExchangeRates, approval_id: str = "") -> Change | None:
     """Emit the events of thresholds that are reached now; what it changed, for the audit."""
-    before, usage = columns_of(budget), usage_of(session, budget, rates)
+    before, usage = recorded_columns(budget), usage_of(session, budget, rates)
     reached = _reached(budget, usage)
     new = [name for name in reached if name not in budget.told]
     if not new:
@@ -40,13 +40,19 @@ def tell(session: Writer, budget: BudgetRow, rates: ExchangeRates, approval_id: 
         emit(session, budget.tenant_id, kind, _event(budget, usage, share, approval_id))
     budget.told = [*budget.told, *new]
     session.flush()
-    return Change(resource=f"budgets/{budget.id}", before=before, after=columns_of(budget))
+    return Change(resource=f"budgets/{budget.id}", before=before, after=recorded_columns(budget))
 
 
 def forget(session: Writer, budget: BudgetRow, rates: ExchangeRates) -> None:
     """Let what is no longer reached be told of again."""
     reached = _reached(budget, usage_of(session, budget, rates))
     budget.told = [name for name in budget.told if name in reached]
+
+
+def recorded_columns(budget: BudgetRow) -> dict[str, Any]:
+    """A budget as the audit holds a digest of it: of a row older than a column, without the column."""
+    columns = columns_of(budget)
+    return columns if budget.raised_by is not None else {k: v for k, v in columns.items() if k != "raised_by"}
 
 
 def _reached(budget: BudgetRow, usage: Usage) -> dict[str, float | None]:

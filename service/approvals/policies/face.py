@@ -1,6 +1,7 @@
 """Approval policies over HTTP: transactions and pages."""
 
 import json
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Depends, Path, Request, Response
@@ -16,17 +17,24 @@ from service.questions.base import ResourceId
 
 
 class PoliciesFace:
-    """Reads and writes of the policies of one database, as responses."""
+    """Reads and writes of the policies of one database, as responses.
 
-    def __init__(self, database: Database, *, writes: Writes, tokens: PageTokens) -> None:
+    ``settle`` lets changes of a tenant take effect that are due.
+    """
+
+    def __init__(
+        self, database: Database, *, writes: Writes, tokens: PageTokens, settle: Callable[[str], None]
+    ) -> None:
         self._database = database
         self._writes = writes
         self._tokens = tokens
+        self._settle = settle
 
     def list(self, tenant_id: str, query: ApprovalPolicyQuery) -> Response:
         """A page of policies."""
         filters = json.dumps(["approval-policies", tenant_id])
         after = self._tokens.decode(query.page_token, filters)[0] if query.page_token else ""
+        self._settle(tenant_id)
         with self._database.reading() as session:
             rows = repository.live_after(session, tenant_id, after, query.limit + 1)
             shown = [service.shown(row) for row in rows]
@@ -34,31 +42,32 @@ class PoliciesFace:
 
     def get(self, tenant_id: str, policy_id: str) -> Response:
         """One policy."""
+        self._settle(tenant_id)
         with self._database.reading() as session:
             shown = service.get(session, tenant_id, policy_id)
         return json_response(shown, headers={"ETag": etag(shown["version"])})
 
     def create(self, call: Call, body: ApprovalPolicyInput) -> Response:
-        """A new policy."""
-        tenant_id = call.subject.tenant_id
+        """A new policy, or a change that waits."""
+        self._settle(call.subject.tenant_id)
         sent = body.model_dump(mode="json")
-        return self._writes.run(call, sent, lambda session: service.create(session, tenant_id, body))
+        return self._writes.run(call, sent, lambda session: service.create(session, call.subject, body))
 
     def change(self, call: Call, policy_id: str, body: ApprovalPolicyInput, if_match: str) -> Response:
-        """The next version of a policy."""
-        tenant_id = call.subject.tenant_id
+        """The next version of a policy, or a change that waits."""
+        self._settle(call.subject.tenant_id)
         patch = body.model_dump(mode="json")
         return self._writes.run(
             call,
             [patch, if_match],
-            lambda session: service.change(session, tenant_id, policy_id, patch, if_match),
+            lambda session: service.change(session, call.subject, policy_id, patch, if_match),
         )
 
     def delete(self, call: Call, policy_id: str, if_match: str) -> Response:
-        """No policy any more."""
-        tenant_id = call.subject.tenant_id
+        """No policy any more, or a change that waits."""
+        self._settle(call.subject.tenant_id)
         return self._writes.run(
-            call, if_match, lambda session: service.delete(session, tenant_id, policy_id, if_match)
+            call, if_match, lambda session: service.delete(session, call.subject, policy_id, if_match)
         )
 
 

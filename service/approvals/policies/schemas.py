@@ -78,7 +78,9 @@ class ApprovalPolicyInput(Input):
     """Which quotes it speaks of."""
     steps: PolicySteps
     """Who has to approve them, in order. With none nobody has to be asked, unless what a quote of money costs
-    in all or a condition cannot be judged."""
+    in all or a condition cannot be judged; the policy says so by `automatic`."""
+    automatic: bool = False
+    """Has to be true where there are no steps, and only there: quotes pass without anybody being asked."""
 
 
 class ApprovalPolicy(ApprovalPolicyInput):
@@ -86,6 +88,8 @@ class ApprovalPolicy(ApprovalPolicyInput):
 
     version: Integer
     """Number of changes, the creation included."""
+    written_by: Annotated[list[str], Field(max_length=1000)] | MISSING = MISSING
+    """Who has written a version of it: none of them asks under it. Absent of older ones until they change."""
     created_at: AwareDatetime
     """When it was created."""
     updated_at: AwareDatetime

@@ -1,20 +1,25 @@
 """The rules of approval policies: rows with versions, changed by whoever knows the newest."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
+from service.approvals.changes.authors import authors, is_author
+from service.approvals.changes.waiting import Wanted, check_free, guard, propose
 from service.approvals.cost_centers import service as cost_centers
 from service.approvals.errors import PolicyExists, PolicyNotFound
 from service.approvals.policies import repository
 from service.approvals.policies.schemas import ApprovalPolicyInput, PolicyStep
+from service.approvals.policies.strictness import asks_more, only_adds
 from service.approvals.tables import ApprovalPolicyRow
-from service.audit.service import Change
+from service.audit.service import Change, history
 from service.kit.clock import now
 from service.kit.database import Reader, Writer
 from service.kit.problems import ERROR_LIMIT, FieldError, Unprocessable
+from service.kit.subjects import Subject
 from service.kit.versions import check_match, etag
 
 
@@ -25,10 +30,26 @@ class Policy(NamedTuple):
     version: int
 
 
+def resource_of(policy_id: str) -> str:
+    """What changes and the audit call a policy."""
+    return f"approval-policies/{policy_id}"
+
+
 def shown(row: ApprovalPolicyRow) -> dict[str, Any]:
     """A policy as callers see it."""
+    return _named(_recorded(row))
+
+
+def _named(document: dict[str, Any]) -> dict[str, Any]:
+    """A document that says whether it is automatic, as those of older rows do not."""
+    return {"automatic": not document["steps"], **document}
+
+
+def _recorded(row: ApprovalPolicyRow) -> dict[str, Any]:
+    """A policy as the audit holds a digest of it: of a row older than a member, without the member."""
+    members = {} if row.written_by is None else {"written_by": row.written_by}
     times = {"created_at": row.created_at, "updated_at": row.updated_at}
-    return {**json.loads(row.document), "version": row.version, **times}
+    return {**json.loads(row.document), "version": row.version, **times, **members}
 
 
 def get(session: Reader, tenant_id: str, policy_id: str) -> dict[str, Any]:
@@ -41,60 +62,110 @@ def get(session: Reader, tenant_id: str, policy_id: str) -> dict[str, Any]:
 
 def every(session: Writer, tenant_id: str) -> list[Policy]:
     """The policies of a tenant, by id."""
-    rows = repository.live_after(session, tenant_id)
-    return [Policy(ApprovalPolicyInput.model_validate_json(row.document), row.version) for row in rows]
+    return [_read(row) for row in repository.live_after(session, tenant_id)]
 
 
-def create(session: Writer, tenant_id: str, body: ApprovalPolicyInput) -> Change:
-    """Store a policy under an id that is free; one that was deleted goes on with its next version."""
-    row = repository.begun(session, tenant_id, body.id)
-    if row.is_live:
+def _read(row: ApprovalPolicyRow) -> Policy:
+    return Policy(ApprovalPolicyInput.model_validate_json(row.document), row.version)
+
+
+def own(session: Writer, tenant_id: str, policies: Iterable[Policy], names: Collection[str]) -> list[str]:
+    """Ids of the policies of which one of ``names``, or somebody they act for, has written a version."""
+    ids = [policy.body.id for policy in policies]
+    rows = (repository.live(session, tenant_id, policy_id) for policy_id in ids)
+    return [row.id for row in rows if row and is_author(session, tenant_id, _writers(session, row), names)]
+
+
+def _writers(session: Writer, row: ApprovalPolicyRow) -> Sequence[str]:
+    """Who has written a policy; of an older row the audit chain says so."""
+    if row.written_by is not None:
+        return row.written_by
+    events = history(session, row.tenant_id, resource_of(row.id))
+    return [f"{event['subject_kind']}:{event['subject_id']}" for event in events if "subject_id" in event]
+
+
+def create(session: Writer, subject: Subject, body: ApprovalPolicyInput) -> Change:
+    """Store a policy under an id that is free, or let it wait where it may let pass what was refused."""
+    guarded, tenant_id, resource = guard(session, subject.tenant_id), subject.tenant_id, resource_of(body.id)
+    check(body)
+    _check_centers(session, tenant_id, body)
+    check_free(session, tenant_id, resource)
+    if repository.live(session, tenant_id, body.id) is not None:
         raise PolicyExists("", FieldError("/id", "TAKEN", "there is a policy of this id"))
-    row.is_live, row.created_at = True, now()
-    _write(session, row, body)
-    after = shown(row)
-    location = {"Location": f"/v1/approval-policies/{row.id}"}
-    return _change(row, status=201, body=after, headers=_etag(row) | location, after=after)
+    if guarded.waits and not any(asks_more(body, each.body) for each in every(session, tenant_id)):
+        return propose(session, subject, guarded, Wanted(resource, body.model_dump_json(), 0))
+    made = put(session, tenant_id, body, subject.name)
+    return replace(made, status=201, headers={**made.headers, "Location": f"/v1/{resource}"})
 
 
-def change(session: Writer, tenant_id: str, policy_id: str, patch: dict[str, Any], if_match: str) -> Change:
-    """Replace members of a policy."""
+def change(session: Writer, subject: Subject, policy_id: str, patch: dict[str, Any], if_match: str) -> Change:
+    """Replace members of a policy, or let it wait unless that only adds steps."""
+    guarded, tenant_id = guard(session, subject.tenant_id), subject.tenant_id
     row = _matched(session, tenant_id, policy_id, if_match)
-    before = shown(row)
-    merged = {**json.loads(row.document), **patch}
-    _write(session, row, ApprovalPolicyInput.model_validate_json(json.dumps(merged)))
-    after = shown(row)
-    return _change(row, body=after, headers=_etag(row), before=before, after=after)
+    check_free(session, tenant_id, resource_of(policy_id))
+    known = _named(json.loads(row.document))
+    if patch.get("steps"):
+        known["automatic"] = False
+    body = ApprovalPolicyInput.model_validate_json(json.dumps({**known, **patch}))
+    check(body)
+    _check_centers(session, tenant_id, body)
+    if guarded.waits and not only_adds(_read(row).body, body):
+        wanted = Wanted(resource_of(policy_id), body.model_dump_json(), row.version)
+        return propose(session, subject, guarded, wanted)
+    return put(session, tenant_id, body, subject.name)
 
 
-def delete(session: Writer, tenant_id: str, policy_id: str, if_match: str) -> Change:
+def delete(session: Writer, subject: Subject, policy_id: str, if_match: str) -> Change:
     """Let a policy ask for nothing any more; approvals that are under way keep its steps."""
+    guarded, tenant_id = guard(session, subject.tenant_id), subject.tenant_id
     row = _matched(session, tenant_id, policy_id, if_match)
-    before = shown(row)
+    check_free(session, tenant_id, resource_of(policy_id))
+    if guarded.waits:
+        return propose(session, subject, guarded, Wanted(resource_of(policy_id), None, row.version))
+    return drop(session, tenant_id, policy_id)
+
+
+def put(session: Writer, tenant_id: str, body: ApprovalPolicyInput, author: str) -> Change:
+    """Let a policy stand; one that was deleted goes on with its next version."""
+    row = repository.begun(session, tenant_id, body.id)
+    before, earlier = (_recorded(row), _writers(session, row)) if row.is_live else (None, ())
+    row.written_by = authors(session, tenant_id, author, earlier)
+    if not row.is_live:
+        row.is_live, row.created_at = True, now()
+    row.document = body.model_dump_json()
+    row.version, row.updated_at = row.version + 1, now()
+    session.flush()
+    headers = {"ETag": etag(row.version)}
+    return Change(
+        resource=resource_of(row.id), body=shown(row), headers=headers, before=before, after=_recorded(row)
+    )
+
+
+def drop(session: Writer, tenant_id: str, policy_id: str) -> Change:
+    """Let a policy stand no more."""
+    row = _live(session, tenant_id, policy_id)
+    before = _recorded(row)
     row.is_live, row.version, row.updated_at = False, row.version + 1, now()
     session.flush()
-    return _change(row, status=204, before=before)
+    return Change(resource=resource_of(policy_id), status=204, before=before)
 
 
 def recorded(session: Reader, tenant_id: str) -> list[tuple[str, object]]:
     """Every policy as its last event has to say it is, by id."""
-    return [(row.id, shown(row) if row.is_live else None) for row in repository.every(session, tenant_id)]
+    return [(row.id, _recorded(row) if row.is_live else None) for row in repository.every(session, tenant_id)]
 
 
 def _matched(session: Writer, tenant_id: str, policy_id: str, if_match: str) -> ApprovalPolicyRow:
-    row = repository.locked(session, tenant_id, policy_id)
-    if row is None or not row.is_live:
-        raise PolicyNotFound
+    row = _live(session, tenant_id, policy_id)
     check_match(if_match, etag(row.version))
     return row
 
 
-def _write(session: Writer, row: ApprovalPolicyRow, body: ApprovalPolicyInput) -> None:
-    _check(body)
-    _check_centers(session, row.tenant_id, body)
-    row.document = body.model_dump_json()
-    row.version, row.updated_at = row.version + 1, now()
-    session.flush()
+def _live(session: Writer, tenant_id: str, policy_id: str) -> ApprovalPolicyRow:
+    row = repository.locked(session, tenant_id, policy_id)
+    if row is None or not row.is_live:
+        raise PolicyNotFound
+    return row
 
 
 def _check_centers(session: Writer, tenant_id: str, body: ApprovalPolicyInput) -> None:
@@ -111,8 +182,11 @@ def _check_centers(session: Writer, tenant_id: str, body: ApprovalPolicyInput) -
         raise Unprocessable("A member refers to no row", *faults[:ERROR_LIMIT])
 
 
-def _check(body: ApprovalPolicyInput) -> None:
-    """Refuse steps that can never be decided, or never escalate."""
+def check(body: ApprovalPolicyInput) -> None:
+    """Refuse steps that can never be decided, or never escalate, and to have none without saying so."""
+    if body.automatic == bool(body.steps):
+        detail = "is true where there are no steps, and only there: nobody is asked then"
+        raise Unprocessable("A policy without steps says so", FieldError("/automatic", "NOT_NAMED", detail))
     faults = [
         FieldError(f"/steps/{number}/{member}", code, detail)
         for number, step in enumerate(body.steps)
@@ -131,11 +205,3 @@ def _faults(step: PolicyStep) -> Iterator[tuple[str, str, str]]:
         return
     if step.escalation.after_seconds >= step.expires_after_seconds:
         yield "escalation/after_seconds", "ESCALATES_TOO_LATE", "the step has expired by then"
-
-
-def _etag(row: ApprovalPolicyRow) -> dict[str, str]:
-    return {"ETag": etag(row.version)}
-
-
-def _change(row: ApprovalPolicyRow, **values: Any) -> Change:  # noqa: ANN401
-    return Change(resource=f"approval-policies/{row.id}", **values)

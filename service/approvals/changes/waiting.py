@@ -1,0 +1,106 @@
+"""Changes that let more pass wait; until a tenant has had a policy there is nothing to guard."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+from service.approvals.changes import repository
+from service.approvals.changes.tables import WAITING, ApprovalSettingsRow, PolicyChangeRow
+from service.approvals.errors import ChangeWaits
+from service.audit.service import Change, columns_of
+from service.kit import leases
+from service.kit.database import Writer
+from service.kit.events import emit
+from service.kit.subjects import Subject
+from service.questions.events import EventType, PolicyChangeEvent
+
+DEFAULT_DELAY_SECONDS: Final = 86_400
+SETTINGS: Final = "approval-settings/own"
+_MEMBERS: Final = (
+    *("id", "resource", "action", "based_on_version", "proposed_by", "proposed_at", "effective_at", "state"),
+    *("approvals", "ended_at", "ended_by", "version"),
+)
+_DOCUMENTS: Final = {"approval-policies": "policy", "budgets": "budget", "approval-settings": "settings"}
+
+
+class Guard(NamedTuple):
+    """What guards the policies of a tenant, locked, at a time."""
+
+    settings: ApprovalSettingsRow
+    time: datetime
+    waits: bool
+    """Whether what lets more pass waits now."""
+
+
+class Wanted(NamedTuple):
+    """What is to change. ``document`` is what is to stand then, None where nothing is."""
+
+    resource: str
+    document: str | None
+    based_on_version: int
+    cost_center_id: str | None = None
+
+    @property
+    def action(self) -> str:
+        """What is done to the resource."""
+        if self.document is None:
+            return "delete"
+        return "update" if self.based_on_version else "create"
+
+
+def guard(session: Writer, tenant_id: str) -> Guard:
+    """Lock what every proposal of a tenant locks first."""
+    row = repository.locked_settings(session, tenant_id, DEFAULT_DELAY_SECONDS)
+    waits = row.change_delay_seconds > 0 and repository.has_policies(session, tenant_id)
+    return Guard(row, leases.time(session), waits)
+
+
+def check_free(session: Writer, tenant_id: str, resource: str) -> None:
+    """Refuse a change of what waits for another one: nobody could say what it is based on."""
+    if repository.waiting(session, tenant_id, resource) is not None:
+        raise ChangeWaits
+
+
+def propose(session: Writer, subject: Subject, guarded: Guard, wanted: Wanted) -> Change:
+    """Let a change wait for its approval or the end of the delay."""
+    row = PolicyChangeRow(
+        tenant_id=subject.tenant_id,
+        id=uuid4().hex,
+        **wanted._asdict(),
+        action=wanted.action,
+        proposed_by=subject.name,
+        proposed_at=guarded.time,
+        effective_at=guarded.time + timedelta(seconds=guarded.settings.change_delay_seconds),
+        state=WAITING,
+        approvals=[],
+        version=1,
+    )
+    session.add(row)
+    session.flush()
+    tell(session, row, EventType.POLICY_CHANGE_PROPOSED)
+    path = f"policy-changes/{row.id}"
+    location = {"Location": f"/v1/{path}"}
+    return Change(resource=path, status=202, body=shown(row), headers=location, after=columns_of(row))
+
+
+def shown(row: PolicyChangeRow) -> dict[str, Any]:
+    """A change as callers see it."""
+    members = {name: value for name in _MEMBERS if (value := getattr(row, name)) is not None}
+    if row.document is not None:
+        members[_DOCUMENTS[row.resource.partition("/")[0]]] = json.loads(row.document)
+    return members
+
+
+def tell(session: Writer, row: PolicyChangeRow, event: EventType) -> None:
+    """Write an event of a change."""
+    data: PolicyChangeEvent = {
+        "change_id": row.id,
+        "resource": row.resource,
+        "action": row.action,
+        "proposed_by": row.proposed_by,
+        "effective_at": row.effective_at.isoformat().replace("+00:00", "Z"),
+    }
+    if row.ended_by is not None:
+        data["ended_by"] = row.ended_by
+    emit(session, row.tenant_id, event, data)

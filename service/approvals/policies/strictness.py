@@ -1,0 +1,54 @@
+"""Which changes of policies can but add signatures; every other one may let something pass.
+
+Both read policies as they are written and not what they do: what is not surely stricter is not.
+"""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from pydantic import MISSING
+
+from service.approvals.policies.schemas import ApprovalPolicyInput, PolicyConditions
+
+if TYPE_CHECKING:
+    from service.questions.base import MoneyInput
+
+
+def asks_more(policy: ApprovalPolicyInput, standing: ApprovalPolicyInput) -> bool:
+    """Whether a new policy asks somebody more about quotes of which ``standing`` asks somebody already."""
+    return bool(policy.steps and standing.steps) and covers(standing.conditions, policy.conditions)
+
+
+def only_adds(before: ApprovalPolicyInput, after: ApprovalPolicyInput) -> bool:
+    """Whether a policy speaks of the same quotes as before and asks whom it asked, others too perhaps."""
+    left = list(after.steps)
+    for step in before.steps:
+        if step not in left:
+            return False
+        left.remove(step)
+    return after.conditions == before.conditions and bool(before.steps or not after.steps)
+
+
+def covers(wide: PolicyConditions, narrow: PolicyConditions) -> bool:
+    """Whether ``wide`` speaks of every quote that ``narrow`` does, be it for something that is unknown."""
+    sets = (
+        (wide.cost_center_ids, narrow.cost_center_ids),
+        (wide.requesters, narrow.requesters),
+        (wide.providers, narrow.providers),
+    )
+    carbon, own_carbon = wide.location_based_kg_co2e_above, narrow.location_based_kg_co2e_above
+    return (
+        all(own is MISSING or (its is not MISSING and set(its) <= set(own)) for own, its in sets)
+        and _is_below(wide.total_above, narrow.total_above)
+        and _is_below(wide.total_high_above, narrow.total_high_above)
+        and (carbon is MISSING or (own_carbon is not MISSING and own_carbon >= carbon))
+    )
+
+
+def _is_below(limit: "MoneyInput | MISSING", other: "MoneyInput | MISSING") -> bool:
+    """Whether what is above ``other`` is above ``limit``, at any exchange rate."""
+    if limit is MISSING:
+        return True
+    if other is MISSING or other.currency_code != limit.currency_code:
+        return False
+    return Decimal(other.amount) >= Decimal(limit.amount)
