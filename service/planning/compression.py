@@ -83,8 +83,9 @@ def gradient_shapes(profile: Profile) -> GradientShapes:
         for each in profile.blocks
         for tensor, count in each.block.tensors()
     )
-    outside = ((tensor, 1.0) for tensor in (*profile.table_tensors, *profile.head_tensors))
-    return shapes_of([*blocks, *outside])
+    tables = ((tensor, 1.0) for tensor in profile.table_tensors)
+    heads = ((tensor, 1.0 * count) for tensor, count in profile.head_tensors)
+    return shapes_of([*blocks, *tables, *heads])
 
 
 class Compressed(NamedTuple):

@@ -5,7 +5,6 @@ for each layout, as long as it decides nothing by an ``if`` on a number.
 """
 
 import math
-from collections.abc import Sequence
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -69,13 +68,6 @@ def exponential_growth(exponent: Figure) -> float:
         with np.errstate(over="ignore"):
             return cast("float", np.expm1(exponent))
     return math.expm1(exponent)
-
-
-def row(table: Sequence[Sequence[float]], index: int) -> Sequence[float]:
-    """Row ``index`` of a table, or for an array of indices the columns of those rows."""
-    if isinstance(index, np.ndarray):
-        return cast("Sequence[float]", np.asarray(table, dtype=np.float64)[index].T)
-    return table[index]
 
 
 def natural_log(figure: Figure) -> float:

@@ -7,6 +7,7 @@ of the training state Rajbhandari et al. 2020 (ZeRO 1 to 3).
 
 from enum import StrEnum
 from functools import lru_cache
+from math import isqrt
 from typing import NamedTuple
 
 from service.planning.errors import PlanningError
@@ -16,7 +17,8 @@ from service.planning.figures import larger, smaller, whole
 @lru_cache(maxsize=4096)
 def divisors(number: int) -> tuple[int, ...]:
     """Whole numbers that divide ``number``, ascending."""
-    return tuple(d for d in range(1, number + 1) if number % d == 0)
+    small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
+    return (*small, *(number // d for d in reversed(small) if d * d != number))
 
 
 class Sharding(StrEnum):

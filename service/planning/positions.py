@@ -34,6 +34,9 @@ MOST_POSITIONS = 2**40
 MOST_RESAMPLINGS = 1000
 """Layers in a row that change a grid; no model has as many."""
 
+MOST_REPEATED = 10_000
+"""Repetitions of such layers in a whole model: each is a step of its own."""
+
 
 class Sample(NamedTuple):
     """What one sample holds. A field left out takes what the input itself says.
@@ -160,7 +163,23 @@ def _resampled(grid: _Grid, layer: Resampling) -> _Grid:
     )
 
 
-def _after(grid: _Grid, layer: SimpleLayer) -> _Grid:
+class _Steps:
+    """How many repetitions of layers that change a grid may still be walked."""
+
+    def __init__(self) -> None:
+        self.left = MOST_REPEATED
+
+    def take(self, repeated: int) -> None:
+        """One more of a layer that was repeated so often before."""
+        self.left -= repeated > 0
+        if repeated == MOST_RESAMPLINGS or self.left < 0:
+            detail = f"more than {MOST_RESAMPLINGS} layers in a row that change the grid"
+            if self.left < 0:
+                detail = f"layers that change the grid are repeated more than {MOST_REPEATED} times"
+            raise PlanningError("REPEATED_RESAMPLING", "", detail)
+
+
+def _after(grid: _Grid, layer: SimpleLayer, steps: _Steps) -> _Grid:
     """The grid behind one layer, all its repetitions taken."""
     if isinstance(layer, LearnedVectors):
         rows = layer.rows * layer.count if layer.purpose == "class_tokens" else 0
@@ -168,9 +187,7 @@ def _after(grid: _Grid, layer: SimpleLayer) -> _Grid:
     after = grid
     for repeated in range(layer.count):
         before = after
-        if repeated == MOST_RESAMPLINGS:
-            detail = f"more than {MOST_RESAMPLINGS} layers in a row that change the grid"
-            raise PlanningError("REPEATED_RESAMPLING", "", detail)
+        steps.take(repeated)
         match layer:
             case Convolution(shortcut=False):
                 after = _convolved(after, layer)
@@ -196,13 +213,13 @@ def _entered(block: Block, grids: Mapping[str, _Grid]) -> _Grid:
     return _sequence(sum(grid.of_sample for grid in named))
 
 
-def _walk(block: Block, grids: Mapping[str, _Grid]) -> tuple[BlockPositions, _Grid]:
+def _walk(block: Block, grids: Mapping[str, _Grid], steps: _Steps) -> tuple[BlockPositions, _Grid]:
     start = grid = _entered(block, grids)
     read = sum(grids[name].of_sample for name in block.reads)
     joined = sum(grids[name].of_sample for name in block.joins)
     layers = []
     for layer in block.layers:
-        behind = _after(grid, layer)
+        behind = _after(grid, layer, steps)
         context = 0
         if isinstance(layer, Attention):
             crosses = layer.cross_size is not None
@@ -223,10 +240,10 @@ def block_positions(architecture: Architecture, sample: Sample) -> tuple[BlockPo
     Raises :class:`PlanningError` whose pointer names the field of the sample that is missing or too small.
     """
     grids = {item.name: _grid(item, sample) for item in architecture.inputs}
-    found = []
+    found, steps = [], _Steps()
     for index, block in enumerate(architecture.blocks()):
         entered = _entered(block, grids)
-        positions, behind = _walk(block, grids)
+        positions, behind = _walk(block, grids, steps)
         if block.count > 1 and behind != entered:
             raise PlanningError(
                 "REPEATED_RESAMPLING", f"/layers/{index}", "a block that changes the grid cannot repeat"

@@ -246,6 +246,28 @@ class TestRange:
         model = {"id": "huge", "name": "Huge", "architecture": {"layers": layers}}
         assert reader.post("/v1/models", model).status_code == 422
 
+    @pytest.mark.parametrize(
+        "layer",
+        [
+            {"kind": "normalization", "size": 64},
+            {"kind": "linear", "input_size": 1, "output_size": 1},
+            {"kind": "learned_vectors", "purpose": "bias", "size": 1},
+            {"kind": "embedding_table", "rows": 1, "size": 1},
+            {"kind": "activation", "size": 1},
+            {"kind": "block", "layers": [{"kind": "normalization", "size": 1}], "unit": False},
+        ],
+    )
+    def test_a_repetition_beyond_any_model_is_refused_by_name(self, reader, layer):
+        layers = [{"kind": "normalization", "size": 1}, {**layer, "count": 2**31 - 1}]
+        model = {"source": "architecture", "architecture": {"layers": layers}}
+        answer = reader.post("/v1/estimates/memory", question(model, "h100-sxm"))
+        assert answer.status_code == 422
+        (error,) = answer.json()["errors"]
+        assert (error["code"], error["pointer"]) == (
+            "TOO_MANY_LAYERS",
+            "/model/architecture/layers/1/count",
+        )
+
     def test_figures_beyond_int64_are_refused(self, reader):
         """2^31 tokens x 10^6 sequences x 2^20 wide is far above 2^63 bytes."""
         layer = {"kind": "linear", "input_size": 2**20, "output_size": 2**20}

@@ -7,8 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 from service.cli import app as cli
+from service.estimates.service import ESTIMATES
+from service.evidence.imports import service
+from service.evidence.imports.errors import EvidenceRefused
+from service.evidence.imports.schemas import EvidenceImport
 from service.examples import EXAMPLES
 from tests.applications import bearing
+from tests.asking import shipped
 
 DATA = Path(__file__).parents[1] / "data" / "measurements"
 EXAMPLE = EXAMPLES["import_evidence"]
@@ -305,3 +310,23 @@ def test_ten_rows_move_the_estimates_of_their_tenant_until_they_are_withdrawn(ca
     assert estimate(client, other) == before
     client.post(f"{made.headers['location']}:withdraw", {"reason": "another engine"}, **mine)
     assert estimate(client, mine) == before
+
+
+def test_an_import_asks_a_bounded_number_of_questions(monkeypatch):
+    """Each is an estimate, also where its figure is then refused."""
+    asked = []
+
+    def estimator(question, catalog):
+        asked.append(question)
+        return ESTIMATES["throughput"].estimator(question, catalog)
+
+    monkeypatch.setattr(service, "MOST_QUESTIONS", 2)
+    names = "metric,value,model_name,workload.concurrency,workload.input_tokens,workload.output_tokens\n"
+    row = "time_per_output_token_seconds,1e9,openai/gpt-oss-120b,{},128,128\n"
+    body = {**SERVED, "format": "own_csv", "content": names + "".join(map(row.format, (1, 2, 4, 8)))}
+    with pytest.raises(EvidenceRefused) as refused:
+        service.read(
+            EvidenceImport.model_validate_json(json.dumps(body)), shipped(), {"throughput": estimator}
+        )
+    assert [error.code for error in refused.value.errors] == ["IMPLAUSIBLE", "TOO_MANY"]
+    assert len(asked) == 2

@@ -41,6 +41,8 @@ Estimators = Mapping[str, Callable[[Any, Catalog], Mapping[str, Any]]]
 
 ACTIVE: Final = "active"
 MOST_ANSWERS: Final = 1000
+MOST_QUESTIONS: Final = 200
+"""Different questions of one import: each is an estimate, whether its figure counts or not."""
 _WITHIN: Final = 20.0
 """How many times an estimate a measured figure may be, or the reverse: beyond it the unit is another one."""
 _OBSERVED: Final = frozenset({"dcgm_dmon", "dcgm_exporter", "nsight_compute"})
@@ -108,6 +110,7 @@ class _Reading:
         self._context = context
         self._estimators = estimators
         self._known: dict[str, Mapping[str, Any]] = {}
+        self._asked = 0
         self.answers: list[Answered] = []
         self.device: DeviceCalibration | None = None
         self.refused: list[Refused] = []
@@ -161,6 +164,9 @@ class _Reading:
     def _answer(self, operation: str, asked: Question) -> Mapping[str, Any]:
         key = json.dumps([operation, asked], sort_keys=True)
         if key not in self._known:
+            self._asked += 1
+            if self._asked > MOST_QUESTIONS:
+                raise RowError("TOO_MANY", f"one import asks {MOST_QUESTIONS} different questions at most")
             question = _checked(Operation(operation), asked)
             try:
                 self._known[key] = self._estimators[operation](question, self._context.catalog)

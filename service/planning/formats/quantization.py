@@ -6,11 +6,14 @@ Embedding tables, norms and routers stay wide under all of them, heads unless th
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from service.planning.errors import PlanningError
+from service.planning.formats import module_patterns as patterns
 from service.planning.precision import NumberFormat
 from service.planning.storage import MatrixScheme, ModelFacts, Place, WeightFormat
 from service.planning.storage.named import (
@@ -91,32 +94,29 @@ _EXPRESSION_PARENTS = ("model.layers", "language_model.model.layers", "model.lan
 _HEAD_NAMES = ("lm_head",)
 
 _MOST_LISTED = 5000
-_LONGEST_EXPRESSION = 500
-_MOST_QUANTIFIERS = 5
+_MOST_WORK = 500_000
+"""Layers that are told apart, times the elements of all patterns and what stands for the rest of the work."""
+_WORK_OF_PATTERNS = 1000
+"""Of a layer's names themselves, where there are patterns."""
+_WORK_OF_A_LIST = 100
+"""Of looking them up in a list."""
 
 
-class _Modules(NamedTuple):
+@lru_cache(maxsize=1024)
+def _parts(module: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What may be named of a module: any part of its name, and from the layer down."""
+    parts = module.split(".")
+    inner = (".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1))
+    return tuple(inner), ("", *(".".join(parts[:j]) for j in range(1, len(parts) + 1)))
+
+
+@dataclass(frozen=True)
+class _Modules:
     """A list of modules: names or ends of names, globs, and ``re:`` expressions."""
 
     names: frozenset[str] = frozenset()
     globs: tuple[str, ...] = ()
-    expressions: tuple[re.Pattern[str], ...] = ()
-
-    def hold(self, layer: str, module: str) -> bool:
-        """Whether ``module`` of ``layer`` (empty outside layers) is in the list."""
-        parts = module.split(".")
-        inner = [".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
-        if not self.names.isdisjoint(inner):
-            return True
-        path = f"{layer}.{module}" if layer else module
-        if layer:
-            above = [layer, *(f"{layer}.{'.'.join(parts[:j])}" for j in range(1, len(parts) + 1))]
-            if not self.names.isdisjoint(above):
-                return True
-        if any(fnmatchcase(path, glob) or fnmatchcase(path, f"{glob}.*") for glob in self.globs):
-            return True
-        full = [f"{parent}.{path}" for parent in _EXPRESSION_PARENTS] if layer else [module]
-        return any(expression.match(name) for expression in self.expressions for name in full)
+    expressions: tuple[str, ...] = ()
 
     def plus(self, other: "_Modules") -> "_Modules":
         """Both lists."""
@@ -130,6 +130,79 @@ class _Modules(NamedTuple):
         named = any(name[:1].isdigit() for name in self.names)
         return named or bool(self.expressions) or any(re.search(r"\d", glob) for glob in self.globs)
 
+    @cached_property
+    def sequences(self) -> tuple[patterns.Sequence, ...]:
+        """What the patterns are made of."""
+        return *self._globbed, *self._expressed
+
+    @cached_property
+    def _globbed(self) -> tuple[patterns.Sequence, ...]:
+        return tuple(chain.from_iterable(map(patterns.glob_sequences, self.globs)))
+
+    @cached_property
+    def _expressed(self) -> tuple[patterns.Sequence, ...]:
+        return tuple(chain.from_iterable(map(patterns.expression_sequences, self.expressions)))
+
+    @cached_property
+    def _globs(self) -> patterns.Patterns:
+        return patterns.Patterns(self._globbed)
+
+    @cached_property
+    def _expressions(self) -> patterns.Patterns:
+        return patterns.Patterns(self._expressed)
+
+    @cached_property
+    def _of_layers(self) -> Mapping[str, frozenset[str]]:
+        """Names of single layers and of what is below them, by layer."""
+        found: dict[str, set[str]] = {}
+        for name in self.names:
+            layer, _, below = name.partition(".")
+            found.setdefault(layer, set()).add(below)
+        return {layer: frozenset(below) for layer, below in found.items()}
+
+    @cached_property
+    def _states(self) -> dict[str, tuple[int, ...]]:
+        return {}
+
+    @cached_property
+    def _known(self) -> dict[tuple[Hashable, str], bool]:
+        return {}
+
+    def key(self, layer: str) -> Hashable:
+        """What the list says of ``layer``: of layers of one key it says the same."""
+        states = self._states.get(layer)
+        if states is None:
+            states = self._states[layer] = tuple(self._entered(layer))
+        return layer if layer in self._of_layers else "", states
+
+    def _entered(self, layer: str) -> Iterable[int]:
+        """Where the patterns have come to in front of the name of a module."""
+        within = f"{layer}." if layer else ""
+        yield self._globs.after(self._globs.start, within) if self.globs else 0
+        if self.expressions:
+            for parent in _EXPRESSION_PARENTS if layer else ("",):
+                start = self._expressions.after(self._expressions.start, f"{parent}." if parent else "")
+                yield self._expressions.after(start, within)
+
+    def hold(self, layer: str, module: str) -> bool:
+        """Whether ``module`` of ``layer`` (empty outside layers) is in the list."""
+        key = (self.key(layer), module)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._name(layer, module) or self._match(layer, module)
+        return known
+
+    def _name(self, layer: str, module: str) -> bool:
+        inner, above = _parts(module)
+        of_layer = self._of_layers.get(layer) if layer else None
+        return not self.names.isdisjoint(inner) or bool(of_layer and not of_layer.isdisjoint(above))
+
+    def _match(self, layer: str, module: str) -> bool:
+        glob, *expressed = self._states[layer]
+        return self._globs.hold(self._globs.after(glob, module)) or any(
+            self._expressions.hold(self._expressions.after(state, module)) for state in expressed
+        )
+
 
 def _modules(entries: object, pointer: str) -> _Modules:
     if entries is None:
@@ -140,23 +213,28 @@ def _modules(entries: object, pointer: str) -> _Modules:
         raise _invalid(pointer, f"must not be longer than {_MOST_LISTED}")
     plain = [entry for entry in entries if not entry.startswith("re:")]
     short = [_LAYER_PREFIX.sub("", entry.removesuffix(".weight")) for entry in plain]
-    return _Modules(
+    modules = _Modules(
         names=frozenset(entry for entry in short if "*" not in entry),
         globs=tuple(entry for entry in short if "*" in entry),
-        expressions=tuple(_expression(entry, pointer) for entry in entries if entry.startswith("re:")),
+        expressions=tuple(entry.removeprefix("re:") for entry in entries if entry.startswith("re:")),
     )
+    _check_patterns(modules, pointer)
+    return modules
 
 
-def _expression(entry: str, pointer: str) -> re.Pattern[str]:
-    """The expression behind ``re:``; callers send it, so one that could run for long is refused."""
-    text = entry.removeprefix("re:")
-    repeats = len(re.findall(r"[*+{]", text))
-    if len(text) > _LONGEST_EXPRESSION or repeats > _MOST_QUANTIFIERS or re.search(r"\)\s*[*+{]", text):
-        raise _invalid(pointer, "holds an expression that is too complex")
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise _invalid(pointer, "holds an expression that cannot be read") from error
+def _check_patterns(modules: _Modules, pointer: str) -> None:
+    """Callers send the patterns: what is not read here, and what would take long, is refused."""
+    many = f"holds patterns of more than {patterns.MOST_ELEMENTS} characters, alternatives written out"
+    if sum(map(len, (*modules.globs, *modules.expressions))) > patterns.MOST_ELEMENTS:
+        raise _invalid(pointer, many)
+    elements = 0
+    for expression in modules.expressions:
+        try:
+            elements += patterns.element_count(patterns.expression_sequences(expression))
+        except patterns.PatternError as error:
+            raise _invalid(pointer, f"holds an expression that {error}") from error
+        if elements > patterns.MOST_ELEMENTS:
+            raise _invalid(pointer, many)
 
 
 def _invalid(pointer: str, detail: str) -> PlanningError:
@@ -182,6 +260,20 @@ class _Rules(NamedTuple):
             if modules is None or any(modules.hold(layer, name) for name in names):
                 return scheme
         return WIDE
+
+    @property
+    def listed(self) -> tuple[_Modules, ...]:
+        """Every list of modules."""
+        return self.ignored, *(modules for modules, _ in self.schemes if modules)
+
+    def check_work(self, layers: int, pointer: str) -> None:
+        """Refuse lists and patterns that take long to ask for every layer that they tell apart."""
+        lists = self.listed
+        elements = sum(patterns.element_count(modules.sequences) for modules in lists)
+        asked = max(1, layers) if any(modules.by_layer for modules in lists) else 1
+        work = len(lists) * _WORK_OF_A_LIST + (elements and elements + _WORK_OF_PATTERNS)
+        if asked * work > _MOST_WORK:
+            raise _invalid(pointer, f"has lists and patterns that are too long for {asked} layers")
 
 
 class _Reader(NamedTuple):
@@ -427,13 +519,13 @@ def _copies_tied_head(method: str, config: Mapping[str, object]) -> bool:
     Qwen2.5-1.5B-Instruct-AWQ is 1.61 GB and not 1.14, the second file of Qwen3-4B-FP8 (778 MB) is its head
     alone; those of GPTQ hold it once.
     """
-    saved = re.match(r"(\d+)\.(\d+)", str(config.get("transformers_version", "")))
+    saved = re.match(r"(\d{1,9})\.(\d{1,9})", str(config.get("transformers_version", "")))
     older = saved is None or (int(saved[1]), int(saved[2])) < _AWQ_SAVES_ONCE
     return method == "fp8" or (method == "awq" and older)
 
 
-def checkpoint_format(config: Mapping[str, object]) -> WeightFormat | None:
-    """How the checkpoint of ``config`` stores its weights; None where it says nothing of it.
+def checkpoint_format(config: Mapping[str, object], layers: int = 1) -> WeightFormat | None:
+    """How the checkpoint of ``config`` stores the weights of so many layers; None where it does not say.
 
     Raises :class:`PlanningError` whose pointer names the field at fault inside the configuration.
     """
@@ -452,7 +544,9 @@ def checkpoint_format(config: Mapping[str, object]) -> WeightFormat | None:
             f"this method is not known; known are {', '.join(sorted(_METHODS))}",
         )
     copies = _copies_tied_head(str(method), config)
-    return _format(str(method), reader(_Reader(fields, pointer)), copies_tied_head=copies)
+    rules = reader(_Reader(fields, pointer))
+    rules.check_work(layers, pointer)
+    return _format(str(method), rules, copies_tied_head=copies)
 
 
 def _found(config: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
@@ -486,7 +580,10 @@ def _format(method: str, rules: _Rules, *, copies_tied_head: bool) -> WeightForm
         del facts, size
         return WIDE
 
-    listed = [rules.ignored, *(modules for modules, _ in rules.schemes if modules)]
+    def layer_key(layer: int, facts: ModelFacts) -> Hashable:
+        del facts
+        return tuple(modules.key(str(layer)) for modules in rules.listed)
+
     return WeightFormat(
         name=method,
         compute=rules.compute,
@@ -494,6 +591,6 @@ def _format(method: str, rules: _Rules, *, copies_tied_head: bool) -> WeightForm
         scheme_of=scheme_of,
         head=head,
         table=table,
-        by_layer=any(modules.by_layer for modules in listed),
+        layer_key=layer_key if any(modules.by_layer for modules in rules.listed) else None,
         copies_tied_head=copies_tied_head,
     )

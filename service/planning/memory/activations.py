@@ -7,7 +7,7 @@ the input of every k-th block and, while the backward pass is in it, what k bloc
 
 from typing import NamedTuple
 
-from service.planning.figures import rounded_up, row, smaller
+from service.planning.figures import rounded_up, smaller
 from service.planning.frameworks import TRAITS, Framework, Traits
 from service.planning.memory.adaptation import LOW_RANK, PREFIXED, TRAINS_NORMS
 from service.planning.memory.stages import blocks_within, stage_start
@@ -185,7 +185,7 @@ class StageTerms(NamedTuple):
 
 def _stage_terms(profile: Profile, trained: Trained | None, layout: Parallelism, stage: int) -> StageTerms:
     start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
-    low, high = row(profile.activation_prefixes, start), row(profile.activation_prefixes, end)
+    low, high = profile.activation_prefixes[start], profile.activation_prefixes[end]
     sums = [last - first for first, last in zip(low, high, strict=True)]
     terms = ActivationTerms(*sums[:_TERMS])
     if trained is not None:

@@ -119,7 +119,7 @@ def frozen_bytes(
     inside = sum(profile.prefixes[-1]) or profile.parameter_count
     narrow = min(1.0, profile.quantisable_parameters / max(inside, 1))
     mean = narrow * BASE_BYTES[adaptation.base] + (1.0 - narrow) * outer
-    head = sum(tensor.size for tensor in profile.head_tensors if tensor.multiplied)
+    head = sum(tensor.size * count for tensor, count in profile.head_tensors if tensor.multiplied)
     outside = profile.parameter_count - inside
     packed = head / outside if packs_head and outside > 0 else 0.0
     return mean, packed * BASE_BYTES[adaptation.base] + (1.0 - packed) * outer

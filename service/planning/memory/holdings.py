@@ -1,6 +1,6 @@
 """Parameters that a pipeline stage holds, and their training state on one device, wherever it lies."""
 
-from service.planning.figures import larger, row
+from service.planning.figures import larger
 from service.planning.frameworks import TRAITS
 from service.planning.layers import Tensor
 from service.planning.memory.adaptation import LINEAR_NAMES, adapted_tensors, frozen_bytes, prompt_tensors
@@ -24,8 +24,8 @@ def stage_parameters(profile: Profile, layout: Parallelism, stage: int) -> Stage
     """Parameters of a stage, before they are divided or spread."""
     if not profile.shapes_known:
         return StageParameters(profile.parameter_count / layout.pipeline, 0.0, 0.0)
-    low = row(profile.prefixes, stage_start(profile, layout, stage))
-    high = row(profile.prefixes, stage_start(profile, layout, stage + 1))
+    low = profile.prefixes[stage_start(profile, layout, stage)]
+    high = profile.prefixes[stage_start(profile, layout, stage + 1)]
     table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
     # A tied head on another stage than its table keeps a copy of it.
     copied = head * (1.0 - table) * profile.tied_parameters
@@ -80,7 +80,7 @@ def largest_matrix(profile: Profile, layout: Parallelism, *, with_head: bool) ->
     """Elements of the largest matrix of a linear module on one device."""
     inside = (tensor for block in profile.blocks for tensor, _ in block.block.tensors())
     tensors = [tensor for tensor in inside if tensor.name in LINEAR_NAMES]
-    tensors += profile.head_tensors if with_head else ()
+    tensors += [tensor for tensor, _ in profile.head_tensors] if with_head else ()
     return max((tensor.size for tensor in tensors if tensor.multiplied), default=0) / layout.tensor
 
 
@@ -115,7 +115,7 @@ def _optimizer_states(
         outside += [(tensor, n * table) for tensor, n in prompt_tensors(profile, workload.adaptation)]
     else:
         outside += [(tensor, table) for tensor in profile.table_tensors]
-        outside += [(tensor, head) for tensor in profile.head_tensors]
+        outside += [(tensor, head * n) for tensor, n in profile.head_tensors]
         outside += [(tensor, head * (1.0 - table)) for tensor in profile.tied_tensors]
     return total + kept(outside, inside=False)
 

@@ -191,7 +191,7 @@ def adapter_bytes(profile: Profile, adapters: Adapters, tensor: int) -> float:
     """
     elements = 0.0
     for matrix in profile.weights.matrices:
-        copies = len(matrix.layers) * matrix.copies
+        copies = matrix.total_copies
         match matrix.split.value:
             case "expert":
                 continue

@@ -7,6 +7,7 @@ asked with a sequence length of 1; :func:`forward_pass` says what inference over
 against PyTorch by ``tests/oracles/tower_memory.py``.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -35,7 +36,7 @@ from service.planning.profile.activations import (
 )
 from service.planning.profile.iteration import STREAM_COPIES, live_elements
 from service.planning.profile.saved import NO_TERMS, at_positions, sampled_terms
-from service.planning.profile.whole import BlockProfile, Profile, is_loose, running_sums, width_of
+from service.planning.profile.whole import BlockProfile, Profile, activation_sums, is_loose, width_of
 
 
 def _passing(  # noqa: PLR0911 - one kind a case
@@ -231,14 +232,14 @@ def _read(block: Block, positions: BlockPositions) -> ActivationTerms:
     return ActivationTerms(whole_elements=float(size), whole_inputs=float(size))
 
 
-def _singles(profile: Profile, architecture: Architecture, whole: _Whole) -> list[BlockProfile]:
-    """One profile for each single block in order.
+def _runs(profile: Profile, architecture: Architecture, whole: _Whole) -> list[BlockProfile]:
+    """One profile for each run of equal blocks in order.
 
     What stands between blocks (stems, projectors, resamplings) is kept beside the block before it, or the
-    first, whatever is recomputed.
+    first, whatever is recomputed: that block is a run of its own.
     """
     deep = iter(profile.blocks)
-    singles: list[BlockProfile] = []
+    runs: list[BlockProfile] = []
     ahead, read = NO_TERMS, set[tuple[str, ...]]()
     rows = zip(architecture.layers, architecture.blocks(), whole.blocks, whole.positions, strict=True)
     for layer, block, found, positions in rows:
@@ -252,15 +253,23 @@ def _singles(profile: Profile, architecture: Architecture, whole: _Whole) -> lis
             if block.reads not in read and block.per == "position":
                 read.add(block.reads)
                 ahead = ahead.plus(_read(block, positions))
-            start = len(singles)
-            singles += [known] * block.count
             if ahead is not NO_TERMS:
-                singles[start], ahead = _beside(singles[start], ahead), NO_TERMS
-        elif singles:
-            singles[-1] = _beside(singles[-1], NO_TERMS.plus(found.terms, block.count))
+                first, known = _cut(known, 1)
+                runs.append(_beside(first, ahead))
+                ahead = NO_TERMS
+            runs += [known] * (known.repeats > 0)
+        elif runs:
+            others, last = _cut(runs[-1], runs[-1].repeats - 1)
+            runs[-1:] = [others] * (others.repeats > 0)
+            runs.append(_beside(last, NO_TERMS.plus(found.terms, block.count)))
         else:
             ahead = ahead.plus(found.terms, block.count)
-    return singles
+    return runs
+
+
+def _cut(run: BlockProfile, count: int) -> tuple[BlockProfile, BlockProfile]:
+    """The first blocks of a run, and the others."""
+    return run._replace(repeats=count), run._replace(repeats=run.repeats - count, start=run.start + count)
 
 
 def _beside(block: BlockProfile, terms: ActivationTerms) -> BlockProfile:
@@ -277,30 +286,31 @@ def training_profile(profile: Profile, architecture: Architecture, sample: Sampl
     Raises :class:`PlanningError` as :func:`block_positions` does.
     """
     whole = _whole(architecture, sample)
-    singles = _singles(profile, architecture, whole)
+    runs = _runs(profile, architecture, whole)
     # The first repetition has what stands in front of the model, the last what stands behind it.
+    starts = [run.start for run in runs]
     blocks = [
-        singles[known.start + known.repeats // 2]._replace(repeats=known.repeats) for known in profile.blocks
+        runs[bisect_right(starts, known.start + known.repeats // 2) - 1]._replace(
+            repeats=known.repeats, start=known.start
+        )
+        for known in profile.blocks
     ]
     activations = NO_TERMS
-    for single in singles:
-        activations = activations.plus(single.activations)
+    for run in runs:
+        activations = activations.plus(run.activations, run.repeats)
     table = architecture.embeddings
     masks = float(table.size * _tokens(architecture, whole)) if table and table.dropout else 0.0
     return profile._replace(
         sample=sample,
         blocks=tuple(blocks),
         activations=activations,
-        activation_prefixes=running_sums(
-            ((*b.activations, *b.selected, b.width_elements) for b in singles),
-            2 * len(ActivationTerms._fields) + 1,
-        ),
+        activation_prefixes=activation_sums(runs),
         deepest=max(
-            singles,
+            runs,
             key=lambda block: block.activations.whole_elements + block.activations.split_elements,
             default=None,
         ),
-        width_elements=float(sum(block.width_elements for block in singles)),
+        width_elements=float(sum(run.width_elements * run.repeats for run in runs)),
         vocabulary_size=round(whole.answered),
         head_saved_elements=whole.entered,
         embedding_mask_bytes=masks,

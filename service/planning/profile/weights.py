@@ -1,7 +1,9 @@
 """The matrices of a model by place and shape, and what they take in memory in a given format."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from service.planning.architecture import Architecture, Block
@@ -17,9 +19,15 @@ class WeightMatrix(NamedTuple):
     outputs: int
     copies: int
     split: Split
-    layers: tuple[int, ...]
+    runs: tuple[range, ...]
+    """The layers, in runs of neighbours."""
     key_value_heads: int = 0
     """Of keys and values, which a tensor-parallel group wider than their heads holds more than once."""
+
+    @property
+    def total_copies(self) -> int:
+        """In all layers together."""
+        return self.copies * sum(map(len, self.runs))
 
 
 class StoredWeights(NamedTuple):
@@ -89,8 +97,9 @@ class WeightInventory:
         sums = {"split": self.vectors_split * wide, "whole": self.vectors_whole * wide}
         sums["expert"] = self.vectors_expert * wide
         key_value = 0.0
+        alike = _Alike(weight_format, self.facts)
         for matrix in self.matrices:
-            size = self._matrix_bytes(matrix, weight_format)
+            size = self._matrix_bytes(matrix, weight_format, alike)
             sums[_part(matrix.split)] += size
             if matrix.key_value_heads:
                 key_value += size
@@ -108,15 +117,39 @@ class WeightInventory:
             **sums,
         )
 
-    def _matrix_bytes(self, matrix: WeightMatrix, weight_format: WeightFormat) -> float:
+    def _matrix_bytes(self, matrix: WeightMatrix, weight_format: WeightFormat, alike: "_Alike") -> float:
         def size(layer: int) -> float:
             place = Place(matrix.module, layer, self.facts.depth, matrix.inputs)
             scheme: MatrixScheme = weight_format.scheme_of(place, self.facts)
             return scheme.bytes_of(matrix.inputs, matrix.outputs)
 
-        if weight_format.by_layer:
-            return matrix.copies * sum(size(layer) for layer in matrix.layers)
-        return matrix.copies * len(matrix.layers) * size(0)
+        groups = chain.from_iterable(map(alike.groups, matrix.runs))
+        return matrix.copies * sum(count * size(layer) for layer, count in groups)
+
+
+class _Alike:
+    """Layers that a format stores alike, worked out once for each run of layers."""
+
+    def __init__(self, weight_format: WeightFormat, facts: ModelFacts) -> None:
+        self._key, self._facts = weight_format.layer_key, facts
+        self._known: dict[range, tuple[tuple[int, int], ...]] = {}
+
+    def groups(self, run: range) -> tuple[tuple[int, int], ...]:
+        """A layer of each group, and how many there are in it."""
+        known = self._known.get(run)
+        if known is None:
+            known = self._known[run] = tuple(self._found(run))
+        return known
+
+    def _found(self, run: range) -> Iterator[tuple[int, int]]:
+        if self._key is None:
+            yield 0, len(run)
+            return
+        first: dict[Hashable, int] = {}
+        counts: Counter[int] = Counter()
+        for layer in run:
+            counts[first.setdefault(self._key(layer, self._facts), layer)] += 1
+        yield from counts.items()
 
 
 def _part(split: Split) -> str:
@@ -163,30 +196,34 @@ def _contents(block: Block) -> tuple[_Placed, ...]:
     )
 
 
-def _placed(blocks: Iterable[Block]) -> Iterator[tuple[_Placed, list[int]]]:
+def _placed(blocks: Iterable[Block]) -> Iterator[tuple[_Placed, list[range]]]:
     """Every tensor inside blocks with the layers that have it; blocks of the same layers are one."""
-    known: dict[tuple[int, ...], tuple[Block, list[int]]] = {}
+    known: dict[tuple[int, ...], tuple[Block, list[range]]] = {}
     start = 0
     for block in blocks:
         # By identity, which is quick to look up: equal layers elsewhere are brought together by shape.
         content = (block.reused, *map(id, block.layers))
-        known.setdefault(content, (block, []))[1].extend(range(start, start + block.count))
+        known.setdefault(content, (block, []))[1].append(range(start, start + block.count))
         start += block.count
     for block, layers in known.values():
         for item in _contents(block):
             yield item, layers
 
 
+def _in_order(runs: Iterable[range]) -> tuple[range, ...]:
+    return tuple(sorted(runs, key=lambda run: run.start))
+
+
 def weight_inventory(
     architecture: Architecture, deep: tuple[Block, ...], loose: tuple[Block, ...]
 ) -> WeightInventory:
     """What ``architecture`` holds, its ``deep`` blocks apart from the ``loose`` layers beside them."""
-    matrices: dict[tuple[str, int, int, int, Split, int], list[int]] = {}
+    matrices: dict[tuple[str, int, int, int, Split, int], list[range]] = {}
     vectors = {"split": 0.0, "whole": 0.0, "expert": 0.0}
     for (module, tensor, count, heads), layers in _placed(deep):
         shape = _shape(tensor)
         if shape is None:
-            vectors[_part(tensor.split)] += float(tensor.size * count * len(layers))
+            vectors[_part(tensor.split)] += float(tensor.size * count * sum(map(len, layers)))
         else:
             copies, inputs, outputs = shape
             key = (module, inputs, outputs, copies * count, tensor.split, heads)
@@ -210,7 +247,7 @@ def weight_inventory(
     fewest = min((layer.key_value_heads for layer in attention), default=0)
     return WeightInventory(
         matrices=tuple(
-            WeightMatrix(*key[:5], tuple(sorted(layers)), key_value_heads=key[5])
+            WeightMatrix(*key[:5], _in_order(layers), key_value_heads=key[5])
             for key, layers in matrices.items()
         ),
         vectors_split=vectors["split"],

@@ -3,7 +3,6 @@
 Derived once per architecture by :func:`profile_of`; a catalog model keeps its profile.
 """
 
-import operator
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,7 +10,6 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from service.planning.architecture import MODELLED_INPUTS, MODELLED_KINDS, Architecture, Block, Layer
-from service.planning.errors import PlanningError
 from service.planning.layers import (
     Attention,
     Linear,
@@ -30,13 +28,9 @@ from service.planning.profile.activations import (
 from service.planning.profile.attention import AttentionWork, attention_work
 from service.planning.profile.iteration import IterationElements, iteration_elements
 from service.planning.profile.layer_operators import OperatorBook
+from service.planning.profile.limits import check_depth, check_layers, check_parameters, check_written
+from service.planning.profile.runs import RunningSums, running_sums
 from service.planning.profile.weights import WeightInventory, weight_inventory
-
-MOST_BLOCKS = 10_000
-"""Far beyond the deepest models; a profile keeps a running sum over single blocks."""
-
-MOST_PARAMETERS = 2**53
-"""Counts above it are not exact as a JSON number."""
 
 
 class BlockProfile(NamedTuple):
@@ -73,11 +67,11 @@ class Profile(NamedTuple):
     active_parameter_count: int
     blocks: tuple[BlockProfile, ...]
     block_count: int
-    prefixes: tuple[tuple[float, ...], ...]
+    prefixes: RunningSums
     """Running sums over single blocks: split, whole and expert parameters."""
     activations: ActivationTerms
     """Sum over all blocks."""
-    activation_prefixes: tuple[tuple[float, ...], ...]
+    activation_prefixes: RunningSums
     """Running sums over single blocks: the activation terms, those that selective recomputation keeps, and
     the width of the input."""
     deepest: BlockProfile | None
@@ -90,7 +84,8 @@ class Profile(NamedTuple):
     head: StageParameters
     """Parameters of the heads, without tied tensors, and of what stands outside blocks."""
     table_tensors: tuple[Tensor, ...]
-    head_tensors: tuple[Tensor, ...]
+    head_tensors: tuple[tuple[Tensor, int], ...]
+    """Each with how often it occurs."""
     tied_tensors: tuple[Tensor, ...]
     tied_parameters: int
     vocabulary_size: int
@@ -176,13 +171,10 @@ def _block_profile(block: Block) -> BlockProfile:
     )
 
 
-def running_sums(rows: Iterable[tuple[float, ...]], width: int) -> tuple[tuple[float, ...], ...]:
-    """Sums of the first rows, of none of them to all; each row has ``width`` numbers."""
-
-    def added(first: tuple[float, ...], second: tuple[float, ...]) -> tuple[float, ...]:
-        return tuple(map(operator.add, first, second))
-
-    return tuple(accumulate(rows, added, initial=(0.0,) * width))
+def activation_sums(profiles: Iterable[BlockProfile]) -> RunningSums:
+    """Running sums over single blocks: activation terms, those that selective recomputation keeps, widths."""
+    rows = (((*b.activations, *b.selected, b.width_elements), b.repeats) for b in profiles)
+    return running_sums(rows, 2 * len(ActivationTerms._fields) + 1)
 
 
 def _block_profiles(blocks: tuple[Block, ...], starts: Iterable[int]) -> tuple[BlockProfile, ...]:
@@ -214,22 +206,21 @@ def profile_of(architecture: Architecture) -> Profile:
 
     Parameters are counted as PyTorch counts those of the model's class: a tied tensor once, buffers
     not at all. FLOPs are two per multiplication and addition. Norms and matrices outside blocks are no
-    unit of depth: they stand with the head. Raises :class:`PlanningError` above ``MOST_BLOCKS`` blocks
-    or ``MOST_PARAMETERS`` parameters.
+    unit of depth: they stand with the head. Raises :class:`PlanningError` above ``MOST_BLOCKS`` blocks,
+    ``MOST_LAYERS`` layers or ``MOST_PARAMETERS`` parameters.
     """
+    check_written(architecture)
     blocks = tuple(architecture.blocks())
     placed = tuple(zip(architecture.layers, blocks, strict=True))
     loose = tuple(block for layer, block in placed if is_loose(layer))
     deep = tuple(block for layer, block in placed if not is_loose(layer))
-    if sum(block.count for block in deep) > MOST_BLOCKS:
-        raise PlanningError("TOO_MANY_BLOCKS", "/layers", f"more than {MOST_BLOCKS} blocks")
+    check_depth([0 if is_loose(layer) else block.count for layer, block in placed])
     starts = accumulate((block.count for block in deep), initial=0)
     profiles = _block_profiles(deep, starts)
     weights = weight_inventory(architecture, deep, loose)
     blocks_in_order = deep
     blocks, deep, loose = _distinct(blocks), _distinct(deep), _distinct(loose)
     tensors = [(tensor, n * block.count) for block in blocks for tensor, n in block.tensors()]
-    singles = [profile for profile in profiles for _ in range(profile.repeats)]
     table = architecture.embeddings
     table_tensors = list(table.tensors()) if table else []
     head_tensors = [
@@ -248,8 +239,8 @@ def profile_of(architecture: Architecture) -> Profile:
         attention = tuple(work._replace(caches=False) for work in attention)
     behind = [(tensor, n * block.count) for block in loose for tensor, n in block.tensors()]
     parameter_count = fixed_parameters + sum(tensor.size * n for tensor, n in tensors)
-    if parameter_count > MOST_PARAMETERS:
-        raise PlanningError("TOO_MANY_PARAMETERS", "", f"more than {MOST_PARAMETERS} parameters")
+    check_parameters(architecture, parameter_count)
+    check_layers(architecture)
     activations = ActivationTerms()
     for profile in profiles:
         activations = activations.plus(profile.activations, profile.repeats)
@@ -258,15 +249,10 @@ def profile_of(architecture: Architecture) -> Profile:
         active_parameter_count=fixed_parameters
         + round(sum(tensor.size * tensor.active * n for tensor, n in tensors)),
         blocks=profiles,
-        block_count=len(singles),
-        prefixes=running_sums(
-            ((b.split_parameters, b.whole_parameters, b.expert_parameters) for b in singles), 3
-        ),
+        block_count=sum(profile.repeats for profile in profiles),
+        prefixes=running_sums(((profile[1:4], profile.repeats) for profile in profiles), 3),
         activations=activations,
-        activation_prefixes=running_sums(
-            ((*b.activations, *b.selected, b.width_elements) for b in singles),
-            2 * len(ActivationTerms._fields) + 1,
-        ),
+        activation_prefixes=activation_sums(profiles),
         deepest=max(
             profiles,
             key=lambda block: block.activations.whole_elements + block.activations.split_elements,
@@ -277,7 +263,7 @@ def profile_of(architecture: Architecture) -> Profile:
         embedding=StageParameters(*sizes_of((tensor, 1) for tensor in table_tensors)),
         head=StageParameters(*sizes_of([*behind, *((tensor, 1) for tensor in owned)])),
         table_tensors=tuple(table_tensors),
-        head_tensors=(*(tensor for tensor, n in behind for _ in range(n)), *owned),
+        head_tensors=(*behind, *((tensor, 1) for tensor in owned)),
         tied_tensors=tuple(tensor for tensor, tied in head_tensors if tied),
         tied_parameters=sum(tensor.size for tensor, tied in head_tensors if tied),
         vocabulary_size=language_heads[0].output_size if language_heads else 0,
@@ -359,9 +345,9 @@ _SHAPELESS = Profile(
     active_parameter_count=0,
     blocks=(),
     block_count=0,
-    prefixes=((0.0, 0.0, 0.0),),
+    prefixes=running_sums((), 3),
     activations=ActivationTerms(),
-    activation_prefixes=(),
+    activation_prefixes=running_sums((), 0),
     deepest=None,
     block_sizes=(),
     width_elements=0.0,

@@ -6,7 +6,7 @@ matrix take wider formats, some only in the first and last eighth of the layers 
 Rows whose length 256 does not divide fall back to formats of 32 elements. Vectors and routers are FP32.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import partial
 from typing import Final
 
@@ -142,6 +142,14 @@ def _value(file_type: str, base: str, place: Place, facts: ModelFacts) -> str:
     return block
 
 
+def _layer_key(file_type: str, layer: int, facts: ModelFacts) -> Hashable:
+    """What the block formats of a layer depend on."""
+    values, _ = _FIRST_VALUES.get(file_type, (0, ""))
+    one_in, _ = _FIRST_DOWNS.get(file_type, (0, ""))
+    is_first_down = bool(one_in) and layer < facts.depth // one_in
+    return layer < values, is_first_down, file_type in _MORE_BITS and _use_more_bits(layer, facts.depth)
+
+
 def _down(file_type: str, base: str, place: Place) -> str:
     """Block format of the down projection."""
     one_in, first = _FIRST_DOWNS.get(file_type, (0, base))
@@ -246,7 +254,7 @@ GGUF_FORMATS: Final[Mapping[str, WeightFormat]] = {
         head=partial(_head, file_type),
         table=partial(_table, file_type),
         wide_bits=32.0,
-        by_layer=True,
+        layer_key=partial(_layer_key, file_type),
     )
     for file_type, base in FILE_TYPES.items()
 }

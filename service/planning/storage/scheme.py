@@ -1,7 +1,7 @@
 """One matrix in memory: packed elements, scales and zero points; and which matrices a format packs."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -60,9 +60,10 @@ SchemeOf = Callable[[Place, ModelFacts], MatrixScheme]
 class WeightFormat:
     """A way to store the weights of a model.
 
-    ``scheme_of`` gives the scheme of each matrix inside blocks; ``by_layer`` says that it depends on the
-    layer. ``head`` and ``table`` give those of the language-model head and of the token table,
-    ``wide_bits`` the width of what is no matrix. Formats are compared by identity.
+    ``scheme_of`` gives the scheme of each matrix inside blocks. Where it depends on the layer, ``layer_key``
+    says on what of it: layers of one key are stored alike. ``head`` and ``table`` give those of the
+    language-model head and of the token table, ``wide_bits`` the width of what is no matrix. Formats are
+    compared by identity.
     """
 
     name: str
@@ -73,7 +74,7 @@ class WeightFormat:
     head: Callable[[ModelFacts, int], MatrixScheme]
     table: Callable[[ModelFacts, int], MatrixScheme]
     wide_bits: float = 16.0
-    by_layer: bool = False
+    layer_key: Callable[[int, ModelFacts], Hashable] | None = None
     source: str = ""
     copies_tied_head: bool = False
     """Whether the tool that packs it writes a head that is tied to the table as a tensor of its own."""

@@ -34,10 +34,14 @@ def resolve_model(reference: ModelReference, catalog: Catalog, notes: Notes) -> 
         case HuggingFaceModel(config=config):
             try:
                 imported = import_config(config)
-                profile = profile_of(imported.architecture)
             except PlanningError as error:
                 pointer = f"/model/config{error.pointer}"
                 raise PlanningError(error.code, pointer, error.detail) from error
+            try:
+                profile = profile_of(imported.architecture)
+            except PlanningError as error:
+                # Its layers are no members of the configuration.
+                raise PlanningError(error.code, "/model/config", error.detail) from error
             if imported.defaulted:
                 names = ", ".join(imported.defaulted)
                 notes.warn(
@@ -52,7 +56,7 @@ def resolve_model(reference: ModelReference, catalog: Catalog, notes: Notes) -> 
                 )
                 notes.warn("HEAD_TIED_BY_CLASS", "/model/config/tie_word_embeddings", detail)
             try:
-                stored = checkpoint_format(config)
+                stored = checkpoint_format(config, profile.block_count)
             except PlanningError as error:
                 pointer = f"/model/config{error.pointer}"
                 unreadable = PlanningError(error.code, pointer, error.detail)

@@ -53,12 +53,21 @@ def _root(text: str) -> ET.Element:
     """The root of a document without a type definition, so that no entity is ever expanded or fetched."""
     if len(text) > _LONGEST:
         raise _refused("the document is too long")
-    if "<!" in re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL):
+    if "<!" in _uncommented(text):
         raise _refused("a document with a type definition or character data sections is not read")
     try:
         return ET.fromstring(text)  # noqa: S314 - without a type definition there are no entities
     except (ET.ParseError, ValueError, LookupError) as error:
         raise _refused("not an XML document") from error
+
+
+def _uncommented(text: str) -> str:
+    """Without comments; one that does not end is left as it is."""
+    kept, place = [], 0
+    while (start := text.find("<!--", place)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept.append(text[place:start])
+        place = end + 3
+    return "".join((*kept, text[place:]))
 
 
 def _name(element: ET.Element) -> str:
@@ -99,7 +108,23 @@ def _points(period: ET.Element, count: int) -> dict[int, float]:
     return found
 
 
-def _period(period: ET.Element, series: ET.Element) -> _Period:
+class _Series(NamedTuple):
+    """What a series says of all its periods."""
+
+    curve: str
+    per_kwh: float
+    currency: str
+    zone: str
+
+
+def _series(series: ET.Element) -> _Series:
+    curve, per = _text(series, "curveType"), _UNITS.get(_text(series, "price_Measure_Unit.name"))
+    if curve not in (_REPEATING, _POINTS) or per is None:
+        raise _refused("the curve type is not A01 or A03, or the unit is not MWH")
+    return _Series(curve, per, _text(series, "currency_Unit.name"), _text(series, "in_Domain.mRID"))
+
+
+def _period(period: ET.Element, series: _Series) -> _Period:
     minutes = _RESOLUTIONS.get(_text(period, "resolution"))
     if minutes is None:
         raise _refused(f"the resolution is none of {', '.join(_RESOLUTIONS)}")
@@ -108,22 +133,27 @@ def _period(period: ET.Element, series: ET.Element) -> _Period:
     if count < 1 or rest or count > _MOST_INTERVALS:
         raise _refused("a period is no whole number of intervals")
     found = _points(period, int(count))
-    curve, per = _text(series, "curveType"), _UNITS.get(_text(series, "price_Measure_Unit.name"))
-    if curve not in (_REPEATING, _POINTS) or per is None:
-        raise _refused("the curve type is not A01 or A03, or the unit is not MWH")
-    if 1 not in found or (curve == _POINTS and len(found) < count):
+    if 1 not in found or (series.curve == _POINTS and len(found) < count):
         raise _refused("a position is missing that nothing stands for")
     values: list[float] = []
     for place in range(1, int(count) + 1):
-        values.append(found[place] / per if place in found else values[-1])
-    currency, zone = _text(series, "currency_Unit.name"), _text(series, "in_Domain.mRID")
-    return _Period(start, minutes, values, currency, zone)
+        values.append(found[place] / series.per_kwh if place in found else values[-1])
+    return _Period(start, minutes, values, series.currency, series.zone)
 
 
 def _periods(root: ET.Element) -> Iterator[_Period]:
-    for series in _children(root, "TimeSeries"):
-        for period in _children(series, "Period"):
-            yield _period(period, series)
+    intervals = 0
+    for element in _children(root, "TimeSeries"):
+        periods = _children(element, "Period")
+        if not periods:
+            continue
+        series = _series(element)
+        for each in periods:
+            period = _period(each, series)
+            intervals += len(period.values)
+            if intervals > _MOST_INTERVALS:
+                raise _refused(f"the document has more than {_MOST_INTERVALS} intervals")
+            yield period
 
 
 def entsoe_prices(text: str) -> PriceSeries:

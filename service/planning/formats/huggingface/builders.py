@@ -85,7 +85,7 @@ def zamba(reader: ConfigReader, suffix: str) -> Architecture:
     shared = _shared_layer(reader, wide, size, bias=False)
     kinds = patterns.zamba(reader, reader.depth("num_hidden_layers"))
     matrix = (Linear(input_size=hidden, output_size=hidden),)
-    return _with_shared(reader, suffix, kinds, [shared], own=matrix, mamba=mamba)
+    return _with_shared(reader, suffix, kinds, shared, own=matrix, mamba=mamba)
 
 
 def zamba_2(reader: ConfigReader, suffix: str) -> Architecture:
@@ -100,8 +100,8 @@ def zamba_2(reader: ConfigReader, suffix: str) -> Architecture:
         own += 3 * [Linear(input_size=wide, output_size=rank), Linear(input_size=rank, output_size=wide)]
     own.append(Linear(input_size=hidden, output_size=hidden))
     kinds = patterns.zamba_2(reader, reader.depth("num_hidden_layers"))
-    turns = [shared] * reader.size("num_mem_blocks")
-    return _with_shared(reader, suffix, kinds, turns, own=tuple(own), mamba=mixers.zamba_2_mamba(reader))
+    turns, own_layers, mamba = reader.size("num_mem_blocks"), tuple(own), mixers.zamba_2_mamba(reader)
+    return _with_shared(reader, suffix, kinds, shared, turns=turns, own=own_layers, mamba=mamba)
 
 
 def _shared_layer(reader: ConfigReader, wide: int, size: int, *, bias: bool) -> tuple[SimpleLayer, ...]:
@@ -127,12 +127,13 @@ def _with_shared(
     reader: ConfigReader,
     suffix: str,
     kinds: list[str],
-    turns: list[tuple[SimpleLayer, ...]],
+    shared: tuple[SimpleLayer, ...],
     *,
     own: tuple[SimpleLayer, ...],
     mamba: SimpleLayer,
+    turns: int = 1,
 ) -> Architecture:
-    """The layers in order; from the second round on, the shared ones bring no weights."""
+    """The layers in order; behind the ``turns`` that shared ones take, they bring no weights."""
     if not reader.flag("tie_word_embeddings"):
         raise PlanningError(
             "CONFIG_FIELD_UNSUPPORTED",
@@ -145,7 +146,7 @@ def _with_shared(
     places = 0
     for kind in kinds:
         if kind == "hybrid":
-            layers.append(Block(layers=turns[places % len(turns)], reused=places >= len(turns)))
+            layers.append(Block(layers=shared, reused=places >= turns))
             layers.append(Block(layers=(*own, norm, mamba)))
             places += 1
         else:

@@ -280,6 +280,8 @@ def cohere_windows(reader: ConfigReader, depth: int) -> list[str]:
         return named
     first = reader.number("first_k_dense_replace")
     ahead, behind = reader.size("prefix_dense_sliding_window_pattern"), reader.size("sliding_window_pattern")
+    if first > depth:
+        raise invalid("first_k_dense_replace", "first_k_dense_replace must be at most the layers")
     steps = [(index + 1) % ahead for index in range(first)]
     steps += [(index + 1) % behind for index in range(depth - first)]
     return ["window" if step else "full" for step in steps]
@@ -293,6 +295,8 @@ def attention_types(reader: ConfigReader, depth: int) -> list[str]:
     kinds: list[str] = []
     try:
         for names, repeats in groups:  # type: ignore[attr-defined]
+            if len(kinds) + len(names) * repeats > depth:
+                raise invalid("attention_types", "attention_types must name a kind for every layer")
             kinds += [{"global": "full", "local": "window"}[name] for name in names] * repeats
     except (KeyError, TypeError, ValueError) as error:
         raise invalid("attention_types", "attention_types must list kinds with their repeats") from error

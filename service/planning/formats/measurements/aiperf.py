@@ -17,6 +17,7 @@ from service.planning.formats.measurements.readings import (
     Measurements,
     Reading,
     Run,
+    check_lines,
     count,
     facts,
     in_seconds,
@@ -178,6 +179,7 @@ def measurements_from_aiperf_csv(content: str) -> Measurements:
 def _rows(content: str) -> Iterator[tuple[str, str, dict[str, object]]]:
     """Rows of all tables with the line and the kind of the table; a value alone is its mean."""
     header: list[str] = []
+    check_lines(content)
     reader = csv.reader(io.StringIO(content.removeprefix("\ufeff"), newline=""))
     try:
         for cells in reader:
@@ -185,7 +187,7 @@ def _rows(content: str) -> Iterator[tuple[str, str, dict[str, object]]]:
                 header = []
             elif not header:
                 header = cells
-            elif "Metric" in header and len(cells) == len(header):
+            elif len(cells) == len(header) and "Metric" in header:
                 row: dict[str, object] = dict(zip(header, cells, strict=True))
                 if "Value" in row:
                     row["avg"] = row.pop("Value")

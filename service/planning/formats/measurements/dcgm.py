@@ -101,7 +101,7 @@ def measurements_from_dcgm_dmon(content: str) -> Measurements:
     for _, line in lines(content):
         if line.lstrip().startswith("#"):
             columns = line.replace("#", " ").split()[1:]
-        elif columns and (match := re.match(r"\s*GPU\s+(\d+)\s+(.*)$", line)):
+        elif columns and (match := re.match(r"\s*+GPU\s++(\d++)\s++(.*)$", line)):
             cells = match[2].split()
             if len(cells) == len(columns):
                 known = {
@@ -144,7 +144,7 @@ _EXPORTED: Final = {
     "DCGM_FI_PROF_PCIE_RX_BYTES": ("pcie_received_bytes_per_second", 1.0),
 }
 _SAMPLE = re.compile(rf"(\w+)\{{(.*)\}}\s+({NUMBER}|NaN)(?:\s+\d+)?\s*$")
-_LABEL = re.compile(r'\s*(\w+)="((?:[^"\\]|\\.)*)"\s*,?')
+_LABEL = re.compile(r'\b(\w++)="((?:[^"\\]|\\.)*+)"')
 _BLANK: Final = 2.0**62
 
 

@@ -35,14 +35,23 @@ _UNITS: Final = {"": 1.0, "B": 1.0, "MB": MEBIBYTE_BYTES, "GB": GIBIBYTE_BYTES, 
 _SIZE: Final = rf"{_N}\s?([MGT])i?B"
 
 
+def _first(head: str) -> str:
+    """The first place of ``head`` and no other: what a later one leads to, the first one leads to as well."""
+    return rf"\A(?>.*?{head})"
+
+
 def _size(amount: str, prefix: str) -> float:
     return printed(amount) * _UNITS[f"{prefix}B"]
 
 
 class _Rule(NamedTuple):
-    """A line of one engine and the readings that it holds, from the groups of its pattern."""
+    """A line of one engine and the readings that it holds, from the groups of its pattern.
+
+    ``mark`` is what the line must have in it: looking for that is far cheaper than for the pattern.
+    """
 
     engine: str
+    mark: str
     pattern: re.Pattern[str]
     read: Callable[[re.Match[str]], Iterator[tuple[str, float]]]
 
@@ -86,50 +95,114 @@ def _allocated(match: re.Match[str]) -> Iterator[tuple[str, float]]:
 
 _BLOCKS: Final = "kv_cache_blocks"
 _RULES: Final = tuple(
-    _Rule(engine, re.compile(pattern), read)
-    for engine, pattern, read in (
-        ("vllm", rf"[Ll]oading (?:model )?(?:weights )?took {_SIZE}", _sizes(WEIGHTS)),
-        ("vllm", rf"model weights take {_SIZE}", _sizes(WEIGHTS)),
-        ("vllm", rf"non_torch_memory takes {_SIZE}", _sizes(OUTSIDE)),
-        ("vllm", rf"PyTorch activation peak memory takes {_SIZE}", _sizes(ACTIVATIONS)),
-        ("vllm", rf"memory reserved for KV Cache is {_SIZE}", _sizes(CACHE)),
-        ("vllm", rf"Available KV cache memory: {_SIZE}", _sizes(CACHE)),
-        ("vllm", rf"GPU KV cache size: {_N} tokens", _number(TOKENS)),
-        ("vllm", rf"# (?:cuda|CUDA|GPU) blocks: {_N}", _number(_BLOCKS)),
-        ("vllm", rf"total_gpu_memory \({_SIZE}\)", _sizes(DEVICE)),
-        ("vllm", rf"Estimated CUDA graph memory: {_SIZE}", _sizes(GRAPHS)),
-        ("vllm", rf"Graph capturing finished in .*? took {_SIZE}", _sizes(GRAPHS)),
-        ("sglang", rf"Load weight end\..*mem usage={_SIZE}", _sizes(WEIGHTS)),
-        ("sglang", rf"#tokens: {_N}, K size: {_SIZE}, V size: {_SIZE}", _two_sizes),
-        ("sglang", rf"#tokens: {_N}, KV size: {_SIZE}", _one_size),
-        ("sglang", rf"max_total_num_tokens={_N}", _number(TOKENS)),
-        ("sglang", rf"Capture cuda graph end\..*?mem usage={_SIZE}", _sizes(GRAPHS)),
-        ("tensorrt-llm", rf"Loaded engine size: {_SIZE}", _sizes(WEIGHTS)),
-        ("tensorrt-llm", rf"Allocated {_SIZE} for execution context memory", _sizes(ACTIVATIONS)),
-        ("tensorrt-llm", rf"Allocate {_N} bytes for k/v cache", _number(CACHE)),
-        ("tensorrt-llm", rf"Using {_N} tokens in paged KV cache", _number(TOKENS)),
-        ("tensorrt-llm", rf"tokens per block={_N}, primary blocks={_N}", _blocks),
-        ("tensorrt-llm", rf"Allocated {_SIZE} for max tokens in paged KV cache \({_N}\)", _allocated),
+    _Rule(engine, mark, re.compile(pattern), read)
+    for engine, mark, pattern, read in (
+        ("vllm", "took ", rf"[Ll]oading (?:model )?(?:weights )?took {_SIZE}", _sizes(WEIGHTS)),
+        ("vllm", "model weights take ", rf"model weights take {_SIZE}", _sizes(WEIGHTS)),
+        ("vllm", "non_torch_memory takes ", rf"non_torch_memory takes {_SIZE}", _sizes(OUTSIDE)),
         (
-            "llama.cpp",
-            rf"load_tensors:\s+[A-Z][A-Za-z]*\d+ (?:model )?buffer size =\s+{_SIZE}",
+            "vllm",
+            "activation peak memory takes ",
+            rf"PyTorch activation peak memory takes {_SIZE}",
+            _sizes(ACTIVATIONS),
+        ),
+        ("vllm", "reserved for KV Cache is ", rf"memory reserved for KV Cache is {_SIZE}", _sizes(CACHE)),
+        ("vllm", "Available KV cache memory: ", rf"Available KV cache memory: {_SIZE}", _sizes(CACHE)),
+        ("vllm", "GPU KV cache size: ", rf"GPU KV cache size: {_N} tokens", _number(TOKENS)),
+        ("vllm", " blocks: ", rf"# (?:cuda|CUDA|GPU) blocks: {_N}", _number(_BLOCKS)),
+        ("vllm", "total_gpu_memory (", rf"total_gpu_memory \({_SIZE}\)", _sizes(DEVICE)),
+        ("vllm", "Estimated CUDA graph memory: ", rf"Estimated CUDA graph memory: {_SIZE}", _sizes(GRAPHS)),
+        (
+            "vllm",
+            "Graph capturing finished in ",
+            rf"{_first('Graph capturing finished in ')}.*? took {_SIZE}",
+            _sizes(GRAPHS),
+        ),
+        (
+            "sglang",
+            "Load weight end.",
+            rf"{_first('Load weight end[.]')}.*mem usage={_SIZE}",
             _sizes(WEIGHTS),
         ),
-        ("llama.cpp", rf"\s[A-Z][A-Za-z]*\d+ KV buffer size =\s+{_SIZE}", _sizes(CACHE)),
-        ("llama.cpp", rf"\s[A-Z][A-Za-z]*\d+ compute buffer size =\s+{_SIZE}", _sizes(ACTIVATIONS)),
-        ("llama.cpp", rf"\bn_ctx\s+= {_N}", _number(TOKENS)),
+        ("sglang", "V size: ", rf"#tokens: {_N}, K size: {_SIZE}, V size: {_SIZE}", _two_sizes),
+        ("sglang", "KV size: ", rf"#tokens: {_N}, KV size: {_SIZE}", _one_size),
+        ("sglang", "max_total_num_tokens=", rf"max_total_num_tokens={_N}", _number(TOKENS)),
+        (
+            "sglang",
+            "Capture cuda graph end.",
+            rf"{_first('Capture cuda graph end[.]')}.*?mem usage={_SIZE}",
+            _sizes(GRAPHS),
+        ),
+        ("tensorrt-llm", "Loaded engine size: ", rf"Loaded engine size: {_SIZE}", _sizes(WEIGHTS)),
+        (
+            "tensorrt-llm",
+            " for execution context memory",
+            rf"Allocated {_SIZE} for execution context memory",
+            _sizes(ACTIVATIONS),
+        ),
+        (
+            "tensorrt-llm",
+            " bytes for k/v cache",
+            rf"Allocate {_N} bytes for k/v cache",
+            _number(CACHE),
+        ),
+        (
+            "tensorrt-llm",
+            " tokens in paged KV cache",
+            rf"Using {_N} tokens in paged KV cache",
+            _number(TOKENS),
+        ),
+        ("tensorrt-llm", "tokens per block=", rf"tokens per block={_N}, primary blocks={_N}", _blocks),
+        (
+            "tensorrt-llm",
+            " for max tokens in paged KV cache ",
+            rf"Allocated {_SIZE} for max tokens in paged KV cache \({_N}\)",
+            _allocated,
+        ),
+        (
+            "llama.cpp",
+            "load_tensors:",
+            rf"load_tensors:\s+[A-Z][A-Za-z]*+\d++ (?:model )?buffer size =\s+{_SIZE}",
+            _sizes(WEIGHTS),
+        ),
+        (
+            "llama.cpp",
+            " KV buffer size =",
+            rf"\s[A-Z][A-Za-z]*+\d++ KV buffer size =\s+{_SIZE}",
+            _sizes(CACHE),
+        ),
+        (
+            "llama.cpp",
+            " compute buffer size =",
+            rf"\s[A-Z][A-Za-z]*+\d++ compute buffer size =\s+{_SIZE}",
+            _sizes(ACTIVATIONS),
+        ),
+        ("llama.cpp", "n_ctx", rf"\bn_ctx\s+= {_N}", _number(TOKENS)),
     )
 )
+_WORKER: Final = re.compile(r"\(\w*?Worker(\w*+)")
+_PLACE: Final = re.compile(r"(?:_(?:TP|PP|DP|EP)\d++)++")
 _RANKS: Final = (
-    re.compile(r"\(\w*?Worker\w*?((?:_(?:TP|PP|DP|EP)\d+)+)\b"),
     re.compile(r"\(((?:VllmWorker|RayWorker)\w*(?: rank=\d+)?(?: pid=\d+)?)"),
-    re.compile(r"\b((?:DP\d+ )?(?:PP\d+ )?TP\d+)\]"),
-    re.compile(r"\[RANK (\d+)\]"),
-    re.compile(r"\b((?:CUDA|ROCm|Vulkan|SYCL)\d+) "),
+    re.compile(r"\b((?:DP\d++ )?(?:PP\d++ )?TP\d++)\]"),
+    re.compile(r"\[RANK (\d++)\]"),
+    re.compile(r"\b((?:CUDA|ROCm|Vulkan|SYCL)\d++) "),
 )
+
+
+def _rank(line: str) -> str:
+    """The rank that a line is of; empty where it does not say."""
+    for word in _WORKER.finditer(line):
+        # Such as (Worker_TP0_EP0: what the word ends in, found from the front as runs that do not overlap.
+        places = list(_PLACE.finditer(word[1]))
+        if places and places[-1].end() == len(word[1]):
+            return places[-1][0].lstrip("_")
+    return next((match[1].lstrip("_") for each in _RANKS if (match := each.search(line))), "")
+
+
 _CONCURRENCY = re.compile(rf"Maximum concurrency for {_N} tokens per request: {_N}x")
 _BLOCK_SIZE = re.compile(r"\bblock_size[=:]\s*(\d+)")
-_UTILIZATION = re.compile(r"(?:gpu_memory_utilization \(|gpu_memory_utilization[=:]\s*)([\d.]+)")
+_UTILIZATION = re.compile(r"(?:gpu_memory_utilization \(|gpu_memory_utilization[=:]\s*+)([\d.]++)")
 _VLLM_BLOCK: Final = 16
 _PRINTED_SHARE: Final = 0.006
 """Half a unit of a concurrency of 1, printed to two digits, and a block of rounding."""
@@ -162,11 +235,10 @@ def measurements_from_engine_log(content: str) -> Measurements:
 
 
 def _of_line(pointer: str, line: str) -> Iterator[Reading]:
-    rank = next((match[1].lstrip("_") for each in _RANKS if (match := each.search(line))), "")
     for rule in _RULES:
-        match = rule.pattern.search(line)
+        match = rule.pattern.search(line) if rule.mark in line else None
         if match is not None:
-            of: dict[str, str | int | float] = {"engine": rule.engine, "rank": rank}
+            of: dict[str, str | int | float] = {"engine": rule.engine, "rank": _rank(line)}
             yield from (Reading(pointer, metric, value, of=of) for metric, value in rule.read(match))
 
 

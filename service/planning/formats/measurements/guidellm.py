@@ -20,6 +20,7 @@ from service.planning.formats.measurements.readings import (
     mapping,
     member,
     number,
+    parts,
     percentile_name,
     positive,
     required,
@@ -44,7 +45,7 @@ def measurements_from_guidellm(content: str) -> Measurements:
     """The benchmarks of a GuideLLM report; raises PlanningError for other files."""
     root = mapping(document(content))
     read = Measurements()
-    for place, each in enumerate(sequence(root.get("benchmarks"))):
+    for place, each in enumerate(parts(sequence(root.get("benchmarks")))):
         pointer = f"/benchmarks/{place}"
         try:
             read.runs.append(_run(pointer, mapping(each), root))

@@ -13,14 +13,18 @@ from typing import Final
 from service.planning.errors import PlanningError
 from service.planning.formats.measurements import serving
 from service.planning.formats.measurements.readings import (
+    MOST_PARTS,
     NOT_A_RESULT,
     Fact,
     Measurements,
     Reading,
     Run,
+    check_lines,
     count,
     facts,
+    lines_with_parts,
     mapping,
+    parts,
     positive,
     required,
 )
@@ -55,34 +59,37 @@ def _tests(content: str, read: Measurements) -> Iterator[tuple[str, Mapping[str,
     if text.startswith("["):
         listed = document(content)
         assert isinstance(listed, list)  # noqa: S101  # a document that begins so
-        yield from ((f"/{place}", mapping(each)) for place, each in enumerate(listed))
+        yield from ((f"/{place}", mapping(each)) for place, each in enumerate(parts(listed)))
     elif text.startswith("{"):
-        for place, line in enumerate(content.splitlines(), start=1):
-            if line.strip():
-                yield f"/{place}", mapping(document(line))
+        yield from ((pointer, mapping(document(line))) for pointer, line in lines_with_parts(content))
     else:
         yield from _table(content, read)
 
 
 def _table(content: str, read: Measurements) -> Iterator[tuple[str, Mapping[str, object]]]:
+    check_lines(content, MOST_PARTS)
     reader = csv.reader(io.StringIO(content.removeprefix("\ufeff"), newline=""))
     try:
         header = next(reader, [])
         if _BACK not in header or "avg_ts" not in header:
             raise PlanningError("FORMAT", "/content", "the table has no columns of llama-bench")
+        front = header.index(_FRONT) + 1 if _FRONT in header else 0
+        back = len(header) - header.index(_BACK)
         for cells in reader:
             if cells:
-                yield f"/{reader.line_num}", _named(f"/{reader.line_num}", header, cells, read)
+                yield f"/{reader.line_num}", _named(f"/{reader.line_num}", header, cells, (front, back), read)
     except csv.Error as error:
         raise PlanningError("FORMAT", "/content", f"line {reader.line_num} is no CSV") from error
 
 
-def _named(pointer: str, header: list[str], cells: list[str], read: Measurements) -> Mapping[str, object]:
+def _named(
+    pointer: str, header: list[str], cells: list[str], ends: tuple[int, int], read: Measurements
+) -> Mapping[str, object]:
+    """Cells by name; where they are not as many as the names, so many from the front and from the back."""
     if len(cells) == len(header):
         return dict(zip(header, cells, strict=True))
     read.note(pointer, "COLUMNS_DIFFER", "the row has another number of values than the header has names")
-    front = header.index(_FRONT) + 1 if _FRONT in header else 0
-    back = len(header) - header.index(_BACK)
+    front, back = ends
     if len(cells) < front + back:
         return {}
     return {

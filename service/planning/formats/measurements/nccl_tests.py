@@ -42,7 +42,7 @@ PROGRAMS: Final[Mapping[str, Collective]] = {
 }
 _STARTING = re.compile(r"# Collective test starting: (\S+?)_perf")
 _COMMAND = re.compile(r"(?:^|[\s/])(\w+?)_perf\b")
-_RANK = re.compile(r"#\s+Rank\s+(\d+)\b.*?\bon\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s+(.+?)\s*$")
+_RANK = re.compile(r"#\s++Rank\s++(\d++)\b(?>.*?\bon\s++(\S++)\s++device\s++\d++\s++\[)[^\]]*+\]\s++(.*\S)")
 _COLUMNS = re.compile(r"#?\s*size\s+count\s+type\b")
 _BOUNDS = re.compile(r"# Out of bounds values\s*:\s*(\d+)")
 _AVERAGE = re.compile(r"# Avg bus bandwidth\s*:\s*(\S+)")
@@ -82,7 +82,7 @@ def _of_text(content: str) -> Measurements:
             _check_bounds(int(match[1]), pointer, readings, read)
         elif match := _AVERAGE.match(line):
             readings.append(Reading(pointer, AVERAGE, number(match[1]) * 1e9, "mean"))
-        elif trailing and re.match(r"\s*\d+\s+\d+\s+[a-z]", line):
+        elif trailing and re.match(r"\s*+\d++\s++\d++\s++[a-z]", line):
             _add_row(pointer, line.split(), trailing, readings, read)
     hosts = {host for host, _ in ranks.values()}
     names = {name for _, name in ranks.values()}

@@ -14,6 +14,7 @@ from service.planning.formats.measurements.readings import (
     Measurements,
     Reading,
     Run,
+    check_lines,
     in_seconds,
     number,
     required,
@@ -66,8 +67,9 @@ def measurements_from_nsight_compute(content: str) -> Measurements:
     header, rows = _table(content)
     read = Measurements()
     kernels: dict[str, list[Reading]] = {}
+    value = header.index("Metric Value")
     for line, cells in rows:
-        if len(cells) <= header.index("Metric Value"):
+        if len(cells) <= value:
             continue
         # Rows of metrics end before the columns of rules.
         row = dict(zip(header, cells, strict=False))
@@ -87,6 +89,7 @@ def measurements_from_nsight_compute(content: str) -> Measurements:
 
 def _table(content: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header, wherever it stands, and the rows behind it with their lines."""
+    check_lines(content)
     reader = csv.reader(io.StringIO(content.removeprefix("\ufeff"), newline=""))
     header: list[str] = []
     rows: list[tuple[int, list[str]]] = []

@@ -28,10 +28,14 @@ LATENCY: Final = "transfer_latency_seconds"
 _RUNNING = re.compile(r"\s*Running (\S+?)\.?\s*$")
 _SUM = re.compile(r"\s*SUM (\S+) +(\S+)\s*$")
 _TITLE = re.compile(r".*\((GB/s|ns|us)\)\s*$")
-_HEADER = re.compile(r"\s*\d+(?:\s+\d+)*\s*")
-_CELLS = re.compile(r"\s*(\d+)((?:\s+(?:N/A|[-+.\deE]+))+)\s*$")
-_DEVICE = re.compile(r"(?:Process .*?: )?[Dd]evice\s+(\d+): (.+?) \([0-9a-fA-F:.]+\)\s*$")
+_HEADER = re.compile(r"\s*+\d++(?:\s++\d++)*+\s*+")
+_CELLS = re.compile(r"\s*+(\d++)((?:\s++(?:N/A|[-+.\deE]++))++)\s*+$")
+_DEVICE = re.compile(
+    r"(?:Process (?>.*?: (?=[Dd]evice\s)))?[Dd]evice\s++(\d++): (.+) \([0-9a-fA-F:.]++\)\s*+$"
+)
 _DRIVER = re.compile(r"Driver Version: (\S+)")
+_UNNUMBERED = re.compile(r"^\s*+\d++:\s*+|(?<!\s)\s*+\([0-9a-fA-F:.]++\)\s*+$")
+_LONGEST_NAME: Final = 500
 _FAILED = re.compile(r"\s*(Error|Not Found)\b", re.IGNORECASE)
 _UNITS: Final = {"GB/s": (TRANSFER, 1e9), "ns": (LATENCY, 1e-9), "us": (LATENCY, 1e-6)}
 _DIRECTIONS: Final = (
@@ -50,6 +54,8 @@ class _Matrix(NamedTuple):
     test: str
     title: str
     rows: list[tuple[str, int, Sequence[object]]]
+    summed: bool = False
+    """Whether its sum has been read."""
 
 
 def measurements_from_nvbandwidth(content: str) -> Measurements:
@@ -122,9 +128,9 @@ def _of_text(content: str, read: Measurements) -> tuple[list[_Matrix], dict[str,
 
 def _add_sum(matrices: list[_Matrix], test: str, total: str, pointer: str, read: Measurements) -> None:
     """The line behind a matrix names its test, and its sum must be that of the cells as printed."""
-    if not matrices:
+    if not matrices or matrices[-1].summed:
         return
-    matrices[-1] = matrix = matrices[-1]._replace(test=test)
+    matrices[-1] = matrix = matrices[-1]._replace(test=test, summed=True)
     cells = [number(cell) for _, _, row in matrix.rows for cell in row if cell != "N/A"]
     if abs(sum(cells) - number(total)) > _HALF_UNIT * (len(cells) + 1) * 2.0:
         read.note(pointer, "SUM_DIFFERS", "the printed sum is not that of the cells")
@@ -161,7 +167,6 @@ def _of_document(content: object, read: Measurements) -> tuple[list[_Matrix], di
             _Matrix(pointer, str(test.get("name") or ""), str(test.get("bandwidth_description") or ""), rows)
         )
     listed = [
-        re.sub(r"^\s*\d+:\s*|\s*\([0-9a-fA-F:.]+\)\s*$", "", str(name))
-        for name in sequence(root.get("GPU Device list"))
+        _UNNUMBERED.sub("", str(name)[:_LONGEST_NAME]) for name in sequence(root.get("GPU Device list"))
     ]
     return matrices, _facts(listed, root.get("Driver Version"))

@@ -13,10 +13,12 @@ from typing import Final
 
 from service.planning.formats.measurements import serving, training_logs
 from service.planning.formats.measurements.readings import (
+    MOST_PARTS,
     Fact,
     Measurements,
     Reading,
     Run,
+    check_lines,
     positive,
     required,
 )
@@ -39,19 +41,22 @@ _PATH = re.compile(
 
 def measurements_from_own_csv(content: str) -> Measurements:
     """The runs of the service's own table; raises PlanningError for other files."""
+    check_lines(content, MOST_PARTS)
     rows, refused, _ = read_table(content, ("metric", "value"), _row)
     read = Measurements(refused=list(refused))
     runs: dict[str, Run] = {}
+    readings: dict[str, list[Reading]] = {}
     for run, reading, said in rows:
         known = runs.get(run)
         if known is None:
-            runs[run] = Run(reading.pointer, (reading,), said)
+            runs[run] = Run(reading.pointer, (), said)
+            readings[run] = [reading]
         elif known.facts == said:
-            runs[run] = known._replace(readings=(*known.readings, reading))
+            readings[run].append(reading)
         else:
             error = RowError("CONTRADICTS_ANOTHER_ROW", "rows of one run must have the same members")
             read.refuse(reading.pointer, error)
-    read.runs.extend(runs.values())
+    read.runs.extend(known._replace(readings=tuple(readings[run])) for run, known in runs.items())
     return required(read, "rows of measurements")
 
 

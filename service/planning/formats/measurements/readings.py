@@ -7,16 +7,17 @@ What a file does not say is absent: no reader guesses a model, a device or a uni
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from service.planning.errors import PlanningError
 from service.planning.formats.offers.listed import Refused, RowError
 
 Fact = str | int | float | bool | Mapping[str, object]
 Facts = Mapping[str, Fact]
+_Part = TypeVar("_Part")
 
 
 class Reading(NamedTuple):
@@ -164,14 +165,44 @@ def length(mean: float | None, deviation: float | None = None) -> Fact | None:
 
 _EVEN: Final = 0.02
 """Deviation over mean below which lengths count as equal."""
+MOST_LINES: Final = 200_000
+"""Of one file: a longer log has been left running behind the run."""
+MOST_PARTS: Final = 5000
+"""Runs, tests or results of one file, each of which is read into an object of its own."""
 _LONGEST_LINE: Final = 2000
-_CODES: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+"""Every pattern reads a line once or a few times, never from each of its characters to its end."""
+_CODES: Final = re.compile(r"\x1b\[[0-9;]*+[A-Za-z]")
 
 
 def lines(content: str) -> Iterator[tuple[str, str]]:
-    """Lines of a log with their pointers, without codes of colour; the first is ``/1``."""
+    """Lines of a log with their pointers, without codes of colour; the first is ``/1``.
+
+    Raises PlanningError for more than ``MOST_LINES``.
+    """
+    check_lines(content)
     for place, line in enumerate(_CODES.sub("", content.removeprefix("\ufeff")).splitlines(), start=1):
         yield f"/{place}", line[:_LONGEST_LINE]
+
+
+def check_lines(content: str, most: int = MOST_LINES) -> None:
+    """Refuse a table, or parts of which each is a line, of more than ``most`` lines with a PlanningError."""
+    if content.count("\n") + content.count("\r") > 2 * most or len(content.splitlines()) > most:
+        raise PlanningError("TOO_MANY_LINES", "/content", f"the content has more than {most} lines")
+
+
+def parts(listed: Sequence[_Part]) -> Sequence[_Part]:
+    """The parts of a document; raises PlanningError for more than ``MOST_PARTS``."""
+    if len(listed) > MOST_PARTS:
+        raise PlanningError("TOO_MANY_PARTS", "/content", f"the content lists more than {MOST_PARTS} results")
+    return listed
+
+
+def lines_with_parts(content: str) -> Iterator[tuple[str, str]]:
+    """Lines that each hold a document, those that are not empty; raises PlanningError for too many."""
+    check_lines(content, MOST_PARTS)
+    for place, line in enumerate(content.splitlines(), start=1):
+        if line.strip():
+            yield f"/{place}", line
 
 
 NOT_A_RESULT: Final = "NOT_A_RESULT"

@@ -14,6 +14,7 @@ from service.planning.formats.measurements.readings import (
     Reading,
     Run,
     facts,
+    lines_with_parts,
     mapping,
     number,
     required,
@@ -70,9 +71,7 @@ def _nodes(content: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     try:
         whole = document(content)
     except PlanningError:
-        for place, line in enumerate(content.splitlines(), start=1):
-            if line.strip():
-                yield f"/{place}", mapping(document(line))
+        yield from ((pointer, mapping(document(line))) for pointer, line in lines_with_parts(content))
         return
     yield "", mapping(whole)
 

@@ -40,16 +40,20 @@ RESERVED: Final = "reserved_memory_bytes"
 DEVICE: Final = "device_memory_bytes"
 
 _N: Final = rf"({NUMBER})"
-_TITAN = re.compile(rf"\bstep:\s*(\d+)\b.*?\bmemory:\s*{_N}GiB\({_N}%\)\s+tps:\s*{_N}")
+# Where a line has the head of a pattern more than once, the first is taken for good: what a later one leads
+# to, the first leads to as well, and a search that tried each would read the rest of the line every time.
+_TITAN = re.compile(rf"(?>.*?\bstep:\s*+(\d++)\b).*?\bmemory:\s*+{_N}GiB\({_N}%\)\s++tps:\s*+{_N}")
 _TITAN_FLOPS = re.compile(rf"\btflops:\s*{_N}")
 _TITAN_SHARE = re.compile(rf"\bmfu:\s*{_N}%")
-_ITERATION = re.compile(rf"\biteration\s+(\d+)/\s*\d+\s*\|.*?elapsed time per iteration \((ms|s)\):\s*{_N}")
+_ITERATION = re.compile(
+    rf"(?>.*?\biteration\s++(\d++)/\s*+\d++\s*+\|).*?elapsed time per iteration \((ms|s)\):\s*+{_N}"
+)
 _GLOBAL = re.compile(r"global batch size:\s*(\d+)")
 _SEQUENCE = re.compile(r"actual seqlen:\s*(\d+)")
 _MEGATRON_FLOPS = re.compile(rf"(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs):\s*{_N}")
 _MEMORY = re.compile(
-    rf"\[Rank (\d+)\].*?memory \(MB\) \| allocated: [\d.]+ \| max allocated: {_N} "
-    rf"\| reserved: [\d.]+ \| max reserved: {_N}"
+    rf"(?>.*?\[Rank (\d++)\]).*?memory \(MB\) \| allocated: [\d.]++ \| max allocated: {_N} "
+    rf"\| reserved: [\d.]++ \| max reserved: {_N}"
 )
 _WORLD = re.compile(r"using world size: (\d+), data-parallel[- ]size: (\d+)(.*)")
 _DEGREES: Final = {
@@ -57,7 +61,7 @@ _DEGREES: Final = {
     "parallelism.pipeline": re.compile(r"pipeline-model-parallel[- ]size: (\d+)"),
     "parallelism.context": re.compile(r"context-parallel[- ]size: (\d+)"),
 }
-_ARGUMENT = re.compile(r"(?:^|:)\s+(\w+) \.{3,} (\S+)\s*$")
+_ARGUMENT = re.compile(r"(?:^|:)\s++(\w++) \.{3,}+ (\S++)\s*+$")
 _ARGUMENTS: Final = {
     "global_batch_size": "workload.global_batch_size",
     "micro_batch_size": "workload.micro_batch_size",
@@ -146,7 +150,7 @@ def _close(
 
 
 def _titan_step(pointer: str, line: str) -> _Step | None:
-    match = _TITAN.search(line)
+    match = _TITAN.match(line) if "memory:" in line else None
     if match is None:
         return None
     of = {"step": int(match[1])}
@@ -194,7 +198,7 @@ _MARKS: Final = (
 
 
 def _megatron_step(pointer: str, line: str) -> _Step | None:
-    match = _ITERATION.search(line)
+    match = _ITERATION.match(line) if "elapsed time per iteration" in line else None
     if match is None:
         return None
     number, unit = int(match[1]), match[2]
@@ -212,7 +216,7 @@ def _megatron_step(pointer: str, line: str) -> _Step | None:
 
 
 def _peaks(pointer: str, line: str) -> Iterator[Reading]:
-    match = _MEMORY.search(line)
+    match = _MEMORY.match(line) if "| max reserved: " in line else None
     if match:
         of = {"rank": int(match[1])}
         yield Reading(pointer, ALLOCATED, printed(match[2]) * MEBIBYTE_BYTES, of=of)
@@ -228,7 +232,7 @@ def _worst(peaks: list[Reading]) -> list[Reading]:
 
 
 def _layout(line: str) -> dict[str, Fact]:
-    match = _WORLD.search(line)
+    match = _WORLD.search(line) if "using world size: " in line else None
     if match:
         said: dict[str, Fact] = {
             "cluster.accelerator_count": int(match[1]),
@@ -239,7 +243,7 @@ def _layout(line: str) -> dict[str, Fact]:
             if degree:
                 said[name] = int(degree[1])
         return said
-    match = _ARGUMENT.search(line)
+    match = _ARGUMENT.search(line) if " ..." in line else None
     if match is None:
         return {}
     name, value = match[1], match[2]

@@ -21,8 +21,10 @@ from service.planning.formats.measurements.readings import (
     count,
     facts,
     length,
+    lines_with_parts,
     mapping,
     number,
+    parts,
     percentile_name,
     positive,
     required,
@@ -71,12 +73,10 @@ def _documents(content: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     try:
         whole = document(content)
     except PlanningError:
-        for place, line in enumerate(content.splitlines(), start=1):
-            if line.strip():
-                yield f"/{place}", mapping(document(line))
+        yield from ((pointer, mapping(document(line))) for pointer, line in lines_with_parts(content))
         return
     if isinstance(whole, list):
-        yield from ((f"/{place}", mapping(each)) for place, each in enumerate(whole))
+        yield from ((f"/{place}", mapping(each)) for place, each in enumerate(parts(whole)))
     else:
         yield "", mapping(whole)
 

@@ -18,6 +18,7 @@ _LARGEST_COUNT: Final = 1_000_000
 _LONGEST_ID: Final = 100
 _DIGEST_LENGTH: Final = 10
 _Row = TypeVar("_Row")
+_EXACT: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=Decimal)
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,500}")
 
 
@@ -174,7 +175,7 @@ def _named(header: list[str], cells: list[str]) -> Mapping[str, str]:
 def document(content: str) -> object:
     """A JSON document with exact numbers; raises PlanningError if it is none."""
     try:
-        return json.loads(content.removeprefix("\ufeff"), parse_float=Decimal, parse_constant=Decimal)
+        return _EXACT.decode(content.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
         raise PlanningError("FORMAT", "/content", "the content is no JSON") from error
 

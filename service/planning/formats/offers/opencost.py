@@ -25,7 +25,7 @@ from service.planning.formats.offers.listed import (
 from service.planning.formats.offers.names import Asked, Meant, Unknown, meant
 
 _COLUMNS = ("InstanceID", "Region", "AssetClass", "MarketPriceHourly")
-_OPTIONS: Final = re.compile(r"[-_ ]*(on[-_ ]?demand|reserved|spot|preemptible)$", re.IGNORECASE)
+_OPTIONS: Final = re.compile(r"(?<![-_ ])[-_ ]*+(on[-_ ]?demand|reserved|spot|preemptible)$", re.IGNORECASE)
 _GPU_PRICES: Final = {"GPU": "on_demand", "spotGPU": "spot"}
 _OTHER_PRICES: Final = frozenset(
     {
