@@ -2,6 +2,7 @@
 
 from pydantic import MISSING
 
+from service.estimates.allowance import in_time_effort, take
 from service.estimates.energy import Energy, GridFigure, Site
 from service.estimates.run import Run
 from service.planning.carbon import (
@@ -84,6 +85,7 @@ def _hourly(grid: GridFigure, energy: Energy, site: Site, pointer: str, notes: N
     if in_time is None or profiles is None or starts_at is None or energy.facility_kwh is None:
         return None
     minutes = _intervals(in_time, profiles.high.elapsed_seconds)
+    take(in_time_effort(sum(profile.elapsed_seconds for profile in profiles), minutes), "/site")
 
     def kilograms(profile: LoadProfile) -> tuple[float, float]:
         load = series(profile, starts_at, minutes)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import MISSING
 
+from service.estimates.allowance import take
 from service.estimates.bill_lines import electricity_lines, period_totals, rounded_total
 from service.estimates.charges import GIVEN, Charges, charges, given_price
 from service.estimates.energy import Energy, Site
@@ -24,6 +25,7 @@ from service.planning.tariff.allocation import (
     MeteringPoint,
     TimeDependence,
     allocate,
+    allocation_effort,
     local_midnight,
     time_dependence,
 )
@@ -42,6 +44,8 @@ from service.questions.site import ConstantLoad, Electricity, RunSite
 from service.questions.tariffs import to_planning
 
 _ELECTRICITY = "/site/electricity"
+_OF_QUESTION = ("/site", "/starts_at", "/workload", "/load_profile", "/window")
+"""Pointers that are of the question already."""
 _MILLIWATT_DIGITS = 6
 _STALE_DAYS = 400
 _DUE_ANYWAY = ("fixed", "demand", "overrun", "coincident_peak", "minimum")
@@ -177,7 +181,8 @@ def _tariff(
         pointer, tariff_id = "/site/site_id", known.tariff_id
     row = lookup(catalog.tariffs, tariff_id, pointer)
     notes.cite(row.source, pointer)
-    return row.tariff, f"tariff {row.source['id']}", Basis.REFERENCE, pointer
+    with located(pointer):
+        return row.tariff, f"tariff {row.source['id']}", Basis.REFERENCE, pointer
 
 
 @contextmanager
@@ -186,8 +191,10 @@ def located(pointer: str) -> Iterator[None]:
     try:
         yield
     except PlanningError as error:
-        if error.pointer.startswith(("/site", "/starts_at", "/workload")):
+        if error.pointer.startswith(_OF_QUESTION):
             raise
+        if error.code == "LOAD_TOO_LONG":
+            raise PlanningError(error.code, "/load_profile/interval_minutes", error.detail) from error
         inline = error.pointer if pointer.endswith("/tariff") else ""
         raise PlanningError(error.code, pointer + inline, error.detail) from error
 
@@ -239,6 +246,7 @@ def _under_tariff(
     distinct = list(dict.fromkeys(profiles))
     with located(contract.pointer):
         loads = [load_of(profile, starts_at, point.interval_minutes) for profile in distinct]
+        take(allocation_effort(point, loads), contract.pointer)
         allocated = allocate(point, loads)
     _warn_of_age(contract, starts_at, notes)
     _warn_of_what_is_unknown(allocated, contract.pointer, notes)

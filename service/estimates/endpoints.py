@@ -21,6 +21,7 @@ from service.estimates import (
     throughput,
     utility_bill,
 )
+from service.estimates.allowance import Allowance
 from service.estimates.length import is_long
 from service.estimates.service import ESTIMATES, NoSoundAnswer, answer
 from service.kit.long_work import Later
@@ -119,9 +120,10 @@ def _written(operation: str, questions: Sequence[Input], snapshot: Snapshot) -> 
     """Each is written as soon as it is known; as objects, a batch of answers takes many times the memory."""
     estimator, write = ESTIMATES[operation].estimator, _WRITERS[operation]
     results: list[bytes] = []
+    allowed = Allowance()
     for position, question in enumerate(questions):
         check_wanted()
-        results.append(write(answer(estimator, question, snapshot, f"/requests/{position}")))
+        results.append(write(answer(estimator, question, snapshot, f"/requests/{position}", allowed)))
     return Written(b'{"results":[' + b",".join(results) + b"]}")
 
 

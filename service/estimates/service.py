@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from service.estimates.allowance import Allowance, taken_from
 from service.estimates.cost import estimate_cost
 from service.estimates.memory import estimate_memory
 from service.estimates.own_runs import with_own_runs
@@ -37,11 +38,19 @@ class NoSoundAnswer(Unprocessable):
 
 
 def answer(
-    estimator: Estimator[_Question, _Answer], question: _Question, catalog: Catalog, at: str = ""
+    estimator: Estimator[_Question, _Answer],
+    question: _Question,
+    catalog: Catalog,
+    at: str = "",
+    allowed: Allowance | None = None,
 ) -> _Answer:
-    """One answer under what the tenant measured; what planning refuses names the field, below ``at``."""
+    """One answer under what the tenant measured; what planning refuses names the field, below ``at``.
+
+    Its bills are taken from ``allowed``, which a batch has for all of its questions.
+    """
     try:
-        return estimator(question, with_own_runs(catalog))
+        with taken_from(allowed or Allowance()):
+            return estimator(question, with_own_runs(catalog))
     except PlanningError as error:
         field = FieldError(at + error.pointer, error.code, error.detail)
         raise NoSoundAnswer("", field) from error

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import MISSING
 
+from service.estimates.allowance import take
 from service.estimates.electricity import Contract, known_site, load_of, located, resolve_contract, start_of
 from service.estimates.energy import Energy, Site, resolve_site, run_energy
 from service.estimates.power import device_draw
@@ -15,7 +16,14 @@ from service.estimates.rates import plan_run
 from service.planning.carbon import IntensitySeries, intensities
 from service.planning.cost import rounded
 from service.planning.errors import PlanningError
-from service.planning.shift import Starts, costs_of_starts, sliding_sums, starts_within
+from service.planning.shift import (
+    Starts,
+    check_reach,
+    costs_of_starts,
+    pairs_effort,
+    sliding_sums,
+    starts_within,
+)
 from service.planning.tariff.bill import Load
 from service.questions.answer import evidence, quantity
 from service.questions.base import MoneyAmount
@@ -113,7 +121,9 @@ def _moves(question: ShiftQuestion, energy: Energy, site: Site, catalog: Catalog
     starts = starts_within(window.earliest_start_at, window.latest_start_at, window.step_minutes, minutes)
     local = start_of(question, contract, notes)[0] if contract else site.starts_at
     assert local is not None  # noqa: S101
-    return Moves(starts, load_of(energy.profiles.value, local, minutes), contract)
+    load = load_of(energy.profiles.value, local, minutes)
+    check_reach(load, starts)
+    return Moves(starts, load, contract)
 
 
 def _costs(question: ShiftQuestion, moves: Moves, notes: Notes) -> Costs | None:
@@ -125,7 +135,7 @@ def _costs(question: ShiftQuestion, moves: Moves, notes: Notes) -> Costs | None:
         return None
     point = moves.contract.point
     with located(moves.contract.pointer):
-        costs = costs_of_starts(point, moves.load, moves.starts)
+        costs = costs_of_starts(point, moves.load, moves.starts, lambda effort: take(effort, "/window"))
     currency, factor = point.tariff.currency_code, moves.contract.price_factor
     return Costs([rounded(cost * factor, currency) for cost in costs], currency)
 
@@ -136,6 +146,7 @@ def _emissions(moves: Moves, site: Site, notes: Notes) -> NDArray[np.float64] | 
         code = "GRID_REQUIRED" if site.grid.mean is None else "GRID_NOT_IN_TIME"
         notes.gap("/cleanest", code, "the emissions of the grid are not known in time")
         return None
+    take(pairs_effort(moves.load, moves.starts), "/window")
     found = _emitted(site.grid.in_time, moves)
     if found is None:
         detail = "the series of the grid does not cover every start of the window"

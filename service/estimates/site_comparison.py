@@ -73,7 +73,7 @@ def _converted(total: MoneyQuantity, question: SiteComparison, catalog: Catalog)
     if question.currency_code is MISSING:
         return None
     wanted = question.currency_code
-    newest = max((rate.on for rate in catalog.exchange_rates), default=None)
+    newest = catalog.exchange_rates.newest_on
     day = newest if question.starts_at is MISSING else question.starts_at.astimezone(UTC).date()
     if day is None:
         return None

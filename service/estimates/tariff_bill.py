@@ -30,6 +30,7 @@ from service.questions.tariffs import to_planning
 _PERIODS = "/billing_period_starts"
 _PLACES = {
     "BILLING_PERIODS": _PERIODS,
+    "LOAD_TOO_LONG": "/load",
     "SERIES_REQUIRED": "/load/kind",
     "DETERMINANT_MISSING": "/load",
     "DETERMINANT_UNKNOWN": "/load",

@@ -67,6 +67,8 @@ class ExchangeRates:
                 raise ValueError("an exchange rate is above zero")
             by_pair.setdefault((rate.from_code, rate.to_code), {})[rate.on] = rate
         self._rates = {pair: [dated[on] for on in sorted(dated)] for pair, dated in by_pair.items()}
+        self.newest_on = max((dated[-1].on for dated in self._rates.values()), default=None)
+        """Day of the newest rate."""
         self._partners: dict[str, set[str]] = {}
         for first, second in self._rates:
             self._partners.setdefault(first, set()).add(second)

@@ -27,6 +27,8 @@ from service.planning.tariff.bill import Load
 from service.planning.units import DAY_SECONDS, HOUR_SECONDS, KILOWATT_HOUR_JOULES, MINUTE_SECONDS
 
 INTERVAL_MINUTES = (5, 15, 30, 60)
+MOST_INTERVALS = 1_000_000
+"""Of one load: 28 years of quarter hours."""
 _MONTHS = 12
 _LONGEST_SECONDS = 40 * 366 * DAY_SECONDS
 
@@ -231,8 +233,12 @@ def _metered(profile: LoadProfile, starts_at: datetime | None, edges: _Times) ->
     ends = [begins for begins, _ in changes[1:]] + [profile.elapsed_seconds]
     total = np.zeros(len(edges) - 1)
     for (begins, pue), ends_at in zip(changes, ends, strict=True):
-        joules = _integral(profile, cast("float", np.clip(edges, begins, ends_at)))
-        total += np.diff(cast("_Times", joules)) * pue
+        # Outside of these the edges are clipped to one moment, between which nothing is drawn.
+        first = max(int(np.searchsorted(edges, begins, side="right")) - 1, 0)
+        last = min(int(np.searchsorted(edges, ends_at)), len(edges) - 1)
+        inside = np.clip(edges[first : last + 1], begins, ends_at)
+        joules = _integral(profile, cast("float", inside))
+        total[first:last] += np.diff(cast("_Times", joules)) * pue
     return total
 
 
@@ -274,6 +280,9 @@ def series(profile: LoadProfile, starts_at: datetime, interval_minutes: int) -> 
     before = of_day % width
     _check_length(profile)
     count = max(1, math.ceil((before + profile.elapsed_seconds) / width))
+    if count > MOST_INTERVALS:
+        detail = f"the run is {count:,} intervals long, at most {MOST_INTERVALS:,} are read: take longer ones"
+        raise PlanningError("LOAD_TOO_LONG", "/load_profile/interval_minutes", detail)
     edges = np.clip(np.arange(count + 1) * width - before, 0.0, profile.elapsed_seconds)
     # Differences of sums may fall below zero by their last digit.
     joules = np.maximum(_metered(profile, starts_at, edges), 0.0)

@@ -12,7 +12,7 @@ says. What no sum or maximum gives (means of several peaks, demand over longer w
 time) is read from the load of each start.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -28,6 +28,7 @@ from service.planning.tariff.allocation import (
     MeteringPoint,
     Reach,
     allocate,
+    allocation_effort,
     history_of,
     metered,
     reach_of,
@@ -35,10 +36,33 @@ from service.planning.tariff.allocation import (
     together,
     touched_by,
 )
-from service.planning.tariff.bill import Bill, BillingPeriod, Load
+from service.planning.tariff.bill import Bill, BillingPeriod, Finding, Load
 from service.planning.tariff.billing import bill_by_meter
-from service.planning.tariff.charges import DemandCharge, EnergyCharge, PricePeriod, Span, Tariff
-from service.planning.tariff.demands import Peak
+from service.planning.tariff.charges import (
+    Accumulation,
+    DemandCharge,
+    EnergyCharge,
+    FixedCharge,
+    MinimumCharge,
+    PercentageCharge,
+    PricePeriod,
+    Span,
+    Tariff,
+)
+from service.planning.tariff.demands import Peak, grouped
+from service.planning.tariff.effort import (
+    MOST_CELLS,
+    MOST_STEPS,
+    Effort,
+    Extent,
+    Share,
+    bill_effort,
+    check_size,
+    extent_of,
+    reading_effort,
+    size_of,
+    statement_effort,
+)
 from service.planning.tariff.meter import SeriesMeter
 
 Floats = NDArray[np.float64]
@@ -46,8 +70,11 @@ Integers = NDArray[np.int64]
 
 MOST_STARTS = 5_000
 """Most starts that are compared: 52 days of quarters of an hour."""
-_MOST_CELLS = 60_000_000
-"""Most pairs of a start and an interval of the run."""
+_SUM, _PAIR, _GROUP = 0.001, 0.004, 0.5
+"""Steps of a pair of a start and an interval of the run, in a sum and in a maximum, and of one of these."""
+_SHORT = 11
+"""Intervals of a run for whose sums at every place there is a way of its own."""
+_WINDOW = "/window"
 _CHUNK = 2_000_000
 """Pairs that are held at a time."""
 
@@ -82,27 +109,65 @@ def starts_within(first: datetime, last: datetime, step_minutes: int, interval_m
     return Starts(first, step_minutes, count)
 
 
+def check_reach(run: Load, starts: Starts) -> None:
+    """Refuse a run and a window that together are longer than a load may be (SHIFT_WINDOW)."""
+    reach = run.kw.size + starts.step_minutes // run.interval_minutes * (starts.number - 1)
+    if reach > MOST_CELLS:
+        detail = (
+            f"the run from all its starts is {reach:,} intervals long, of which at most {MOST_CELLS:,} are"
+        )
+        raise PlanningError("SHIFT_WINDOW", _WINDOW, f"{detail} looked at: take a shorter window")
+
+
+def pairs_effort(run: Load, starts: Starts) -> Effort:
+    """What a sum over the run from every start takes."""
+    what = f"{starts.number:,} starts x {run.kw.size:,} intervals of the run"
+    return Effort((Share(_SUM * starts.number * run.kw.size, what),))
+
+
 def sliding_sums(weights: Floats, kw: Floats, first: int, step: int, count: int) -> Floats:
     """The sum of ``kw`` times the ``weights`` that it lies on, at each of ``count`` places from ``first``."""
     reach = weights[first : first + (count - 1) * step + kw.size]
     if (kw == kw[0]).all():
         until = np.concatenate(([0.0], np.cumsum(reach)))
         return (until[kw.size :] - until[: -kw.size])[::step] * float(kw[0])
-    found: Floats = np.correlate(reach, kw, "valid")[::step]
-    return found
+    if kw.size <= _SHORT:
+        # NumPy adds so few products in another order than a dot product does.
+        found: Floats = np.correlate(reach, kw, "valid")[::step]
+        return found
+    return np.array([reach[begin : begin + kw.size] @ kw for begin in range(0, count * step, step)])
 
 
-def sliding_maxima(values: Floats, kw: Floats, first: int, step: int, count: int) -> tuple[Floats, Integers]:
-    """The highest sum of ``kw`` and the ``values`` that it lies on, and its place among them, by start."""
-    windows = sliding_window_view(values[first : first + (count - 1) * step + kw.size], kw.size)[::step]
-    highest, places = np.empty(count), np.empty(count, np.int64)
-    rows = max(1, _CHUNK // kw.size)
-    for begin in range(0, count, rows):
-        sums = windows[begin : begin + rows] + kw
-        found = sums.argmax(axis=1)
-        highest[begin : begin + rows] = sums[np.arange(len(found)), found]
-        places[begin : begin + rows] = found
-    return highest, places + first + step * np.arange(count)
+class Overlap(NamedTuple):
+    """What of a run lies on a stretch of the meter's intervals, by start: rows of a strided view.
+
+    Row r is the run's kW on each interval of the stretch at start ``first`` + r, ``outside`` where it draws
+    nothing. Only starts whose run touches the stretch have a row.
+    """
+
+    first: int
+    kw: Floats
+
+
+def overlap(kw: Floats, place: tuple[int, int, int], begin: int, end: int, outside: float) -> Overlap:
+    """The run on the intervals from ``begin`` to before ``end``.
+
+    ``place`` is where the first start lies, the intervals from one to the next, and their number.
+    """
+    first, step, count = place
+    # Start s touches the stretch where first + s step < end and first + s step + size > begin.
+    low = max(0, -((first + kw.size - 1 - begin) // step))
+    high = min(count - 1, (end - 1 - first) // step)
+    if high < low:
+        return Overlap(low, np.empty((0, end - begin)))
+    # Written from the last start to the first, so that a later start begins further left.
+    last = begin - (first + high * step)
+    length = (high - low) * step + (end - begin)
+    padded = np.full(length, outside)
+    inside_from, inside_to = max(last, 0), min(last + length, kw.size)
+    padded[inside_from - last : inside_to - last] = kw[inside_from:inside_to]
+    rows = sliding_window_view(padded, end - begin)[::step][::-1]
+    return Overlap(low, rows)
 
 
 class _Moved:
@@ -121,22 +186,34 @@ class _Moved:
 
     def sums(self, keys: Integers, groups: int) -> Floats:
         """Energy in kWh by start and group of cells."""
-        hours = self.baseline.compiled.cells.minutes / 60.0
+        order, bounds = grouped(keys, groups)
         found = np.empty((self.place[2], groups))
-        for group in range(groups):
-            counted = np.where(keys == group, hours, 0.0)
-            weights: Floats = np.bincount(self._interval, counted, len(self.baseline.kw)).astype(np.float64)
-            own = float(weights @ self.baseline.kw)
-            found[:, group] = own + sliding_sums(weights, self.kw, *self.place)
+        for group, (begin, end) in enumerate(pairwise(bounds.tolist())):
+            found[:, group] = self._sums_within(order[begin:end])
+        return found
+
+    def _sums_within(self, cells: Integers) -> Floats:
+        """Energy in kWh by start within some cells: of the run only what lies near them is looked at."""
+        found = np.zeros(self.place[2])
+        if not cells.size:
+            return found
+        intervals = self._interval[cells]
+        begin, end = int(intervals[0]), int(intervals[-1]) + 1
+        hours = self.baseline.compiled.cells.minutes[cells] / 60.0
+        weights: Floats = np.bincount(intervals - begin, hours, end - begin).astype(np.float64)
+        found += float(weights @ self.baseline.kw[begin:end])
+        run = overlap(self.kw, self.place, begin, end, 0.0)
+        found[run.first : run.first + len(run.kw)] += [row @ weights for row in run.kw]
         return found
 
     def energy(self, charge: EnergyCharge) -> Floats:
         """Energy in kWh by start, part and price period."""
-        if id(charge) not in self._sums:
+        kind = self.baseline.compiled.energy_kind(charge)
+        if kind not in self._sums:
             keys, groups = self.baseline.compiled.energy_keys(charge), len(charge.periods)
             count = len(self.baseline.parts) * groups
-            self._sums[id(charge)] = self.sums(keys - 1, count).reshape(-1, len(self.baseline.parts), groups)
-        return self._sums[id(charge)]
+            self._sums[kind] = self.sums(keys - 1, count).reshape(-1, len(self.baseline.parts), groups)
+        return self._sums[kind]
 
     @cached_property
     def part_kwh(self) -> Floats:
@@ -146,7 +223,7 @@ class _Moved:
 
     def peaks(self, periods: Sequence[PricePeriod] | None, span: Span) -> list[tuple[Floats, Integers]]:
         """Highest interval and its place by start, for each group of cells; place -1 where it has none."""
-        key = (id(periods), span)
+        key = (None if periods is None else self.baseline.compiled.hours_of(periods), span)
         if key not in self._peaks:
             order, bounds = self.baseline.compiled.demand_groups(periods, span)
             self._peaks[key] = [
@@ -155,37 +232,54 @@ class _Moved:
         return self._peaks[key]
 
     def _highest(self, intervals: Integers) -> tuple[Floats, Integers]:
-        first, step, count = self.place
+        count = self.place[2]
         if not intervals.size:
             return np.zeros(count), np.full(count, -1)
         own = self.baseline.kw
         base = int(intervals[own[intervals].argmax()])
         highest, places = np.full(count, own[base]), np.full(count, base)
-        if intervals[-1] < first or intervals[0] >= first + (count - 1) * step + self.kw.size:
-            return highest, places
-        values = np.full(own.size, -np.inf)
-        values[intervals] = own[intervals]
-        sums, at = sliding_maxima(values, self.kw, *self.place)
-        raised = (sums > highest) | ((sums == highest) & (at < places))
-        return np.where(raised, sums, highest), np.where(raised, at, places)
+        begin, end = int(intervals[0]), int(intervals[-1]) + 1
+        values = np.full(end - begin, -np.inf)
+        values[intervals - begin] = own[intervals]
+        run = overlap(self.kw, self.place, begin, end, -np.inf)
+        rows = max(1, _CHUNK // (end - begin))
+        for row in range(0, len(run.kw), rows):
+            sums = run.kw[row : row + rows] + values
+            at = sums.argmax(axis=1)
+            here = slice(run.first + row, run.first + row + len(at))
+            found, at = sums[np.arange(len(at)), at], at + begin
+            raised = (found > highest[here]) | ((found == highest[here]) & (at < places[here]))
+            highest[here] = np.where(raised, found, highest[here])
+            places[here] = np.where(raised, at, places[here])
+        return highest, places
 
 
 class _Start(SeriesMeter):
     """The meter with the run at one of its starts: what sums and maxima give is not read from the load."""
 
-    def __init__(self, tariff: Tariff, load: Load, moved: _Moved, place: int) -> None:
-        super().__init__(tariff, load, moved.baseline.periods)
-        self._moved, self._place = moved, place
+    def __init__(self, load: Load, run: Load, moved: _Moved, place: int) -> None:
+        self._begin(load, moved.baseline.compiled)
+        self._run, self._moved, self._place = run, moved, place
+
+    @cached_property
+    def _kw(self) -> Floats:
+        """Of both loads; worked out only where a charge reads it."""
+        return together(self.load, self._run).kw
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """Those of the first start stand for all."""
+        return []
 
     def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
-        rows: list[list[float]] = self._moved.energy(charge)[self._place].tolist()
-        return rows
+        kind = self.compiled.energy_kind(charge)
+        if kind not in self._energy:
+            self._energy[kind] = self._moved.energy(charge)[self._place].tolist()
+        return self._energy[kind]
 
-    def highest(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> list[Peak | None]:
-        window = charge.window_minutes
-        is_of_intervals = window is None or self.load.interval_minutes % window == 0
-        if charge.peaks > 1 or charge.rolling or not is_of_intervals:
-            return super().highest(charge, periods)
+    def read_highest(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> list[Peak | None]:
+        if not is_of_intervals(charge, self.load.interval_minutes):
+            return super().read_highest(charge, periods)
         return self._read(self._moved.peaks(periods, charge.span))
 
     def _read(self, groups: Sequence[tuple[Floats, Integers]]) -> list[Peak | None]:
@@ -196,7 +290,7 @@ class _Start(SeriesMeter):
             found.append(None if at < 0 else Peak(float(kw[self._place]), minute))
         return found
 
-    @property
+    @cached_property
     def period_peaks(self) -> Sequence[Peak | None]:
         return self._read(self._moved.peaks(None, Span.BILLING_PERIOD))[: len(self.periods)]
 
@@ -206,30 +300,85 @@ class _Start(SeriesMeter):
         return found
 
 
-def costs_of_starts(point: MeteringPoint, run: Load, starts: Starts) -> list[Decimal]:
+def is_of_intervals(charge: DemandCharge, interval_minutes: int) -> bool:
+    """Whether a charge takes the highest single interval, which a maximum tells."""
+    window = charge.window_minutes
+    return charge.peaks == 1 and not charge.rolling and (window is None or interval_minutes % window == 0)
+
+
+def _reads_the_load(tariff: Tariff, interval_minutes: int) -> bool:
+    """Whether a charge needs what no sum or maximum gives."""
+    for charge in (charge for revision in tariff.revisions for charge in revision.charges):
+        match charge:
+            case FixedCharge() | MinimumCharge() | PercentageCharge():
+                reads = False
+            case EnergyCharge():
+                reads = charge.accumulation is not Accumulation.PER_PERIOD
+            case DemandCharge():
+                reads = not is_of_intervals(charge, interval_minutes)
+            case _:
+                reads = True
+        if reads or charge.hours_of_use_from > 0.0 or charge.hours_of_use_below is not None:
+            return True
+    return tariff.hours_of_use_minimum > 0.0
+
+
+def starts_effort(tariff: Tariff, run: Load, starts: Starts, extent: Extent) -> Effort:
+    """What comparing starts takes at a meter of that extent: pairs of a start and an interval, and bills."""
+    own = statement_effort(tariff, extent)
+    if _reads_the_load(tariff, run.interval_minutes):
+        own = own.plus(reading_effort(tariff, extent))
+    timed = {
+        tuple(period.windows for period in charge.periods)
+        for revision in tariff.revisions
+        for charge in revision.charges
+        if isinstance(charge, EnergyCharge | DemandCharge)
+    }
+    periods = sum(map(len, timed)) + 1
+    pairs = f"{starts.number:,} starts x {run.kw.size:,} intervals of the run x {periods:,} price periods"
+    groups = f"{starts.number:,} starts x {extent.periods:,} billing periods x {periods:,} price periods"
+    return own.times(starts.number, "starts").plus(
+        Effort(
+            (
+                Share(_PAIR * starts.number * run.kw.size * periods, pairs),
+                Share(_GROUP * starts.number * extent.periods * periods, groups),
+            )
+        )
+    )
+
+
+def _check_alone(effort: Effort) -> None:
+    effort.check(MOST_STEPS, _WINDOW)
+
+
+def costs_of_starts(
+    point: MeteringPoint, run: Load, starts: Starts, count: Callable[[Effort], None] = _check_alone
+) -> list[Decimal]:
     """What the run is billed for each start, not rounded: what it adds to the baseline, or all of it.
 
     ``run`` is the load of the first start; its shape does not depend on when it is. The same as
     :func:`service.planning.tariff.allocation.allocate` gives one by one.
+    ``count`` refuses what takes too much.
     """
     step = starts.step_minutes // run.interval_minutes
-    if starts.number * run.kw.size > _MOST_CELLS:
-        detail = "the run and the window are too long to compare so many starts: take a longer step"
-        raise PlanningError("SHIFT_WINDOW", "/window/step_minutes", detail)
     if point.baseline is None and reach_of(point.tariff) != Reach():
         # What ties months makes each start a bill of its own span.
+        count(allocation_effort(point, [run]).times(starts.number, "starts"))
         loads = (moved_by(run, place * starts.step_minutes) for place in range(starts.number))
         return [allocate(point, [load]).allocations[0].total for load in loads]
     whole = run._replace(kw=np.ones(run.kw.size + step * (starts.number - 1)))
     periods, _ = tied_periods(point, touched_by(point, whole))
     load = metered(point, periods)
+    extent = extent_of(periods, load.interval_minutes)
+    check_size(size_of(point.tariff, extent))
+    count(starts_effort(point.tariff, run, starts, extent).plus(bill_effort(point.tariff, extent)))
     kw = run.kw * (1.0 + point.tariff.secondary_loss_factor * point.secondary)
     first = round((run.start - load.start).total_seconds() / 60.0 / run.interval_minutes)
     history = history_of(point, periods)
     baseline = SeriesMeter(point.tariff, load, periods)
     moved = _Moved(baseline, kw, first, step, starts.number)
     runs = [moved_by(run, place * starts.step_minutes) for place in range(starts.number)]
-    meters = (_Start(point.tariff, together(load, one), moved, place) for place, one in enumerate(runs))
+    meters = (_Start(load, one, moved, place) for place, one in enumerate(runs))
     bills = (bill_by_meter(point.tariff, meter, history=history) for meter in meters)
     if point.baseline is None:
         touched = (touched_by(point, one) for one in runs)

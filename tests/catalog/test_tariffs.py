@@ -91,6 +91,33 @@ def test_a_change_is_checked_as_the_whole_that_it_makes(client):
     assert kept["time_zone"] == TARIFF["time_zone"]
 
 
+def looking_far(charges):
+    """Demand charges with ratchets of ten years."""
+    ratchet = {"preceding_months": 120}
+    return [
+        {
+            "kind": "demand",
+            "name": f"demand {place}",
+            "periods": [{"name": "all", "tiers": [{"price": "9"}]}],
+            "billing_demand": {
+                "ratchets": [{**ratchet, "share_by_peak_month": [n / 6] * 12} for n in range(6)]
+            },
+        }
+        for place in range(charges)
+    ]
+
+
+def test_what_an_ordinary_bill_would_take_too_much_for_is_not_stored(client):
+    """Whoever names the tariff would pay for it."""
+    dear = changed(CHARGES, looking_far(50))
+    assert faults(client.post("/v1/tariffs", dear)) == [("/revisions", "TARIFF_TOO_COSTLY")]
+    made = client.post("/v1/tariffs", changed(CHARGES, looking_far(5)))
+    assert made.status_code == 201
+    headers = {"If-Match": made.headers["etag"]}
+    patched = client.patch(made.headers["location"], {"revisions": dear["revisions"]}, headers=headers)
+    assert faults(patched) == [("/revisions", "TARIFF_TOO_COSTLY")]
+
+
 def test_credits_and_long_prices_come_back_as_sent(client):
     body = changed((*CHARGES, 0, "price"), "-0.123456789012345678")
     address = client.post("/v1/tariffs", body).headers["location"]

@@ -22,6 +22,7 @@ from service.planning.formats.grid.entsoe import entsoe_prices
 from service.planning.formats.urdb import Finding, UrdbImport, tariff_from_urdb, urdb_from_tariff
 from service.planning.tariff.calendar import zone_of
 from service.planning.tariff.charges import RealTimeCharge, Revision, Tariff
+from service.planning.tariff.effort import MOST_ORDINARY_STEPS, ordinary_effort
 from service.questions.base import AnswerWarning
 from service.questions.tariffs import MOST_VALUES, day, from_planning, terms_of, to_planning
 
@@ -32,8 +33,12 @@ _ZONE_LENGTH = 40
 
 
 def checked_terms(document: Document) -> Document:
-    """Nothing to add; :class:`PlanningError` for terms that contradict themselves."""
-    to_planning(terms_of(document))
+    """Nothing to add; :class:`PlanningError` for terms that contradict themselves.
+
+    Or with which an ordinary bill takes too much: who names a stored tariff does not choose what it takes.
+    """
+    tariff = to_planning(terms_of(document))
+    ordinary_effort(tariff).check(MOST_ORDINARY_STEPS, "/revisions", "TARIFF_TOO_COSTLY")
     return {}
 
 

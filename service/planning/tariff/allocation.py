@@ -39,6 +39,7 @@ from service.planning.tariff.charges import (
     Span,
     Tariff,
 )
+from service.planning.tariff.effort import MOST_STEPS, Effort, bill_effort, check_size, extent_of, size_of
 
 _HISTORY_MONTHS = 24
 """How far back a constant baseline is taken to have been there."""
@@ -350,6 +351,7 @@ def allocate(point: MeteringPoint, workloads: Sequence[Load]) -> Allocated:
     The baseline is billed once. Refuses a baseline that does not cover the billing periods of the run, a run
     that the given billing periods do not cover, and what :func:`bill` refuses.
     """
+    allocation_effort(point, workloads).check(MOST_STEPS, "")
     runs = [touched_by(point, load) for load in workloads]
     if point.baseline is None:
         bills = (_alone(point, load, run) for load, run in zip(workloads, runs, strict=True))
@@ -365,6 +367,23 @@ def allocate(point: MeteringPoint, workloads: Sequence[Load]) -> Allocated:
         for load, run in zip(workloads, runs, strict=True)
     ]
     return Allocated(tuple(allocations), unknown)
+
+
+def allocation_effort(point: MeteringPoint, workloads: Sequence[Load]) -> Effort:
+    """What :func:`allocate` takes: a bill of each version, and of the baseline where there is one."""
+    runs = [touched_by(point, load) for load in workloads]
+    if point.baseline is None:
+        whole = reach_of(point.tariff).whole_year
+        spans = [reached_periods(run, Reach(whole_year=True)) if whole else run for run in runs]
+    else:
+        periods, _ = tied_periods(point, max(runs, key=lambda run: run[-1].end))
+        spans = [periods] * (len(workloads) + 1)
+    found = Effort()
+    for span in spans:
+        extent = extent_of(span, point.interval_minutes)
+        check_size(size_of(point.tariff, extent), len(spans))
+        found = found.plus(bill_effort(point.tariff, extent))
+    return found
 
 
 def touched_by(point: MeteringPoint, load: Load) -> tuple[BillingPeriod, ...]:

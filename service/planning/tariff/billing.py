@@ -1,12 +1,14 @@
 """Bills from a series of intervals, from billing quantities, and from the energy and peak of a year."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 
 from service.planning.tariff.bill import Bill, BillingPeriod, Determinants, Load
 from service.planning.tariff.calendar import month_key
 from service.planning.tariff.charges import Tariff
 from service.planning.tariff.demand import Earlier
 from service.planning.tariff.determinants import AnnualMeter, DeterminantsMeter, whole_year
+from service.planning.tariff.effort import MOST_STEPS, Extent, bill_effort, check_size, size_of
 from service.planning.tariff.meter import Meter, SeriesMeter
 from service.planning.tariff.statement import Statement
 
@@ -41,6 +43,7 @@ def bill_of(
     ``SERIES_REQUIRED`` where a charge asks for more than they tell, ``DETERMINANT_MISSING`` where a month
     has energy and no peak that a charge needs, ``DETERMINANT_UNKNOWN`` where one names no price period.
     """
+    _check_year(tariff, determinants.year, 12)
     meter = DeterminantsMeter(tariff, determinants)
     return bill_by_meter(tariff, meter, history=history, wraps_year=wraps_year)
 
@@ -58,9 +61,18 @@ def annual_bill_of(
 
     ``SERIES_REQUIRED`` for charges that ask when energy was used or for the peaks of months.
     """
+    _check_year(tariff, year, 1)
     terms = whole_year(tariff)
     meter = AnnualMeter(terms, year, energy_kwh, peak_kw, power_factor=power_factor, secondary=secondary)
     return bill_by_meter(terms, meter)
+
+
+def _check_year(tariff: Tariff, year: int, periods: int) -> None:
+    """Refuse what takes too much of a year that is known by its billing quantities."""
+    hours = (date(year + 1, 1, 1) - date(year, 1, 1)).days * 24
+    extent = Extent(hours, 60, periods, date(year, 1, 1))
+    check_size(size_of(tariff, extent))
+    bill_effort(tariff, extent).check(MOST_STEPS, "")
 
 
 def bill_by_meter(

@@ -20,10 +20,18 @@ from service.planning.tariff.charges import DAY_MINUTES, OnHolidays, PricePeriod
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Places = NDArray[np.int16]
+"""Of price periods."""
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _EPOCH_START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS_PER_YEAR: Final = 12
+_STRETCH_MINUTES: Final = 64 * DAY_MINUTES
+_STRETCHES_KEPT: Final = 4096
+"""Stretches of days whose changes of the clock are kept: 17 zones over 40 years."""
+_FIRST_MINUTE: Final = (date(1, 1, 2).toordinal() - _EPOCH) * DAY_MINUTES
+_LAST_MINUTE: Final = (date(9999, 12, 30).toordinal() - _EPOCH) * DAY_MINUTES
+"""Between them every zone has a local time that a calendar can show."""
 
 
 def zone_of(name: str, pointer: str = "/time_zone") -> ZoneInfo:
@@ -88,21 +96,37 @@ def _offset(zone: ZoneInfo, minute: int) -> int:
     return int(offset.total_seconds() // 60)
 
 
-@lru_cache(maxsize=64)
-def clock(zone: ZoneInfo, first: int, end: int) -> Clock:
-    """The clock of ``zone`` over the UTC minutes [first, end)."""
-    starts, offsets = [first], [_offset(zone, first)]
+@lru_cache(maxsize=_STRETCHES_KEPT)
+def _changes(zone: ZoneInfo, first: int, end: int) -> tuple[tuple[int, int], ...]:
+    """UTC minutes within (first, end] at which the offset of ``zone`` changes, and that from then on."""
+    found, before = [], _offset(zone, first)
     for minute in range(first, end, DAY_MINUTES):
         until = min(minute + DAY_MINUTES, end)
         after = _offset(zone, until)
-        if after == offsets[-1]:
+        if after == before:
             continue
         low, high = minute, until
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if _offset(zone, middle) == offsets[-1] else (low, middle)
-        starts.append(high)
-        offsets.append(after)
+            low, high = (middle, high) if _offset(zone, middle) == before else (low, middle)
+        found.append((high, after))
+        before = after
+    return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def clock(zone: ZoneInfo, first: int, end: int) -> Clock:
+    """The clock of ``zone`` over the UTC minutes [first, end).
+
+    Loads begin and end at any minute: what they share are whole stretches of days.
+    """
+    starts, offsets = [first], [_offset(zone, first)]
+    for begin in range(first // _STRETCH_MINUTES * _STRETCH_MINUTES, end, _STRETCH_MINUTES):
+        known = max(begin, _FIRST_MINUTE), min(begin + _STRETCH_MINUTES, _LAST_MINUTE)
+        for minute, offset in _changes(zone, *known):
+            if first < minute <= end:
+                starts.append(minute)
+                offsets.append(offset)
     return Clock(np.array(starts), np.array(offsets))
 
 
@@ -149,12 +173,12 @@ def in_window(window: Window, days: Days) -> Flags:
     return matches & months[days.months]
 
 
-def price_period_table(periods: Sequence[PricePeriod], days: Days, slots: Sequence[int]) -> Integers:
+def price_period_table(periods: Sequence[PricePeriod], days: Days, slots: Sequence[int]) -> Places:
     """Place of the price period for each day and each slot of it, -1 where there is none.
 
     ``slots`` are the minutes at which a slot begins, every boundary of ``periods`` among them.
     """
-    table = np.full((days.number, len(slots)), -1)
+    table = np.full((days.number, len(slots)), -1, np.int16)
     for place, period in enumerate(periods):
         for window, begins, (from_slot, to_slot) in _spans(period.windows, days, slots):
             if window.to_minute > window.from_minute:

@@ -50,7 +50,7 @@ def cells_of(
     if not len(cuts):
         minutes = np.full(count, interval_minutes)
         return Cells(starts, minutes, starts + clocked.offset(starts), None, interval_minutes, first)
-    starts = np.union1d(starts, cuts)
+    starts = in_order(np.concatenate((starts, cuts)))
     minutes = np.diff(starts, append=end)
     place = (starts - first) // interval_minutes
     return Cells(starts, minutes, starts + clocked.offset(starts), place, interval_minutes, first)
@@ -68,4 +68,10 @@ def _cuts(clocked: Clock, first: int, end: int, step: int, boundaries: Sequence[
         instants = (days[:, None] * DAY_MINUTES + cutting - offset).ravel()
         inside = (instants > start) & (instants < until) & ((instants - first) % step != 0)
         found.append(instants[inside])
-    return np.unique(np.concatenate(found))
+    return in_order(np.concatenate(found))
+
+
+def in_order(values: Integers) -> Integers:
+    """Each of ``values`` once, ascending; what mostly lies in order is sorted faster than hashed."""
+    ordered = np.sort(values, kind="stable")
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
+from functools import cache
 from itertools import groupby, pairwise, product
 from math import inf, isfinite
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.planning.errors import PlanningError
-from service.planning.tariff.calendar import Days, boundary_minutes, month_key, price_period_table, zone_of
+from service.planning.tariff.calendar import Days, Flags, boundary_minutes, in_window, month_key, zone_of
 from service.planning.tariff.charges import (
     DAY_MINUTES,
     MONTHS,
@@ -37,6 +39,8 @@ from service.planning.tariff.ladders import OF_DEMAND, energy_reaches
 
 _ENERGY_UNITS: Final = frozenset(TierUnit) - {TierUnit.KW}
 _HOURS_PER_LEAP_YEAR: Final = 8784
+MOST_WINDOWS: Final = 10_000
+"""Of all price periods of a tariff."""
 
 
 def check(tariff: Tariff) -> None:
@@ -44,8 +48,8 @@ def check(tariff: Tariff) -> None:
 
     Codes: ``TIME_ZONE_UNKNOWN``, ``TARIFF_REVISIONS``, ``TARIFF_VALUE`` (a number out of its range),
     ``CHARGE_NAME``, ``CHARGE_UNKNOWN``, ``CHARGE_KIND``, ``PRICE_PERIODS`` (none, or a name twice),
-    ``PRICE_PERIODS_OVERLAP``, ``WINDOW``, ``LADDER``, ``RATCHET``, ``DEMAND_WINDOW``, ``PEAK_SET`` and
-    ``PRICES``.
+    ``PRICE_PERIODS_OVERLAP``, ``WINDOW``, ``LADDER``, ``RATCHET``, ``DEMAND_WINDOW``, ``PEAK_SET``,
+    ``PRICES`` and ``TARIFF_TOO_COSTLY`` (more windows than are compared).
     """
     zone_of(tariff.time_zone)
     _number(tariff.secondary_loss_factor, "/secondary_loss_factor")
@@ -55,8 +59,22 @@ def check(tariff: Tariff) -> None:
     for place, (before, after) in enumerate(pairwise(starts), 1):
         pointer = f"/revisions/{place}/effective_from"
         _require(before < after, "TARIFF_REVISIONS", pointer, "revisions are in order of time")
+    _check_windows(tariff)
     for place, revision in enumerate(tariff.revisions):
         _check_revision(tariff, revision, f"/revisions/{place}/charges")
+
+
+def _check_windows(tariff: Tariff) -> None:
+    """Whether the windows can be compared with each other."""
+    count = sum(
+        len(period.windows)
+        for revision in tariff.revisions
+        for charge in revision.charges
+        if isinstance(charge, EnergyCharge | DemandCharge)
+        for period in charge.periods
+    )
+    detail = f"its price periods have {count:,} windows, and at most {MOST_WINDOWS:,} are compared"
+    _require(count <= MOST_WINDOWS, "TARIFF_TOO_COSTLY", "/revisions", detail)
 
 
 def _require(holds: object, code: str, pointer: str, detail: str) -> None:
@@ -226,6 +244,24 @@ def _check_demand_ladder(tiers: Sequence[Tier], here: str) -> None:
 
 def _refuse_overlap(periods: Sequence[PricePeriod], here: str, *, holidays: bool) -> None:
     """Whether two price periods share a minute of any day that a calendar can have, after any other."""
+    if len(periods) == 1:
+        return
+    days, slots = _all_kinds_of_day(holidays=holidays), boundary_minutes(periods)
+    covered = np.zeros((days.number // 2 + 1, (len(slots) + 7) // 8), np.uint8)
+    for place, period in enumerate(periods):
+        mine = _hours_within(period, days, slots)
+        _require(
+            not (covered & mine).any(),
+            "PRICE_PERIODS_OVERLAP",
+            f"{here}/{place}/windows",
+            "price periods of a charge share hours",
+        )
+        covered |= mine
+
+
+@cache
+def _all_kinds_of_day(*, holidays: bool) -> Days:
+    """Every other day one of each kind, after one of each kind that can precede it."""
     free = (False, True) if holidays else (False,)
     kinds = [
         (month - crosses, weekday - 1 or 7, before, month, weekday, today)
@@ -234,19 +270,31 @@ def _refuse_overlap(periods: Sequence[PricePeriod], here: str, *, holidays: bool
         )
     ]
     pairs = np.array(kinds).reshape(-1, 3)
-    days = Days(0, pairs[:, 0], pairs[:, 0] % 12 + 1, pairs[:, 1], pairs[:, 2].astype(np.bool_))
-    slots = boundary_minutes(periods)
-    covered = np.zeros((days.number, len(slots)), np.bool_)[::2]
-    for place, period in enumerate(periods):
-        mine = price_period_table([period], days, slots)[::2] >= 0
-        overlaps = bool((covered & mine).any())
-        _require(
-            not overlaps,
-            "PRICE_PERIODS_OVERLAP",
-            f"{here}/{place}/windows",
-            "price periods of a charge share hours",
-        )
-        covered |= mine
+    return Days(0, pairs[:, 0], pairs[:, 0] % 12 + 1, pairs[:, 1], pairs[:, 2].astype(np.bool_))
+
+
+def _hours_within(period: PricePeriod, days: Days, slots: Sequence[int]) -> NDArray[np.uint8]:
+    """Whether each slot of every other day is within a window of the period, eight slots to a byte.
+
+    Windows of one kind (months, weekdays, holidays) begin on the same days: each kind is laid on them once.
+    """
+    place = {minute: slot for slot, minute in enumerate(slots)} | {DAY_MINUTES: len(slots)}
+    kinds: dict[tuple[object, ...], tuple[Window, Flags, Flags]] = {}
+    for one in period.windows:
+        none = np.zeros((2, len(slots)), np.bool_)
+        _, today, after = kinds.setdefault((one.months, one.weekdays, one.holidays), (one, *none))
+        begins, ends = place[one.from_minute], place[one.to_minute]
+        if one.to_minute > one.from_minute:
+            today[begins:ends] = True
+        else:
+            today[begins:] = True
+            after[:ends] = True
+    found = np.zeros((days.number // 2 + 1, (len(slots) + 7) // 8), np.uint8)
+    for one, today, after in kinds.values():
+        starts = in_window(one, days)
+        found[starts[1::2]] |= np.packbits(today)
+        found[starts[::2]] |= np.packbits(after)
+    return found
 
 
 def _check_market(charge: RealTimeCharge, here: str) -> None:

@@ -3,47 +3,67 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from statistics import fmean
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from service.planning.tariff.amounts import priced
 from service.planning.tariff.bill import BillLine
-from service.planning.tariff.calendar import local, utc_minute
+from service.planning.tariff.calendar import Integers, local, utc_minute
 from service.planning.tariff.cells import Cells
 from service.planning.tariff.charges import CoincidentPeakCharge, PeakSet, PeakStatistic
 from service.planning.tariff.demands import Floats, Peak
 
 
+class EnergyUntil(NamedTuple):
+    """Energy in kWh that a load has used until each of some moments, UTC minutes."""
+
+    minutes: Integers
+    kwh: Floats
+
+    def at(self, minutes: Sequence[int] | Integers) -> Floats:
+        """The same at any minutes: nothing before the load, all of it after."""
+        found: Floats = np.interp(minutes, self.minutes, self.kwh)
+        return found
+
+
+def energy_until(cells: Cells, kwh: Floats) -> EnergyUntil:
+    """Energy of a load up to the edges of its cells."""
+    edges = np.append(cells.starts, cells.starts[-1] + cells.minutes[-1])
+    return EnergyUntil(edges, np.concatenate(([0.0], np.cumsum(kwh))))
+
+
 def peak_demands(
-    sets: Sequence[PeakSet], cells: Cells, kwh: Floats, zone: ZoneInfo, years: Sequence[int]
+    sets: Sequence[PeakSet], used: EnergyUntil, cells: Cells, zone: ZoneInfo, years: Sequence[int]
 ) -> Mapping[int, Sequence[Sequence[Peak]]]:
     """Mean kW in the peak intervals of each set, by local year of the load; 0 outside the load.
 
     Hour n of a year begins n - 1 hours after its local 1 January 00:00.
     """
-    edges = np.append(cells.starts, cells.starts[-1] + cells.minutes[-1])
-    total = np.concatenate(([0.0], np.cumsum(kwh)))
-    found = {}
-    for year in years:
-        rows = []
-        for one in sets:
-            begins, length = _intervals(one, year, zone, cells.interval_minutes)
+    found: dict[int, list[list[Peak]]] = {year: [] for year in years}
+    for one in sets:
+        length = 60 if one.hours_of_year else one.interval_minutes or cells.interval_minutes
+        for year, begins in _intervals(one, years, zone).items():
             ends = np.array(begins, np.int64) + length
-            energy = np.interp(ends, edges, total) - np.interp(begins, edges, total)
-            kw = (energy * 60.0 / length).tolist()
-            rows.append([Peak(*pair) for pair in zip(kw, begins, strict=True)])
-        found[year] = rows
+            kw = ((used.at(ends) - used.at(begins)) * 60.0 / length).tolist()
+            found[year].append([Peak(*pair) for pair in zip(kw, begins, strict=True)])
     return found
 
 
-def _intervals(peaks: PeakSet, year: int, zone: ZoneInfo, load_minutes: int) -> tuple[list[int], int]:
-    """UTC minutes at which the peak intervals of a local year begin, and their length."""
+def _intervals(peaks: PeakSet, years: Sequence[int], zone: ZoneInfo) -> dict[int, list[int]]:
+    """UTC minutes at which the peak intervals of each local year begin."""
     if peaks.hours_of_year:
-        first = utc_minute(datetime(year, 1, 1, tzinfo=zone))
-        return [first + 60 * (hour - 1) for hour in peaks.hours_of_year], 60
-    starts = [start for start in peaks.starts if start.astimezone(zone).year == year]
-    return [utc_minute(start) for start in starts], peaks.interval_minutes or load_minutes
+        firsts = {year: utc_minute(datetime(year, 1, 1, tzinfo=zone)) for year in years}
+        return {
+            year: [first + 60 * (hour - 1) for hour in peaks.hours_of_year] for year, first in firsts.items()
+        }
+    found: dict[int, list[int]] = {year: [] for year in years}
+    for start in peaks.starts:
+        year = start.astimezone(zone).year
+        if year in found:
+            found[year].append(utc_minute(start))
+    return found
 
 
 def statistic(charge: CoincidentPeakCharge, demands: Sequence[Peak]) -> Peak | None:

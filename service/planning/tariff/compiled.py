@@ -10,6 +10,7 @@ from service.planning.tariff.bill import BillingPeriod
 from service.planning.tariff.calendar import (
     Flags,
     Integers,
+    Places,
     boundary_minutes,
     calendar_months,
     date_of,
@@ -28,14 +29,16 @@ from service.planning.tariff.charges import (
     RealTimeCharge,
     Span,
     Tariff,
+    Window,
 )
-from service.planning.tariff.demands import Groups, grouped
+from service.planning.tariff.demands import Groups, grouped, narrowed
 from service.planning.tariff.spans import checked, month_billed, parts_of
+
+Hours = tuple[tuple[Window, ...], ...]
+"""Windows by price period."""
 
 _KEPT: Final = 8
 """Calendars that are kept: some 3 MB for a year of quarter hours under one tariff."""
-_LARGEST_KEPT: Final = 40_000
-"""Intervals of the longest load whose calendar is kept: a year of quarter hours."""
 
 
 class Compiled:
@@ -86,8 +89,10 @@ class Compiled:
         self.charges_energy = any(isinstance(one, EnergyCharge | RealTimeCharge) for one in charges)
         annual = [one for one in charges if isinstance(one, DemandCharge) and one.span is Span.CALENDAR_YEAR]
         self.annual_window_minutes = annual[0].window_minutes if annual else None
-        self._tables: dict[int, Integers] = {}
-        self._energy: dict[int, Integers] = {}
+        self._hours: dict[int, int] = {}
+        self._known_hours: dict[Hours, int] = {}
+        self._tables: dict[tuple[int, frozenset[int]], Places] = {}
+        self._energy: dict[tuple[int, frozenset[int]], Integers] = {}
         self._demand: dict[tuple[object, ...], Groups] = {}
 
     def _group_days(self) -> None:
@@ -104,13 +109,25 @@ class Compiled:
         self.first_month = int(others[0])
         self.years = sorted(set((others // 12).tolist()))
 
-    def _energy_table(self, charge: EnergyCharge) -> Integers:
+    def hours_of(self, periods: Sequence[PricePeriod]) -> int:
+        """A number that price periods of the same hours share, whatever their names and prices are."""
+        if id(periods) not in self._hours:
+            hours = tuple(period.windows for period in periods)
+            self._hours[id(periods)] = self._known_hours.setdefault(hours, len(self._known_hours))
+        return self._hours[id(periods)]
+
+    def energy_kind(self, charge: EnergyCharge) -> tuple[int, frozenset[int]]:
+        """What charges share whose energy falls into the same hours of the same months."""
+        return self.hours_of(charge.periods), charge.months
+
+    def _energy_table(self, charge: EnergyCharge) -> Places:
         """Place of the price period by day and slot, -1 where the charge does not apply."""
-        if id(charge) not in self._tables:
+        kind = self.energy_kind(charge)
+        if kind not in self._tables:
             table = price_period_table(charge.periods, self.days, self.slots)
             table[~np.isin(self.days.months[1:], list(charge.months))] = -1
-            self._tables[id(charge)] = table
-        return self._tables[id(charge)]
+            self._tables[kind] = table
+        return self._tables[kind]
 
     @cached_property
     def unpriced(self) -> dict[str, Integers]:
@@ -120,6 +137,8 @@ class Compiled:
         revision_of = np.array([*(part.revision for part in self.parts), -1])[self.part_of_day]
         for place, revision in enumerate(self.tariff.revisions):
             mine = (revision_of == place)[:, None]
+            if not mine.any():
+                continue
             missing |= mine
             for charge in revision.charges:
                 if isinstance(charge, RealTimeCharge):
@@ -133,20 +152,23 @@ class Compiled:
         for known in by_charge.values():
             missing &= ~known
         found = by_charge | ({"": missing} if missing.any() and self.charges_energy else {})
-        return {name: np.flatnonzero(table.ravel()[self.place]) for name, table in found.items()}
+        return {
+            name: np.flatnonzero(table.ravel()[self.place]).astype(np.int32) for name, table in found.items()
+        }
 
     def energy_keys(self, charge: EnergyCharge) -> Integers:
         """For each cell 1 + part x price periods + price period, 0 where the charge does not apply."""
-        if id(charge) not in self._energy:
+        kind = self.energy_kind(charge)
+        if kind not in self._energy:
             table = self._energy_table(charge)
             keys = 1 + self.part_of_day[:, None] * len(charge.periods) + table
             unbilled = (table < 0) | (self.part_of_day < 0)[:, None]
-            self._energy[id(charge)] = np.where(unbilled, 0, keys).ravel()[self.place]
-        return self._energy[id(charge)]
+            self._energy[kind] = narrowed(np.where(unbilled, 0, keys).ravel()[self.place])
+        return self._energy[kind]
 
     def demand_groups(self, periods: Sequence[PricePeriod] | None, span: Span) -> Groups:
         """Cells by billing period (or month, or calendar year) and price period; None: all hours."""
-        known = (id(periods), span)
+        known = (None if periods is None else self.hours_of(periods), span)
         if known not in self._demand:
             group, count = self.group_of_day, len(self.group_months)
             if span is Span.CALENDAR_YEAR:
@@ -180,7 +202,7 @@ def _window_starts(charges: Sequence[object], interval_minutes: int) -> set[int]
     }
 
 
-class _Same:
+class Same:
     """A value that is equal to itself only: tariffs may hold arrays, which have no hash."""
 
     def __init__(self, value: Tariff) -> None:
@@ -190,12 +212,12 @@ class _Same:
         return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
+        return isinstance(other, Same) and other.value is self.value
 
 
 @lru_cache(maxsize=_KEPT)
 def _compiled(
-    tariff: _Same, first: int, interval_minutes: int, count: int, periods: tuple[BillingPeriod, ...] | None
+    tariff: Same, first: int, interval_minutes: int, count: int, periods: tuple[BillingPeriod, ...] | None
 ) -> Compiled:
     return Compiled(tariff.value, first, interval_minutes, count, periods)
 
@@ -206,8 +228,10 @@ def compiled_for(
     interval_minutes: int,
     count: int,
     periods: tuple[BillingPeriod, ...] | None,
+    *,
+    keep: bool,
 ) -> Compiled:
-    """The compiled calendar of ``count`` intervals from UTC minute ``first``, kept for the next load."""
-    if count > _LARGEST_KEPT:
+    """The compiled calendar of ``count`` intervals from UTC minute ``first``; ``keep``: for the next load."""
+    if not keep:
         return Compiled(tariff, first, interval_minutes, count, periods)
-    return _compiled(_Same(tariff), first, interval_minutes, count, periods)
+    return _compiled(Same(tariff), first, interval_minutes, count, periods)

@@ -1,14 +1,18 @@
 """Demand charges: from metered peaks to what is billed, by tier or bracket."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
 from service.planning.tariff.amounts import exact, priced
 from service.planning.tariff.bill import BillLine
-from service.planning.tariff.calendar import local, month_key, month_of
+from service.planning.tariff.calendar import Integers, local, month_of
 from service.planning.tariff.charges import (
+    BillingDemand,
     DemandCharge,
     DemandPricing,
     PricePeriod,
@@ -47,82 +51,148 @@ class Billed(NamedTuple):
     """Of the power factor."""
 
 
-def looked_back_on(ratchet: Ratchet, month: int) -> list[int]:
-    """Month keys whose peaks a ratchet looks at for the billing month with key ``month``."""
+def _looked_back_on(ratchet: Ratchet, months: Sequence[int]) -> Integers:
+    """Month keys whose peaks a ratchet looks at, a row for each billing month; -1 for none."""
+    billed = np.array(months, np.int64)[:, None]
     if ratchet.preceding_months is None:
-        year, _ = month_of(month)
-        keys = [month_key(year, each) for each in sorted(ratchet.peak_months or ())]
+        keys = billed // 12 * 12 + np.array(sorted(ratchet.peak_months or ()), np.int64)[None, :] - 1
     else:
-        preceding = range(month - ratchet.preceding_months, month)
-        keys = [
-            key for key in preceding if ratchet.peak_months is None or month_of(key)[1] in ratchet.peak_months
-        ]
-    counts = ratchet.peak_months is None or month_of(month)[1] in ratchet.peak_months
-    if ratchet.within_billing_month and counts and month not in keys:
-        keys.append(month)
+        keys = billed - np.arange(ratchet.preceding_months, 0, -1)[None, :]
+    if ratchet.within_billing_month:
+        # Once only, where the months of the year already have it.
+        own = np.where((keys == billed).any(axis=1, keepdims=True), -1, billed)
+        keys = np.concatenate((keys, own), axis=1)
+    if ratchet.peak_months is not None:
+        keys = np.where(np.isin(keys % 12 + 1, list(ratchet.peak_months)), keys, -1)
     return keys
 
 
+class Floors(NamedTuple):
+    """The least that a ratchet lets the demand of each billing month be, by month key."""
+
+    by_month: Mapping[int, Billed]
+    unknown: frozenset[int]
+    """Month keys before the load whose peaks nobody gave: they count 0."""
+
+
 class LookBack:
-    """Peaks of months for the ratchets of one charge."""
+    """Peaks of months for the ratchets of charges; each month of ``months`` is looked back from once."""
 
-    def __init__(
-        self, charge: DemandCharge, peaks: PeaksByPeriod, earlier: Earlier, power_factor: float
-    ) -> None:
-        self.rule, self.power_factor = charge.billing_demand, power_factor
-        self._places = {period.name: place for place, period in enumerate(charge.periods)}
-        self._peaks = peaks
+    def __init__(self, months: Sequence[int], earlier: Earlier) -> None:
+        self._months = sorted(set(months))
         self._earlier = earlier
-        self.unknown: set[int] = set()
-        """Month keys before the load whose peaks nobody gave: they count 0."""
+        self._floors: dict[tuple[object, ...], Floors] = {}
+        self._read: dict[int, PeaksByPeriod] = {}
 
-    def _measured(self, key: int, period: str | None) -> Peak | None:
-        if period is None:
-            return self._peaks.month.get(key)
-        row = self._peaks.by_month.get(key)
-        return row[self._places[period]] if row is not None and period in self._places else None
+    def floors(self, ratchet: Ratchet, peaks: PeaksByPeriod, place: int | None) -> Floors:
+        """What a ratchet asks of every billing month; ``place`` is that of its price period, None: all hours.
 
-    def peak(self, key: int, ratchet: Ratchet) -> Peak | None:
+        Found once for ratchets that are alike, of whichever charge.
+        """
+        alike = replace(ratchet, period=None, raises=())
+        known = (id(peaks), place, alike)
+        self._read[id(peaks)] = peaks  # kept, so that its identity is its own
+        if known not in self._floors:
+            self._floors[known] = self._found(ratchet, peaks, place)
+        return self._floors[known]
+
+    def _found(self, ratchet: Ratchet, peaks: PeaksByPeriod, place: int | None) -> Floors:
+        keys = _looked_back_on(ratchet, self._months)
+        by_billing = np.array(ratchet.share_by_billing_month)[np.array(self._months) % 12]
+        shares = by_billing[:, None] * np.array(ratchet.share_by_peak_month)[keys % 12]
+        counted = (keys >= 0) & (shares != 0.0)
+        known = {key: self._peak(key, ratchet, peaks, place) for key in np.unique(keys[counted]).tolist()}
+        least = min(known, default=0)
+        kw = np.full(max(known, default=0) - least + 2, -np.inf)
+        for key, peak in known.items():
+            kw[key - least] = -np.inf if peak is None else peak.kw
+        raised = np.where(counted, kw[np.where(counted, keys - least, -1)], -np.inf)
+        raised = np.where(np.isneginf(raised), -np.inf, raised * np.where(counted, shares, 1.0))
+        found = {}
+        best = raised.argmax(axis=1) if raised.shape[1] else None
+        for row, month in enumerate(self._months):
+            column = None if best is None else int(best[row])
+            if column is None or raised[row, column] <= 0.0:
+                found[month] = Billed(0.0)
+                continue
+            key, peak = int(keys[row, column]), known[int(keys[row, column])]
+            assert peak is not None  # noqa: S101 - else it would not be above 0
+            year, number = month_of(key)
+            note = f"{shares[row, column]:.4g} of the {peak.kw:.10g} kW of {year}-{number:02d}"
+            found[month] = Billed(float(raised[row, column]), peak.at, note)
+        unknown = frozenset(
+            key for key, peak in known.items() if peak is None and self._is_unknown(key, ratchet)
+        )
+        return Floors(found, unknown)
+
+    def _peak(self, key: int, ratchet: Ratchet, peaks: PeaksByPeriod, place: int | None) -> Peak | None:
         """Peak of a month, from the load, the history or the end of the same year."""
         given = Peak(self._earlier.history[key]) if key in self._earlier.history else None
         if key >= self._earlier.first_month:
-            return highest([self._measured(key, ratchet.period), given])
+            return highest([_measured(peaks, key, place), given])
         if given is not None:
             return given
         if self._earlier.wraps_year or ratchet.wraps_year:
             years = -((key - self._earlier.first_month) // 12)
-            return self._measured(key + 12 * years, ratchet.period)
-        self.unknown.add(key)
+            return _measured(peaks, key + 12 * years, place)
         return None
 
-    def floor(self, ratchet: Ratchet, month: int) -> Billed:
-        """The least that a ratchet lets the billing demand of ``month`` be."""
-        billing_share = ratchet.share_by_billing_month[month_of(month)[1] - 1]
-        found = Billed(0.0)
-        for key in looked_back_on(ratchet, month):
-            share = billing_share * ratchet.share_by_peak_month[month_of(key)[1] - 1]
-            peak = self.peak(key, ratchet) if share else None
-            if peak is not None and peak.kw * share > found.kw:
-                year, number = month_of(key)
-                note = f"{share:.4g} of the {peak.kw:.10g} kW of {year}-{number:02d}"
-                found = Billed(peak.kw * share, peak.at, note)
-        return found
+    def _is_unknown(self, key: int, ratchet: Ratchet) -> bool:
+        wraps = self._earlier.wraps_year or ratchet.wraps_year
+        return key < self._earlier.first_month and key not in self._earlier.history and not wraps
 
 
-def billing_demand(back: LookBack, own: Peak | None, period: str, month: int) -> Billed:
+def _measured(peaks: PeaksByPeriod, key: int, place: int | None) -> Peak | None:
+    if place is None:
+        return peaks.month.get(key)
+    row = peaks.by_month.get(key)
+    return None if row is None else row[place]
+
+
+class ChargeFloors:
+    """The ratchets of one charge: what they ask of each of its price periods."""
+
+    def __init__(self, charge: DemandCharge, peaks: PeaksByPeriod, back: LookBack) -> None:
+        rule, names = charge.billing_demand, [period.name for period in charge.periods]
+        self.unknown: set[int] = set()
+        """Month keys before the load whose peaks nobody gave."""
+        places = {name: place for place, name in enumerate(names)}
+        found = []
+        for ratchet in rule.ratchets:
+            floors = back.floors(ratchet, peaks, None if ratchet.period is None else places[ratchet.period])
+            found.append(floors)
+            self.unknown |= floors.unknown
+        raising = [frozenset(ratchet.raises) for ratchet in rule.ratchets]
+        self._of_period = [
+            tuple(n for n, raises in enumerate(raising) if not raises or name in raises) for name in names
+        ]
+        self._floors = found
+        self._best: dict[tuple[tuple[int, ...], int], Billed | None] = {}
+
+    def best(self, place: int, month: int) -> Billed | None:
+        """The highest of the floors of a price period, the first of equals; None without a ratchet."""
+        known = (self._of_period[place], month)
+        if known not in self._best:
+            floors = [self._floors[number].by_month[month] for number in known[0]]
+            self._best[known] = max(floors, key=lambda billed: billed.kw, default=None)
+        return self._best[known]
+
+
+def _billing_demand(
+    rule: BillingDemand, own: Peak | None, floor: Billed | None, month: int, power_factor: float
+) -> Billed:
     """The demand billed for a price period: the highest of its own peak, floors and ratchets, in kW."""
-    rule, own = back.rule, own or Peak(0.0)
+    own = own or Peak(0.0)
     counts = month_of(month)[1] in rule.own_peak_months
     found = [Billed(own.kw, own.at)] if counts else [Billed(0.0)]
     found += [Billed(rule.minimum_kw, None, "minimum demand"), Billed(rule.contract_kw, None, "contract")]
-    apparent_kw = rule.apparent_power_share * own.kw / back.power_factor
+    apparent_kw = rule.apparent_power_share * own.kw / power_factor
     found.append(Billed(apparent_kw, own.at, "share of the apparent power"))
-    ratchets = [ratchet for ratchet in rule.ratchets if not ratchet.raises or period in ratchet.raises]
-    found += [back.floor(ratchet, month) for ratchet in ratchets]
+    found += [] if floor is None else [floor]
     best = max(found, key=lambda billed: billed.kw)
     threshold = rule.power_factor_threshold
-    if threshold is not None and back.power_factor < threshold:
-        factor = 1.0 + threshold - back.power_factor
+    if threshold is not None and power_factor < threshold:
+        factor = 1.0 + threshold - power_factor
         note = "; ".join(filter(None, [best.note, f"times {factor:.4g} for the power factor"]))
         return Billed(best.kw, best.at, note, factor)
     return best
@@ -137,6 +207,8 @@ class DemandOfPeriod(NamedTuple):
     """The demand billed for each price period of a charge in one billing period; None: does not occur."""
 
     billed: Sequence[Billed | None]
+    seasons: Sequence[frozenset[int]]
+    """Calendar months in which each price period occurs."""
 
     @property
     def kw(self) -> float:
@@ -149,19 +221,26 @@ class DemandOfPeriod(NamedTuple):
         return max((one.kw for one in self.billed if one is not None), default=0.0)
 
 
-def demand_of_period(
-    charge: DemandCharge, own: Sequence[Peak | None], month: int, back: LookBack
-) -> DemandOfPeriod:
-    """What is billed for each price period that occurs in the billing period of ``month``."""
-    number = month_of(month)[1]
-    return DemandOfPeriod(
-        [
-            billing_demand(back, peak, period.name, month)
-            if peak is not None or number in seasons(period)
+def demands_of_periods(
+    charge: DemandCharge,
+    own: Sequence[Sequence[Peak | None]],
+    months: Sequence[int],
+    floors: ChargeFloors,
+    power_factor: float,
+) -> list[DemandOfPeriod]:
+    """What is billed for each price period that occurs in each billing period, of its ``months``."""
+    of_periods = [seasons(period) for period in charge.periods]
+    found = []
+    for row, month in zip(own, months, strict=True):
+        number = month_of(month)[1]
+        billed = [
+            _billing_demand(charge.billing_demand, peak, floors.best(place, month), month, power_factor)
+            if peak is not None or number in occurs
             else None
-            for period, peak in zip(charge.periods, own, strict=True)
+            for place, (peak, occurs) in enumerate(zip(row, of_periods, strict=True))
         ]
-    )
+        found.append(DemandOfPeriod(billed, of_periods))
+    return found
 
 
 def demand_lines(
@@ -169,9 +248,9 @@ def demand_lines(
 ) -> list[BillLine]:
     """Lines of a part; what lifts them to the minimum of the charge is a line of its own."""
     found = []
-    for period, billed in zip(charge.periods, demand.billed, strict=True):
+    for period, billed, occurs in zip(charge.periods, demand.billed, demand.seasons, strict=True):
         if billed is not None:
-            months = months_charged(part, charge.proration, charge.months & seasons(period))
+            months = months_charged(part, charge.proration, charge.months & occurs)
             found += _period_lines(charge, period, billed, months, metering)
     due = Decimal(months_charged(part, charge.proration, charge.months))
     if charge.minimum is not None:

@@ -11,6 +11,8 @@ from service.planning.tariff.calendar import Integers
 from service.planning.tariff.cells import Cells
 
 Floats = NDArray[np.float64]
+_LONG = 100_000
+"""Cells from which on a load is long; to index by numbers of half the width takes a little more time."""
 
 
 class Peak(NamedTuple):
@@ -37,11 +39,17 @@ class Demand(NamedTuple):
     """UTC minute at which the window of each cell begins."""
 
 
+def narrowed(numbers: Integers) -> Integers:
+    """The same numbers, which are held for each kind of charge: those of a long load in half the width."""
+    return numbers.astype(np.int32) if len(numbers) > _LONG else numbers
+
+
 def grouped(keys: Integers, count: int) -> Groups:
     """Groups of cells by key; a key below 0 is in none."""
     small = keys.astype(np.int16) if count < np.iinfo(np.int16).max else keys
     order = np.argsort(small, kind="stable")
-    return Groups(order, np.searchsorted(small[order], np.arange(count + 1)))
+    bounds = np.searchsorted(small[order], np.arange(count + 1))
+    return Groups(narrowed(order), bounds)
 
 
 def window_numbers(cells: Cells, window_minutes: int) -> Integers:

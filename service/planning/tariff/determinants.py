@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import cached_property
 
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import BillingPeriod, Determinants, Finding
@@ -65,6 +66,7 @@ class DeterminantsMeter:
         self._factor = 1.0 + tariff.secondary_loss_factor * determinants.secondary
         self._refuse_unknown()
         self._whole: dict[int, set[tuple[int, int]]] = {}
+        self._energy: dict[int, Sequence[Sequence[float]]] = {}
 
     def _refuse_unknown(self) -> None:
         given, unknown = self.given, set(self.given.month_peak_kw) - MONTHS
@@ -81,50 +83,61 @@ class DeterminantsMeter:
             first, last = day_number(date(year, 1, 1)), day_number(date(year, 12, 31))
             days = days_between(first, last, self.tariff.holidays)
             table, months = price_period_table(periods, days, slots), days.months[1:]
+            lowest, highest_place = table.min(axis=1), table.max(axis=1)
+            ends = {one: (lowest[months == one].min(), highest_place[months == one].max()) for one in MONTHS}
             self._whole[id(periods)] = {
-                (each, one)
-                for each in range(len(periods))
-                for one in MONTHS
-                if (table[months == one] == each).all()
+                (int(low), one) for one, (low, high) in ends.items() if low == high and low >= 0
             }
         return (place, month) in self._whole[id(periods)]
 
     def _energy_of(self, charge: EnergyCharge, month: int) -> list[float]:
         if month not in charge.months:
             return [0.0] * len(charge.periods)
+        given = [self.given.energy_kwh.get((month, period.name)) for period in charge.periods]
+        tells = any(kwh is not None for kwh in given)
         return [
-            self.given.energy_kwh.get((month, period.name), self._whole_month(charge, place, month))
-            * self._factor
-            for place, period in enumerate(charge.periods)
+            (self._whole_month(charge, place, month, tells=tells) if kwh is None else kwh) * self._factor
+            for place, kwh in enumerate(given)
         ]
 
-    def _whole_month(self, charge: EnergyCharge, place: int, month: int) -> float:
-        """Energy of a month for a price period that has all of it, else none."""
-        if any((month, period.name) in self.given.energy_kwh for period in charge.periods):
-            return 0.0
-        return self._month_kwh(month) if self._is_whole(charge.periods, place, month) else 0.0
+    def _whole_month(self, charge: EnergyCharge, place: int, month: int, *, tells: bool) -> float:
+        """Energy of a month for a price period that has all of it, else none; ``tells``: others have it."""
+        is_whole = not tells and self._is_whole(charge.periods, place, month)
+        return self._month_kwh(month) if is_whole else 0.0
 
     def _month_kwh(self, month: int) -> float:
         """Energy of a month, by the charge whose price periods tell most of it."""
-        sums = [
-            sum(self.given.energy_kwh.get((month, period.name), 0.0) for period in charge.periods)
-            for revision in self.tariff.revisions
-            for charge in revision.charges
-            if isinstance(charge, EnergyCharge)
-        ]
-        return max(sums, default=0.0)
+        return self._kwh_by_month.get(month, 0.0)
 
-    @property
+    @cached_property
+    def _kwh_by_month(self) -> dict[int, float]:
+        given, found = self.given.energy_kwh, dict.fromkeys(MONTHS, 0.0)
+        for revision in self.tariff.revisions:
+            for charge in revision.charges:
+                if isinstance(charge, EnergyCharge):
+                    for month, most in found.items():
+                        told = sum(given.get((month, period.name), 0.0) for period in charge.periods)
+                        found[month] = max(most, told)
+        return found
+
+    @cached_property
     def part_kwh(self) -> Sequence[float]:
         """Energy of each part, by its share of days."""
         return [self._month_kwh(part.start.month) * part.share * self._factor for part in self.parts]
 
     def _month_peak(self, month: int) -> Peak | None:
-        known = [kw for (each, _), kw in self.given.period_peak_kw.items() if each == month]
-        known += [self.given.month_peak_kw[month]] if month in self.given.month_peak_kw else []
-        return Peak(max(known) * self._factor) if known else None
+        known = self._kw_by_month.get(month)
+        return None if known is None else Peak(known * self._factor)
 
-    @property
+    @cached_property
+    def _kw_by_month(self) -> dict[int, float]:
+        """The highest demand that is given of each month."""
+        found = dict(self.given.month_peak_kw)
+        for (month, _), kw in self.given.period_peak_kw.items():
+            found[month] = max(found.get(month, kw), kw)
+        return found
+
+    @cached_property
     def period_peaks(self) -> Sequence[Peak | None]:
         """Highest demand of each month that tells one."""
         return [self._month_peak(month) for month in sorted(MONTHS)]
@@ -142,9 +155,11 @@ class DeterminantsMeter:
 
     def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
         """Energy in kWh by part and price period; a revision within a month takes its share of days."""
-        return [
-            [kwh * part.share for kwh in self._energy_of(charge, part.start.month)] for part in self.parts
-        ]
+        if id(charge) not in self._energy:
+            self._energy[id(charge)] = [
+                [kwh * part.share for kwh in self._energy_of(charge, part.start.month)] for part in self.parts
+            ]
+        return self._energy[id(charge)]
 
     def energy_in_time_order(
         self, charge: EnergyCharge, number: int, billing_kw: float

@@ -10,7 +10,7 @@ import numpy as np
 
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import BillingPeriod, Finding, Load
-from service.planning.tariff.calendar import utc_minute
+from service.planning.tariff.calendar import Integers, utc_minute
 from service.planning.tariff.charges import (
     DAY_MINUTES,
     Charge,
@@ -22,22 +22,30 @@ from service.planning.tariff.charges import (
     Span,
     Tariff,
 )
-from service.planning.tariff.coincident import peak_demands
-from service.planning.tariff.compiled import compiled_for
+from service.planning.tariff.coincident import EnergyUntil, energy_until, peak_demands
+from service.planning.tariff.compiled import Compiled, compiled_for
 from service.planning.tariff.demands import (
     Demand,
     Floats,
+    Groups,
     Peak,
     demand_by_interval,
     demand_by_window,
     demand_rolling,
+    grouped,
     highest,
     mean_peaks_of,
     peaks_of,
 )
+from service.planning.tariff.effort import MOST_STEPS, Extent, bill_effort, check_size, size_of
 from service.planning.tariff.ladders import energy_reaches
 from service.planning.tariff.market import MarketEnergy, market_energy
 from service.planning.tariff.spans import FIRST_YEAR, LAST_YEAR, Part
+
+_LONGEST_KEPT = 40_000
+"""Intervals of the longest load whose calendar is kept for the next one: a year of quarter hours."""
+_MOST_KEPT = 1_500_000
+"""Numbers of the largest calendar that is kept: five of each cell, and one for each kind of charge."""
 
 
 class PeaksByPeriod(NamedTuple):
@@ -141,16 +149,41 @@ class SeriesMeter:
 
     def __init__(self, tariff: Tariff, load: Load, periods: Sequence[BillingPeriod] | None) -> None:
         self.load = load
-        kw = _checked_kw(load)
+        count = len(self._kw)
         known = None if periods is None else tuple(periods)
-        self.compiled = compiled_for(tariff, utc_minute(load.start), load.interval_minutes, len(kw), known)
-        self.kw = kw * (1.0 + tariff.secondary_loss_factor) if load.secondary else kw
-        self.periods, self.parts = self.compiled.periods, self.compiled.parts
-        self.months = self.compiled.months
-        self.zone, self.power_factor = self.compiled.zone, load.power_factor
-        self.first_month = self.compiled.first_month
+        extent = Extent(count, load.interval_minutes, 0, load.start.date())
+        extent = extent._replace(periods=extent.days // 28 + 2 if known is None else len(known))
+        size = size_of(tariff, extent)
+        check_size(size)
+        bill_effort(tariff, extent).check(MOST_STEPS, "")
+        first = utc_minute(load.start)
+        is_small = extent.intervals <= _LONGEST_KEPT and 5 * size.cells + size.readings <= _MOST_KEPT
+        compiled = compiled_for(
+            tariff, first, extent.interval_minutes, extent.intervals, known, keep=is_small
+        )
+        self._begin(load, compiled)
+
+    def _begin(self, load: Load, compiled: Compiled) -> None:
+        """A load that nothing is read of yet."""
+        self.load, self.compiled = load, compiled
+        self.periods, self.parts = compiled.periods, compiled.parts
+        self.months = compiled.months
+        self.zone, self.power_factor = compiled.zone, load.power_factor
+        self.first_month = compiled.first_month
         self._demands: dict[tuple[int | None, bool], Demand] = {}
-        self._energy: dict[int, list[list[float]]] = {}
+        self._energy: dict[tuple[int, frozenset[int]], list[list[float]]] = {}
+        self._highest: dict[tuple[object, ...], list[Peak | None]] = {}
+        self._peaks: dict[tuple[object, ...], PeaksByPeriod] = {}
+
+    @cached_property
+    def _kw(self) -> Floats:
+        return _checked_kw(self.load)
+
+    @cached_property
+    def kw(self) -> Floats:
+        """Mean kW of each interval, with what the tariff adds for a transformer."""
+        factor = 1.0 + self.compiled.tariff.secondary_loss_factor
+        return self._kw * factor if self.load.secondary else self._kw
 
     @cached_property
     def kwh(self) -> Floats:
@@ -162,18 +195,19 @@ class SeriesMeter:
 
     def energy(self, charge: EnergyCharge) -> Sequence[Sequence[float]]:
         """Energy in kWh by part and price period."""
-        if id(charge) not in self._energy:
+        kind = self.compiled.energy_kind(charge)
+        if kind not in self._energy:
             keys, width = self.compiled.energy_keys(charge), len(charge.periods)
             sums = np.bincount(keys, self.kwh, 1 + len(self.parts) * width)[1:]
-            self._energy[id(charge)] = [row.tolist() for row in sums.reshape(len(self.parts), width)]
-        return self._energy[id(charge)]
+            self._energy[kind] = [row.tolist() for row in sums.reshape(len(self.parts), width)]
+        return self._energy[kind]
 
     def energy_in_time_order(
         self, charge: EnergyCharge, number: int, billing_kw: float
     ) -> Sequence[Sequence[float]]:
         """Energy in kWh of a part by price period and tier; tiers count all kWh since the part began."""
         part, width = self.parts[number], len(charge.periods)
-        inside = (self.compiled.part_of_day == number)[self.compiled.day]
+        inside = self._cells_of(number)
         after = np.cumsum(self.kwh[inside])
         before = np.concatenate(([0.0], after[:-1]))
         keys = self.compiled.energy_keys(charge)[inside]
@@ -189,6 +223,15 @@ class SeriesMeter:
                 row[reach.place - 1] = float(parts.sum())
             found.append(row)
         return found
+
+    @cached_property
+    def _cells_by_part(self) -> Groups:
+        return grouped(self.compiled.part_of_day[self.compiled.day], len(self.parts))
+
+    def _cells_of(self, number: int) -> Integers:
+        """The cells of a part, in order of time."""
+        order, bounds = self._cells_by_part
+        return order[bounds[number] : bounds[number + 1]]
 
     @cached_property
     def findings(self) -> list[Finding]:
@@ -229,8 +272,21 @@ class SeriesMeter:
             self._demands[known] = found
         return self._demands[known]
 
+    def demand_kind(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> tuple[object, ...]:
+        """What charges share whose demand is the same."""
+        hours = None if periods is None else self.compiled.hours_of(periods)
+        several = (charge.peaks, charge.on_distinct_days) if charge.peaks > 1 else ()
+        return (hours, charge.span, charge.window_minutes, charge.rolling, *several)
+
     def highest(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> list[Peak | None]:
-        """What a charge takes as the demand of each group of cells."""
+        """What a charge takes as the demand of each group of cells: read once for all that take the same."""
+        kind = self.demand_kind(charge, periods)
+        if kind not in self._highest:
+            self._highest[kind] = self.read_highest(charge, periods)
+        return self._highest[kind]
+
+    def read_highest(self, charge: DemandCharge, periods: Sequence[PricePeriod] | None) -> list[Peak | None]:
+        """The same, from the intervals of the load."""
         demand = self.demand(charge.window_minutes, rolling=charge.rolling)
         groups = self.compiled.demand_groups(periods, charge.span)
         if charge.peaks == 1:
@@ -240,10 +296,16 @@ class SeriesMeter:
 
     def peaks(self, charge: DemandCharge) -> PeaksByPeriod:
         """Demand in kW by billing period, month and price period."""
+        needs_all = any(ratchet.period is None for ratchet in charge.billing_demand.ratchets)
+        kind = (needs_all, *self.demand_kind(charge, charge.periods))
+        if kind not in self._peaks:
+            self._peaks[kind] = self._peaks_of(charge, needs_all=needs_all)
+        return self._peaks[kind]
+
+    def _peaks_of(self, charge: DemandCharge, *, needs_all: bool) -> PeaksByPeriod:
         width = len(charge.periods)
         flat = self.highest(charge, charge.periods)
         rows = [flat[place : place + width] for place in range(0, len(flat), width)]
-        needs_all = any(ratchet.period is None for ratchet in charge.billing_demand.ratchets)
         alls = self.highest(charge, None) if needs_all else [highest(row) for row in rows]
         if charge.span is Span.CALENDAR_YEAR:
             years = (self.compiled.year_of_group - self.compiled.first_year).tolist()
@@ -295,10 +357,14 @@ class SeriesMeter:
         keys = np.where(applies, part, -1)[self.compiled.day]
         return market_energy(charge.prices, self.compiled.cells, self.kwh, keys, len(self.parts))
 
+    @cached_property
+    def _energy_until(self) -> EnergyUntil:
+        return energy_until(self.compiled.cells, self.kwh)
+
     def coincident(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
         """Demands in the grid's peak intervals by year and peak set; 0 outside the load, with a finding."""
         cells, years = self.compiled.cells, self.compiled.years
-        found = peak_demands(charge.sets, cells, self.kwh, self.zone, years)
+        found = peak_demands(charge.sets, self._energy_until, cells, self.zone, years)
         begins = [peak.at for rows in found.values() for row in rows for peak in row if peak.at is not None]
         end = cells.starts[-1] + cells.minutes[-1]
         outside = sum(not cells.first <= at < end for at in begins)

@@ -1,6 +1,6 @@
 """The bill of one load: every charge of every billing period, in the order of the tariff."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from service.planning.errors import PlanningError
 from service.planning.tariff.bill import Bill, BillLine, Finding, PeriodBill
@@ -24,16 +24,17 @@ from service.planning.tariff.charges import (
 )
 from service.planning.tariff.coincident import coincident_lines, statistic
 from service.planning.tariff.demand import (
+    ChargeFloors,
     DemandOfPeriod,
     Earlier,
     LookBack,
     Metering,
     demand_lines,
-    demand_of_period,
+    demands_of_periods,
 )
 from service.planning.tariff.demands import Peak, highest
 from service.planning.tariff.energy import energy_lines, tiered_lines
-from service.planning.tariff.fixed import fixed_lines, minimum_lines, percentage_line
+from service.planning.tariff.fixed import Charged, fixed_lines, minimum_lines, percentage_line
 from service.planning.tariff.ladders import OF_DEMAND
 from service.planning.tariff.market import MarketEnergy, market_lines
 from service.planning.tariff.meter import AnnualUse, Meter, pointer_of
@@ -50,6 +51,8 @@ class Statement:
         self._demands: dict[int, Sequence[DemandOfPeriod]] = {}
         self._markets: dict[int, Sequence[MarketEnergy]] = {}
         self._uses: dict[int, AnnualUse] = {}
+        self._coincident: dict[int, Mapping[int, Sequence[Sequence[Peak]]]] = {}
+        self._look_back = LookBack(meter.months, earlier)
 
     def bill(self) -> Bill:
         """All lines, not rounded."""
@@ -65,18 +68,19 @@ class Statement:
         lines: list[BillLine] = []
         demands: dict[str, float] = {}
         for number, part in parts:
-            found: list[BillLine] = []
+            charged = Charged()
             for charge in self.tariff.revisions[part.revision].charges:
                 if self._applies(charge, place):
-                    found += self._lines(charge, number, part, found)
+                    found = self._lines(charge, number, part, charged)
+                    charged.add(charge, found)
+                    lines += found
                     demands |= self._billed_kw(charge, place)
-            lines += found
         peak = self.meter.period_peaks[place]
         kwh = sum(self.meter.part_kwh[number] for number, _ in parts)
         period = self.meter.periods[place]
         return PeriodBill(period, tuple(lines), kwh, 0.0 if peak is None else peak.kw, demands)
 
-    def _lines(self, charge: Charge, number: int, part: Part, before: Sequence[BillLine]) -> list[BillLine]:
+    def _lines(self, charge: Charge, number: int, part: Part, before: Charged) -> list[BillLine]:
         found: list[BillLine]
         match charge:
             case EnergyCharge():
@@ -158,14 +162,14 @@ class Statement:
     def _demand(self, charge: DemandCharge) -> Sequence[DemandOfPeriod]:
         """Billing demand by billing period."""
         if id(charge) not in self._demands:
-            peaks = self.meter.peaks(charge)
-            back = LookBack(charge, peaks, self.earlier, self.meter.power_factor)
-            self._demands[id(charge)] = [
-                demand_of_period(charge, self._with_history(charge, own, month), month, back)
-                for own, month in zip(peaks.own, self.meter.months, strict=True)
-            ]
-            if back.unknown:
-                self.findings.append(_unknown_months(charge, back))
+            peaks, months = self.meter.peaks(charge), self.meter.months
+            floors = ChargeFloors(charge, peaks, self._look_back)
+            own = [self._with_history(charge, *each) for each in zip(peaks.own, months, strict=True)]
+            self._demands[id(charge)] = demands_of_periods(
+                charge, own, months, floors, self.meter.power_factor
+            )
+            if floors.unknown:
+                self.findings.append(_unknown_months(charge, floors.unknown))
         return self._demands[id(charge)]
 
     def _with_history(
@@ -192,16 +196,22 @@ class Statement:
             return {charge.name: self._demand(charge)[period].kw}
         if isinstance(charge, CoincidentPeakCharge) and ends:
             year = month_of(self.meter.months[period])[0]
-            rows = [statistic(charge, row) for row in self.meter.coincident(charge).get(year, ())]
+            rows = [statistic(charge, row) for row in self._coincident_demands(charge).get(year, ())]
             known = [peak.kw for peak in rows if peak is not None]
             return {charge.name: max(known)} if known else {}
         return {}
+
+    def _coincident_demands(self, charge: CoincidentPeakCharge) -> Mapping[int, Sequence[Sequence[Peak]]]:
+        """Demands in the grid's peak intervals by year and set."""
+        if id(charge) not in self._coincident:
+            self._coincident[id(charge)] = self.meter.coincident(charge)
+        return self._coincident[id(charge)]
 
     def _coincident_lines(self, charge: CoincidentPeakCharge, part: Part) -> list[BillLine]:
         if not self._ends_year(part.period):
             return []
         year = month_of(self.meter.months[part.period])[0] - charge.in_following_year
-        demands = self.meter.coincident(charge).get(year)
+        demands = self._coincident_demands(charge).get(year)
         if demands is None:
             detail = (
                 f"{charge.name}: the load does not reach the peak intervals of {year}, which are not billed"
@@ -231,8 +241,8 @@ def _counts_days(charge: Charge) -> bool:
     return isinstance(charge, EnergyCharge | RealTimeCharge)
 
 
-def _unknown_months(charge: DemandCharge, back: LookBack) -> Finding:
-    names = ", ".join("{}-{:02d}".format(*month_of(key)) for key in sorted(back.unknown))
+def _unknown_months(charge: DemandCharge, unknown: Collection[int]) -> Finding:
+    names = ", ".join("{}-{:02d}".format(*month_of(key)) for key in sorted(unknown))
     return Finding(
         "RATCHET_HISTORY", "", f"{charge.name}: no peaks of {names} are known, they count 0 in its ratchets"
     )
