@@ -45,6 +45,7 @@ from service.audit.service import Writes
 from service.audit.verification import Verifier
 from service.auth.ending import Endings
 from service.auth.endpoints import keys, sessions, tenants
+from service.auth.event_endpoint import router as receiving_events
 from service.auth.face import AuthFace
 from service.auth.pages.endpoints import signing_in, signing_out
 from service.auth.service import HeldKeys, Keys, note_identity, settle
@@ -105,6 +106,7 @@ from service.webhooks.service import Webhooks
 
 if TYPE_CHECKING:
     from service.auth.login import Login
+    from service.auth.security_events import SecurityEvents
 
 ROUTERS = (
     estimates,
@@ -145,6 +147,7 @@ ROUTERS = (
     policy_changes.settings,
     delegations,
     signing_in,
+    receiving_events,
     signing_out,
     approval_pages.visited,
     approval_pages.linked,
@@ -228,6 +231,7 @@ def attach(app: FastAPI, database: Database, settings: Settings, keyring: Keyrin
     )
     state.public_url = settings.public_url
     state.login = _login(settings, keyring)
+    state.security_events = _security_events(settings, endings, state.held_keys, writes)
     state.visitors = Visitors(
         state.admission,
         keyring,
@@ -300,6 +304,18 @@ def _node_quota(settings: Settings) -> Quota:
         inventories=settings.node_inventories_per_day,
         inventory_bytes=settings.node_inventory_bytes_per_day,
     )
+
+
+def _security_events(
+    settings: Settings, endings: Endings, keys: HeldKeys, writes: Writes
+) -> "SecurityEvents | None":
+    issuer = settings.issuer if settings.mode == "tenant" else None
+    if issuer is None:
+        return None
+    from service.auth.oidc import TokenVerifier  # noqa: PLC0415  # a tenth of a second to import
+    from service.auth.security_events import SecurityEvents  # noqa: PLC0415
+
+    return SecurityEvents(TokenVerifier(issuer), endings, keys, writes)
 
 
 def _login(settings: Settings, keyring: Keyring) -> "Login | None":

@@ -184,6 +184,7 @@ class Settings(BaseSettings):
             tenant=self.oidc_tenant,
             scope_claim=self.oidc_scope_claim,
             person_claim=self.oidc_person_claim,
+            event_audiences=frozenset({self.oidc_client_id} if self.oidc_client_id else ()),
         )
 
 

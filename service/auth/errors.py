@@ -51,6 +51,18 @@ class SignInFailed(BadRequest):
     code, title = "SIGN_IN_FAILED", "You could not be signed in"
 
 
+class BadEvent(BadRequest):
+    """The token of an event is not one of the issuer for this service, or does not say whom it is about."""
+
+    code, title = "SECURITY_EVENT_REFUSED", "The event is refused"
+
+
+class NoIssuer(NotFound):
+    """The operator has set no issuer."""
+
+    code, title = "NO_ISSUER", "The service takes no tokens of an issuer"
+
+
 class FormRefused(Forbidden):
     """The form was not read in the session that sent it: it is of another session, or of another site."""
 

@@ -14,6 +14,7 @@ import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -42,6 +43,7 @@ _KINDS = {
 }
 _PUBLIC_MEMBERS = {"kty", "crv", "n", "e", "x", "y"}
 _TYPES = {"jwt", "at+jwt", "application/at+jwt"}
+_EVENT_TYPES = {"jwt", "secevent+jwt", "application/secevent+jwt", "logout+jwt", "application/logout+jwt"}
 _SHIPPED = "shipped"
 MAIL_CLAIM = "email"
 _MAIL_IS_VERIFIED = "email_verified"
@@ -115,6 +117,16 @@ class Claims(NamedTuple):
     """In Unix seconds; 0 where the token does not say, which is before any end of a person."""
 
 
+class EventToken(NamedTuple):
+    """What a verified token of events says: whom they are about, and the names of their kinds."""
+
+    subject_id: str
+    """The `sub`, or the mail address, that the issuer knows the person by."""
+    tenant_id: str
+    """The tenant that it names; empty where it may concern every one."""
+    events: frozenset[str]
+
+
 class _Verified(NamedTuple):
     claims: Claims
     key_id: str
@@ -127,6 +139,8 @@ class Issuer:
     issuer: str
     audience: str
     algorithms: tuple[str, ...]
+    event_audiences: frozenset[str] = frozenset()
+    """Audiences that its tokens of events may name beside."""
     jwks_url: str = ""
     """Where the keys are; empty where the issuer's discovery document says so."""
     tenant_claim: str
@@ -322,6 +336,16 @@ class TokenVerifier:
             self._verified.popitem(last=False)
         return verified.claims
 
+    async def verify_event(self, token: str) -> EventToken:
+        """What a token of events says, or TokenRefused, or IssuerUnavailable. It is not remembered."""
+        if len(token) > _TOKEN_CHARACTERS or not token.isascii():
+            raise TokenRefused("MALFORMED", "the token is not in the compact form")
+        now = self._clock()
+        if not self._fetched_at <= now < self._refresh_at:
+            await self._keep_fresh(now)
+        key_id, algorithm = self._header(token, _EVENT_TYPES)
+        return self._event(self._payload(token, await self._signer(key_id, algorithm), algorithm))
+
     async def _keep_fresh(self, now: float) -> None:
         """Fetch keys beside the request while the kept ones may be used, and before it otherwise."""
         age = abs(now - self._fetched_at)
@@ -371,7 +395,12 @@ class TokenVerifier:
             self._verified = OrderedDict(kept)
 
     async def _verify(self, token: str) -> _Verified:
-        key_id, algorithm = self._header(token)
+        key_id, algorithm = self._header(token, _TYPES)
+        key = await self._signer(key_id, algorithm)
+        return _Verified(self._claims(self._payload(token, key, algorithm)), key_id)
+
+    async def _signer(self, key_id: str, algorithm: str) -> AllowedPublicKeys:
+        """The key of an id; an unknown one may be new, and is looked for."""
         if key_id not in self._keys:
             await self._refreshed()
         # From here on nothing awaits, so that the key is still in use when its token is remembered.
@@ -380,9 +409,9 @@ class TokenVerifier:
         key = self._keys[key_id].get(algorithm)
         if key is None:
             raise TokenRefused("ALGORITHM", "the key is for another algorithm")
-        return _Verified(self._claims(self._payload(token, key, algorithm)), key_id)
+        return key
 
-    def _header(self, token: str) -> tuple[str, str]:
+    def _header(self, token: str, types: AbstractSet[str]) -> tuple[str, str]:
         """Key id and algorithm; keys and addresses of keys in a token are never looked at."""
         if not _TOKEN.fullmatch(token):
             raise TokenRefused("MALFORMED", "the token is not in the compact form")
@@ -390,7 +419,7 @@ class TokenVerifier:
             header = json_object(base64.urlsafe_b64decode(token.partition(".")[0] + "=="))
         except ValueError:
             raise TokenRefused("MALFORMED", "the header is not a JSON object") from None
-        if "crit" in header or str(header.get("typ", "JWT")).lower() not in _TYPES:
+        if "crit" in header or str(header.get("typ", "JWT")).lower() not in types:
             raise TokenRefused("MALFORMED", "the header asks for what is not supported")
         if header.get("alg") not in self._issuer.algorithms:
             raise TokenRefused("ALGORITHM", "the algorithm is not allowed")
@@ -410,11 +439,7 @@ class TokenVerifier:
         for name in ("iss", "aud", "exp", "sub"):
             if claims.get(name) is None:
                 raise TokenRefused("CLAIM_MISSING", f"{name} is missing")
-        if claims["iss"] != self._issuer.issuer:
-            raise TokenRefused("ISSUER", "the token is of another issuer")
-        audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
-        if self._issuer.audience not in audiences:
-            raise TokenRefused("AUDIENCE", "the token is for another audience")
+        audiences = self._audiences(claims, {self._issuer.audience})
         expires_at = self._expiry(claims)
         nonce = claims.get("nonce", "")
         return Claims(
@@ -427,6 +452,30 @@ class TokenVerifier:
             nonce=nonce if isinstance(nonce, str) else "",
             authorized_party=_authorized_party(claims, audiences),
         )
+
+    def _audiences(self, claims: Mapping[str, Any], wanted: AbstractSet[str]) -> list[Any]:
+        """Whom a token of this issuer is for, one of those who are wanted among them."""
+        if claims["iss"] != self._issuer.issuer:
+            raise TokenRefused("ISSUER", "the token is of another issuer")
+        audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+        if not any(isinstance(one, str) and one in wanted for one in audiences):
+            raise TokenRefused("AUDIENCE", "the token is for another audience")
+        return audiences
+
+    def _event(self, claims: Mapping[str, Any]) -> EventToken:
+        for name in ("iss", "aud", "iat", "events"):
+            if claims.get(name) is None:
+                raise TokenRefused("CLAIM_MISSING", f"{name} is missing")
+        self._audiences(claims, {self._issuer.audience, *self._issuer.event_audiences})
+        if self._clock() < _time(claims, "iat") - self._issuer.skew_seconds:
+            raise TokenRefused("NOT_YET_VALID", "the token is not valid yet")
+        events = claims["events"]
+        # A logout token has no nonce, so that no ID token can stand in for one.
+        if not isinstance(events, dict) or not events or "nonce" in claims:
+            raise TokenRefused("MALFORMED", "the token is not one of events")
+        tenant = claims.get(self._issuer.tenant_claim) if self._issuer.tenant_claim else None
+        tenant_id = str(tenant) if _is_tenant(tenant) else self._issuer.tenant
+        return EventToken(_event_subject(claims, events), tenant_id, frozenset(events))
 
     def _expiry(self, claims: Mapping[str, Any]) -> float:
         now = self._clock()
@@ -464,6 +513,20 @@ class TokenVerifier:
         if not isinstance(given, list):
             raise TokenRefused("MALFORMED", "the scopes are neither text nor a list")
         return frozenset(scope for scope in given if isinstance(scope, str) and _SCOPE.fullmatch(scope))
+
+
+def _event_subject(claims: Mapping[str, Any], events: Mapping[str, Any]) -> str:
+    """Whom events are about: `sub`, a subject identifier (RFC 9493), or that of the event as RISC had it."""
+    if "sub" in claims:
+        return _subject(claims)
+    details = [each.get("subject") for each in events.values() if isinstance(each, dict)]
+    for found in (claims.get("sub_id"), *details):
+        if isinstance(found, dict):
+            named = found["user"] if isinstance(found.get("user"), dict) else found
+            said = [named[name] for name in ("sub", "email", "id") if name in named]
+            if said:
+                return _subject({"sub": said[0]})
+    raise TokenRefused("CLAIM_MISSING", "the token does not say whom it is about")
 
 
 def _authorized_party(claims: Mapping[str, Any], audiences: list[Any]) -> str:

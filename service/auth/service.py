@@ -461,6 +461,10 @@ class HeldKeys:
         """Whether a tenant exists and is not disabled."""
         return tenant_id in self._by_tenant
 
+    def tenant_ids(self) -> list[str]:
+        """The tenants that are not disabled."""
+        return sorted(self._by_tenant)
+
     def ended_at(self, tenant_id: str, ended_id: str) -> datetime | None:
         """When a session or all of a person was ended, if that was before their time."""
         return self._ended.get(tenant_id, {}).get(ended_id)
