@@ -111,7 +111,8 @@ class Operator:
 
     def revoke_key(self, key_id: str, tenant_id: str) -> None:
         """Let a key work no more."""
-        self._run("revoke_api_key", lambda session: auth.revoke(session, tenant_id, key_id))
+        caller = LOCAL._replace(tenant_id=tenant_id)
+        self._run("revoke_api_key", lambda session: auth.revoke(session, caller, key_id))
 
     def create_tenant(self, tenant_id: str, name: str) -> None:
         """A new tenant."""

@@ -79,8 +79,7 @@ class AuthFace:
 
     def revoke_key(self, call: Call, key_id: str) -> Response:
         """No working key any more."""
-        tenant_id = call.subject.tenant_id
-        return self._write(call, None, lambda session: service.revoke(session, tenant_id, key_id))
+        return self._write(call, None, lambda session: service.revoke(session, call.subject, key_id))
 
     def list_tenants(self, query: PageQuery) -> Response:
         """A page of tenants."""

@@ -364,10 +364,15 @@ def retire(session: Writer, caller: Subject, key_id: str) -> Change:
     return _changed(session, row, before)
 
 
-def revoke(session: Writer, tenant_id: str, key_id: str) -> Change:
-    """Let a key work no more, nor any that was made or rotated by it, or by one of those."""
-    row = _locked_key(session, tenant_id, key_id)
+def revoke(session: Writer, caller: Subject, key_id: str) -> Change:
+    """Let a key work no more, nor any that was made or rotated by it, or by one of those.
+
+    Where one of those is another tenant's, the caller must be able to make a key there.
+    """
+    row = _locked_key(session, caller.tenant_id, key_id)
     others = revoke_keys_of(session, {_name_of(key_id)})
+    if any(each.tenant_id != caller.tenant_id for each in others):
+        check_covers(caller, [_ADMINISTER_TENANTS.scope])
     return replace(_revoked(session, row), status=204, also=tuple(others))
 
 

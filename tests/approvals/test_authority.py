@@ -165,7 +165,7 @@ class Machine(RuleBasedStateMachine):
     def revoke(self, dice, key):
         _, subject = self.actor(dice)
         key_id = self.pick(self.known, key).partition(":")[2]
-        self.run(subject, partial(auth.revoke, tenant_id=TENANT, key_id=key_id))
+        self.run(subject, partial(auth.revoke, caller=subject, key_id=key_id))
 
     @precondition(lambda self: len(self.known) > len(ROBOTS) + 2)
     @rule(human=st.sampled_from(HUMANS))

@@ -536,7 +536,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(sorted(MAKERS)))
     def revoke(self, key):
-        do = partial(auth.revoke, tenant_id=TENANT, key_id=key.partition(":")[2])
+        do = partial(auth.revoke, caller=subject(key), key_id=key.partition(":")[2])
 
         def expect():
             if key in self.model.revoked:

@@ -134,6 +134,16 @@ class TestLife:
         assert not opens(callers, there)
         assert not opens(callers, further)
 
+    def test_of_keys_in_other_tenants_is_ended_by_whoever_may_make_them_there(self, callers):
+        operator, keeper = callers.key("*:*", "tenants:*"), callers.key("api-keys:write")
+        there = made_with(callers, operator, "*:*", tenant_id=callers.tenant("other"))
+        refused = callers.client.delete(path(operator), headers=bearing(keeper))
+        assert (refused.status_code, refused.json()["code"]) == (403, "SCOPE_NOT_HELD")
+        assert opens(callers, operator)
+        assert opens(callers, there)
+        assert callers.client.delete(path(operator), headers=bearing(operator)).status_code == 204
+        assert not opens(callers, there)
+
     def test_by_a_key_that_was_revoked_a_moment_ago_none_is_made(self, callers, database):
         """Another process may take two seconds to notice; the transaction does not."""
         parent = made_with(callers, callers.key("*:*"), "*:*")
