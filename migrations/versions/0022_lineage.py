@@ -38,6 +38,7 @@ def upgrade() -> None:
         sa.Column("subject", sa.String(300), nullable=False),
         sa.Column("person", sa.String(300), nullable=False),
         sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("disabled_at", sa.DateTime(timezone=True)),
         sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_identities"),
         sa.UniqueConstraint("tenant_id", "subject", "person", name="uq_identities_subject"),
     )

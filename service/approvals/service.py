@@ -13,6 +13,7 @@ from service.approvals.actuals import records as actuals
 from service.approvals.budgets import commitments
 from service.approvals.budgets import service as budgets
 from service.approvals.changes import service as changes
+from service.approvals.changes.authors import is_author
 from service.approvals.cost_centers import service as cost_centers
 from service.approvals.decisions import approve, changed, check_digest, end
 from service.approvals.delegations import service as delegations
@@ -182,8 +183,18 @@ def _check_own(
     faults += [
         FieldError("", "OWN_BUDGET", f"the budget {each} was raised by whoever asks") for each in raised
     ]
+    for each in matched.judged["exchange_rates"]:
+        if "id" in each and _wrote(session, tenant_id, f"exchange-rates/{each['id']}", names):
+            faults.append(FieldError("", "OWN_RATE", f"the exchange rate {each['id']} is of whoever asks"))
     if faults:
         raise OwnPolicy("", *faults[:ERROR_LIMIT])
+
+
+def _wrote(session: Writer, tenant_id: str, resource: str, names: frozenset[str]) -> bool:
+    """Returns true where one of ``names`` is, or acts for, whoever has written a resource."""
+    events = history(session, tenant_id, resource)
+    authors = [f"{event['subject_kind']}:{event['subject_id']}" for event in events if "subject_id" in event]
+    return is_author(session, tenant_id, authors, names)
 
 
 class _Askers(NamedTuple):

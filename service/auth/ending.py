@@ -14,7 +14,7 @@ from service.audit.service import Change
 from service.auth import repository
 from service.auth.errors import TenantNotFound
 from service.auth.records import SESSIONS
-from service.auth.service import revoke_keys_of
+from service.auth.service import revoke_keys_of, set_person_disabled
 from service.kit.clock import now
 from service.kit.database import Writer
 from service.kit.identity import canonical_person
@@ -26,6 +26,7 @@ PERSON_ENDED: Final = timedelta(days=400)
 """How long the end of a person is kept: longer than any token of theirs may live."""
 _DISABLED_UNTIL: Final = datetime(9999, 12, 31, tzinfo=UTC)
 _ID_CHARACTERS: Final = 32
+_TOKEN: Final = f"{SubjectKind.TOKEN}:"
 
 
 class Endings:
@@ -73,9 +74,12 @@ class Endings:
         change, names = self._end_all(session, tenant_id, subject_id, disabled=disabled)
         keys = revoke_keys_of(session, names)
         key_ids = [key.resource.partition("/")[2] for key in keys]
-        return replace(
-            change, body={**(change.body or {}), "revoked_key_ids": key_ids}, also=(*change.also, *keys)
-        )
+        moved = []
+        if disabled is not None:
+            subject_ids = [name.removeprefix(_TOKEN) for name in names if name.startswith(_TOKEN)]
+            moved = set_person_disabled(session, tenant_id, subject_ids, disabled=disabled)
+        body = {**(change.body or {}), "revoked_key_ids": key_ids}
+        return replace(change, body=body, also=(*change.also, *keys, *moved))
 
     def _end_all(
         self, session: Writer, tenant_id: str, subject_id: str, *, disabled: bool | None = None
@@ -86,7 +90,7 @@ class Endings:
             _end(session, tenant_id, each, PERSON_ENDED, disabled=disabled)
             for each in self._ids(tenant_id, subjects, people)
         ]
-        names = [f"{SubjectKind.TOKEN}:{each}" for each in subjects]
+        names = [_TOKEN + each for each in subjects]
         names += [f"{SubjectKind.PERSON}:{each}" for each in people]
         return replace(first, also=tuple(others)), names
 
@@ -100,10 +104,9 @@ class Endings:
 
 def _names(session: Writer, tenant_id: str, subject_id: str) -> tuple[list[str], list[str]]:
     """The subjects of the issuer and the identities of a person, the one that was said first."""
-    token = f"{SubjectKind.TOKEN}:"
-    people = {canonical_person(subject_id), *repository.people_of(session, tenant_id, [token + subject_id])}
+    people = {canonical_person(subject_id), *repository.people_of(session, tenant_id, [_TOKEN + subject_id])}
     known = repository.subjects_of(session, tenant_id, people)
-    others = {name.removeprefix(token) for name in known} - {subject_id}
+    others = {name.removeprefix(_TOKEN) for name in known} - {subject_id}
     return [subject_id, *sorted(others)], sorted(people)
 
 

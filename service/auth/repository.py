@@ -126,6 +126,19 @@ def identity(session: Session, *, tenant_id: str, subject: str, person: str) -> 
     return session.scalars(select(IdentityRow).where(*own)).one_or_none()
 
 
+def identities_of(session: Session, tenant_id: str, subject: str) -> list[IdentityRow]:
+    """All that a subject of the issuer was verified to be."""
+    wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.subject == subject)
+    return list(session.scalars(select(IdentityRow).where(*wanted).order_by(IdentityRow.id)))
+
+
+def is_disabled(session: Session, tenant_id: str, subject: str, person: str) -> bool:
+    """Whether somebody is disabled, as a subject of the issuer or as a person."""
+    named = or_(IdentityRow.subject == subject, IdentityRow.person == person)
+    wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.disabled_at.is_not(None), named)
+    return session.scalar(select(IdentityRow.id).where(*wanted).limit(1)) is not None
+
+
 def people_of(session: Session, tenant_id: str, subjects: Iterable[str]) -> list[str]:
     """Who some subjects of the issuer were verified to be."""
     wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.subject.in_(sorted(subjects)))

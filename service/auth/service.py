@@ -35,6 +35,7 @@ from service.kit.admission import refused
 from service.kit.clock import now
 from service.kit.credentials import API_KEY, digest_of, id_of, is_whole, mint, new_id
 from service.kit.database import Database, Reader, Writer, insert_new
+from service.kit.identity import PEOPLE, canonical_person
 from service.kit.keyring import Keyring
 from service.kit.problems import FieldError, Unprocessable
 from service.kit.subjects import (
@@ -319,18 +320,42 @@ def note_identity(session: Writer, subject: Subject) -> Change | None:
     if not insert_new(session, IdentityRow, id=new_id(), seen_at=now(), **known):
         return None
     row = repository.identity(session, **known)
-    if row is None:
-        return None
+    return None if row is None else _identity_change(session, row, None)
+
+
+def set_person_disabled(
+    session: Writer, tenant_id: str, subject_ids: Iterable[str], *, disabled: bool
+) -> list[Change]:
+    """Let nothing work any more that subjects of the issuer have handed out, or all of it again."""
+    changes = []
+    for subject_id in subject_ids:
+        subject = f"{SubjectKind.TOKEN}:{subject_id}"
+        if not repository.identities_of(session, tenant_id, subject):
+            known = {"tenant_id": tenant_id, "subject": subject, "person": canonical_person(subject_id)}
+            insert_new(session, IdentityRow, id=new_id(), seen_at=now(), **known)
+        for row in repository.identities_of(session, tenant_id, subject):
+            before = columns_of(row)
+            row.disabled_at = (row.disabled_at or now()) if disabled else None
+            session.flush()
+            changes.append(_identity_change(session, row, before))
+    return changes
+
+
+def _identity_change(session: Writer, row: IdentityRow, before: Mapping[str, Any] | None) -> Change:
     return Change(
         tenant_id=row.tenant_id,
         resource=f"identities/{row.id}",
+        before=before,
         after=columns_of(row),
         state=IDENTITIES.state(session, row),
     )
 
 
 def works(session: Reader | Writer, subject: Subject, time: datetime) -> bool:
-    """Whether a subject is none of a key, or of one that is neither revoked nor expired."""
+    """Returns true where a subject is not disabled, and its key neither revoked nor expired."""
+    if subject.kind in PEOPLE:
+        person = canonical_person(subject.id)
+        return not repository.is_disabled(session, subject.tenant_id, subject.name, person)
     if subject.kind is not SubjectKind.API_KEY:
         return True
     row = repository.key(session, subject.tenant_id, subject.id)

@@ -70,6 +70,8 @@ class IdentityRow(Base):
     subject: Mapped[str] = mapped_column(String(300))
     person: Mapped[str] = mapped_column(String(300))
     seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    """Since when what they have handed out does nothing any more; absent unless they are disabled."""
 
 
 class EndedSessionRow(Base):

@@ -105,7 +105,7 @@ class Machine(RuleBasedStateMachine):
         step = {"name": "step", "approvers": names, "quorum": min(quorum, len(names))}
         body = {"id": "policy", "name": "policy", "conditions": {}, "steps": [step]}
         shape = ApprovalPolicyInput.model_validate_json(json.dumps(body))
-        self.run(LOCAL, partial(policies.create, tenant_id=TENANT, body=shape))
+        self.run(LOCAL, partial(policies.create, subject=LOCAL, body=shape))
 
     # Who is who
 

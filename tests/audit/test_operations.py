@@ -15,6 +15,7 @@ RECORDED_BY_THEMSELVES = {
     "enrol_node": "nobody has a key there: the node that the token lets in is the subject",
     "rotate_node_credential": "the answer is a secret, which no repeated request may see again",
     "logout": "a form of a page; what it ends is ended by the operation of the API",
+    "receive_security_event": "ends what a person acts by as `end_sessions` does, once for each tenant",
     "decide_on_page": "a form of a page; it decides by the operation of the API",
     "decide_by_link": "a form of a page; whoever the link is for is the subject",
     "ask": "a form of a page; it makes a quote by the operation of the API",

@@ -89,8 +89,7 @@ def record(callers):
 def filled(callers):
     """Something of all that decides who may do what."""
     asker, decider = Actor(callers), Actor(callers)
-    body = policy(step(decider))
-    assert asker.post("/v1/approval-policies", body).status_code == 201
+    assert Actor(callers).post("/v1/approval-policies", policy(step(decider))).status_code == 201
     assert decider.decide(asker.submit(asker.quote()).json()).status_code == 200
     ends = {"delegate": asker.name, "ends_at": "2100-01-01T00:00:00Z"}
     assert decider.post("/v1/approval-delegations", ends).status_code == 201
