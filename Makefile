@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test lint types accuracy fit devices bills plans bench fleet gpu-suite hostile schemathesis faults oracles clients fresh-clone containers lock pins advisories clean
+.PHONY: help run test lint types accuracy fit devices bills plans bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients fresh-clone containers lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -72,6 +72,10 @@ hostile: ## Ask 100,000 derived questions and the hostile corpus; takes some 25 
 schemathesis: ## Let a stock fuzzer ask a served process; writes docs/schemathesis.md; SECONDS=720
 	@tools/setup test
 	$(VENV)/python -m bench.stock_fuzzer $(if $(SECONDS),--seconds $(SECONDS))
+
+escalation: ## Walk from every scope to all that it reaches; writes docs/escalation.md; takes some 10 minutes
+	@tools/setup test
+	$(VENV)/python -m tests.escalation.table
 
 faults: ## Kill processes, stop PostgreSQL, upgrade under load; writes docs/faults.md; takes some 40 minutes; ONLY=file
 	@tools/setup test

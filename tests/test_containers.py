@@ -160,6 +160,7 @@ class TestCompose:
             "IRONLAW_DATABASE_PASSWORD_FILE",
             "IRONLAW_SECRET_KEY_FILE",
             "IRONLAW_ALLOWED_HOSTS",
+            "IRONLAW_AUDIT_HEADS_FILE",
             "IRONLAW_OIDC_CLIENT_SECRET_FILE",
         }
         assert bare["IRONLAW_OIDC_CLIENT_SECRET_FILE"] == ""

@@ -142,6 +142,7 @@ def test_schedules():
         "plans.sweep": timedelta(minutes=1),
         "quotes.sweep": timedelta(hours=1),
         "approvals.sweep": timedelta(minutes=1),
+        "policy_changes.sweep": timedelta(minutes=1),
         "benchmarks.sweep": timedelta(hours=1),
         "audit.heads": timedelta(hours=1),
         "audit.verify": timedelta(days=1),

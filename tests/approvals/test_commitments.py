@@ -148,5 +148,7 @@ class TestApprovals:
         purchase = asker.quote(cost_center_id="research", request=bought)
         (effect,) = asker.submit(purchase, params={"validate_only": "true"}).json()["budgets"]
         assert effect["amount"] == usd("240000.00")
-        misspelt = asker.submit(asker.quote(cost_center_id="reserch"))
-        assert (misspelt.status_code, misspelt.json()["code"]) == (409, "COST_CENTER_UNKNOWN")
+        misspelt = asker.post("/v1/quotes", QUOTED | {"cost_center_id": "reserch"})
+        assert misspelt.status_code == 422
+        (error,) = misspelt.json()["errors"]
+        assert (error["pointer"], error["code"]) == ("/cost_center_id", "UNKNOWN_REFERENCE")

@@ -203,7 +203,7 @@ class TestLinks:
         attach(record.app, record.database, TENANT.model_copy(update={"public_url": "https://plan.example"}))
         asker, mailer = Actor(record.callers), Actor(record.callers, "approval-links:write")
         body = policy(step(SimpleNamespace(name="person:carol@example.org")))
-        assert asker.post("/v1/approval-policies", body).status_code == 201
+        assert Actor(record.callers).post("/v1/approval-policies", body).status_code == 201
         approval = asker.submit(asker.quote()).json()
         body = {"approver": "person:carol@example.org"}
         assert mailer.post(f"/v1/approvals/{approval['id']}:link", body).status_code == 201
