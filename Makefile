@@ -60,6 +60,10 @@ fleet: ## Simulate 200 nodes on each database; writes docs/fleet.md; takes 21 mi
 	@tools/setup test
 	$(VENV)/python -m bench.fleet
 
+worst-requests: ## Search the dearest request of every operation; writes docs/worst-requests.md; takes some 40 minutes; SECONDS=4 ONLY="plan_fleet" KEEP=folder
+	@tools/setup test
+	@SECONDS="$(SECONDS)" ONLY="$(ONLY)" KEEP="$(KEEP)" $(VENV)/python -m bench.worst_requests
+
 gpu-suite: ## Measure an NVIDIA GPU with $(PYTHON), beside what was published, ceilings and PyTorch; ONLY="hbm.*" SUITE=gpu-deep PART=1
 	@$(PYTHON) -m bench.gpu_suite $(if $(OUT),--out "$(OUT)") $(if $(SUITE),--suite "$(SUITE)") \
 		$(if $(PART),--part "$(PART)") $(foreach name,$(ONLY),'$(name)')

@@ -7,39 +7,53 @@ from typing import Final
 
 from pydantic import MISSING
 
+from service.planning.workload import AdaptationKind
 from service.questions.catalog import Catalog
 from service.questions.estimates import MemoryQuestion, RunQuestion, ThroughputQuestion, UtilityBillQuestion
 from service.questions.references import CatalogModel, ModelReference, ParameterCountModel
 from service.questions.site import RunSite
-from service.questions.workloads import InferenceWorkloadInput
+from service.questions.workloads import InferenceWorkloadInput, WorkloadInput
 
 MOST_SHORT_BYTES: Final = 2**13
 """Longest body of a short question: traces of arrivals, histograms and loads are longer."""
 MOST_SHORT_LAYERS: Final = 64
 """Most entries of the layers of a short question's model."""
+MOST_SHORT_TRAINED: Final = 10
+"""Most where it is trained: each layout that is tried looks at all of them."""
+MOST_SHORT_ADAPTED: Final = 2
+"""Most where adapters are trained, whose tensors are looked at one by one."""
 
 
 def is_long(question: MemoryQuestion | RunQuestion, body_bytes: int, catalog: Catalog) -> bool:
     """Whether one of the four questions may take over 20 ms.
 
-    So may one with a long body, a model by its configuration, by its layers or with many of them, a scaling
-    curve, a simulation, prefill and decode apart, a site of the catalog, a tariff, or a load beside the run.
+    So may one with a long body, a model by its configuration, by its layers or with many of them, more so
+    where it is trained, a scaling curve, a simulation, prefill and decode apart, a site of the catalog, a
+    tariff, or a load beside the run.
     """
     return (
         body_bytes > MOST_SHORT_BYTES
-        or not _is_small(question.model, catalog)
+        or not _is_small(question.model, _most_layers(question.workload), catalog)
         or _is_searched(question)
         or (isinstance(question, UtilityBillQuestion) and _is_metered(question.site))
     )
 
 
-def _is_small(model: ModelReference, catalog: Catalog) -> bool:
+def _most_layers(workload: WorkloadInput) -> int:
+    """Most entries of the layers of a model of which the work is short."""
+    if isinstance(workload, InferenceWorkloadInput):
+        return MOST_SHORT_LAYERS
+    is_whole = workload.adaptation.kind is AdaptationKind.FULL
+    return MOST_SHORT_TRAINED if is_whole else MOST_SHORT_ADAPTED
+
+
+def _is_small(model: ModelReference, most_layers: int, catalog: Catalog) -> bool:
     if isinstance(model, ParameterCountModel):
         return True
     if not isinstance(model, CatalogModel):
         return False
     known = catalog.models.get(model.id)
-    return known is None or len(known.architecture["layers"]) <= MOST_SHORT_LAYERS
+    return known is None or len(known.architecture["layers"]) <= most_layers
 
 
 def _is_searched(question: MemoryQuestion | RunQuestion) -> bool:

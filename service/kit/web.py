@@ -8,7 +8,7 @@ import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response, params
@@ -18,6 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
+from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
@@ -85,6 +86,7 @@ def json_response(
     return Response(to_json(content), status, headers=dict(headers or {}), media_type="application/json")
 
 
+_T = TypeVar("_T")
 _BODY = "body"
 BODY_BYTES = "body_bytes"
 """In the state of a request that is answered directly: how long its body is."""
@@ -310,6 +312,19 @@ def _aside(request: Request) -> Aside:
 
 WorkAside = Annotated[Aside, Depends(_aside)]
 """For an endpoint whose work takes long."""
+
+
+async def _in_a_thread(do: Callable[[], _T], /) -> _T:
+    return await run_in_threadpool(do)
+
+
+def _aside_if_large(request: Request) -> Aside:
+    is_large = len(request.scope["state"][_BODY]) > LARGE_BODY_BYTES
+    return _aside(request) if is_large else _in_a_thread
+
+
+LargeAside = Annotated[Aside, Depends(_aside_if_large)]
+"""For an endpoint whose work takes long where its body is large; that of small ones waits for nobody."""
 
 
 async def _read(request: Request, raw: bytes, read: Callable[[bytes], Any]) -> Any:  # noqa: ANN401

@@ -115,11 +115,20 @@ class _ExhaustedError(Exception):
     """The exact search has taken all its steps."""
 
 
-def schedule(tasks: Sequence[Task], fleet: Fleet, most_steps: int = MOST_STEPS) -> Schedule:
-    """The best schedule, or the best that is known after ``most_steps``; the same for the same question."""
+def schedule(
+    tasks: Sequence[Task],
+    fleet: Fleet,
+    most_steps: int = MOST_STEPS,
+    *,
+    between: Callable[[], object] = object,
+) -> Schedule:
+    """The best schedule, or the best that is known after ``most_steps``; the same for the same question.
+
+    ``between`` is called between steps of the search; what it raises ends it.
+    """
     tasks = [task._replace(modes=tuple(_possible(task, fleet))) for task in tasks]
-    search = _Search(tasks, fleet, most_steps)
-    search.keep(_listed(tasks, fleet))
+    search = _Search(tasks, fleet, most_steps, between)
+    search.keep(_listed(tasks, fleet, between))
     is_optimal = search.finishes()
     known = (
         search.best
@@ -256,8 +265,11 @@ def _value(placed: Iterable[Placed], tasks: Sequence[Task], goal: Goal) -> _Valu
 class _Search:
     """Branch and bound over the modes of tasks; ``best`` is what is known so far."""
 
-    def __init__(self, tasks: Sequence[Task], fleet: Fleet, most_steps: int) -> None:
+    def __init__(
+        self, tasks: Sequence[Task], fleet: Fleet, most_steps: int, between: Callable[[], object]
+    ) -> None:
         self.tasks, self.fleet, self.left = tasks, fleet, most_steps
+        self.between = between
         self.order = sorted(range(len(tasks)), key=lambda place: (tasks[place], place))
         self.modes = [task.modes for task in tasks]
         self.priorities = sorted({task.priority for task in tasks})
@@ -280,6 +292,7 @@ class _Search:
         return True
 
     def _step(self) -> None:
+        self.between()
         self.left -= 1
         if self.left < 0:
             raise _ExhaustedError
@@ -428,20 +441,25 @@ def _room(item: _Item, running: Sequence[tuple[int, int]], capacity: int, now: i
     return start
 
 
-def _listed(tasks: Sequence[Task], fleet: Fleet) -> list[Placed]:
+def _listed(tasks: Sequence[Task], fleet: Fleet, between: Callable[[], object]) -> list[Placed]:
     """The best of list schedules in several orders, then with what was left out moved to the front."""
+
+    def listed(order: list[int], way: _Way) -> list[Placed]:
+        between()
+        return _in_order(order, tasks, fleet, way)
+
     places = range(len(tasks))
     orders = [
         sorted(places, key=lambda place: (tasks[place].priority, rule(tasks[place]), place))
         for rule in (_deadline, _slack, _area, lambda task: -_area(task), lambda _: 0)
     ]
     ways = (_by_goal(fleet.goal), _by_end, _by_area)
-    made = [(_in_order(order, tasks, fleet, way), order) for order in orders for way in ways]
+    made = [(listed(order, way), order) for order in orders for way in ways]
     best, order = min(made, key=lambda one: _value(one[0], tasks, fleet.goal))
     for _ in range(_ROUNDS):
         left = sorted(set(places) - {one.task for one in best})
         moved = [[place, *(other for other in order if other != place)] for place in left]
-        made = [(_in_order(other, tasks, fleet, way), other) for other in moved for way in ways]
+        made = [(listed(other, way), other) for other in moved for way in ways]
         better = min(made, key=lambda one: _value(one[0], tasks, fleet.goal), default=(best, order))
         if _value(better[0], tasks, fleet.goal) >= _value(best, tasks, fleet.goal):
             break

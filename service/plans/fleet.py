@@ -6,6 +6,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import NamedTuple
 
+from service.kit.wanted import check_wanted
 from service.planning.cost import rounded
 from service.planning.errors import PlanningError
 from service.planning.schedule import Fleet, Placed, Schedule, Task, schedule
@@ -70,7 +71,8 @@ class _Answering:
     def answer(self) -> FleetAnswer:
         capacities = tuple(pool.capacity for pool in self.pools)
         fleet = Fleet(capacities, self.budget, self.question.goal)
-        made = schedule([self._task(place) for place in range(len(self.found))], fleet)
+        tasks = [self._task(place) for place in range(len(self.found))]
+        made = schedule(tasks, fleet, between=check_wanted)
         assigned = [_Assigned(placed, self._option(placed)) for placed in made.placed]
         notes = Notes()
         beside = Beside(self.asking, self.found, made.placed, self.budget, notes)

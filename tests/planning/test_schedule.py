@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -170,3 +171,20 @@ def test_room_beside_others_is_the_first_and_the_least(
     assert earliest_start(placed, capacity, mode, earliest, latest) == next(iter(roomy), None)
     assert least_capacity(placed, mode, earliest, latest) == min(peaks.values())
     assert least_capacity(placed, mode, earliest, earliest + mode.seconds - 1) is None
+
+
+def test_the_search_ends_where_nobody_wants_it_any_more():
+    """Forty workloads kept a thread for sixteen seconds after the caller was refused."""
+    modes = tuple(Mode(0, devices, 10 + devices, Decimal(devices)) for devices in (1, 2, 3, 5))
+    tasks = [Task(1, 0, 40, modes) for _ in range(12)]
+    steps = 0
+
+    def between():
+        nonlocal steps
+        steps += 1
+        if steps > 100:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        schedule(tasks, Fleet((7,), None, "cheapest"), between=between)
+    assert steps == 101

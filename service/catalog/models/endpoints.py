@@ -29,7 +29,7 @@ from service.catalog.models.service import read_config
 from service.catalog.nouns import MODELS
 from service.catalog.shapes import RowCopy
 from service.kit.versions import IfMatch
-from service.kit.web import WorkAside, api_router
+from service.kit.web import LargeAside, WorkAside, api_router
 
 router = api_router("/v1/models", tag="models")
 
@@ -43,9 +43,9 @@ def list_models(
 
 
 @router.post("", status_code=201, response_model=Model, responses=CREATED)
-def create_model(face: Face, call: WriteCall, body: ModelInput) -> Response:
+async def create_model(face: Face, call: WriteCall, beside: LargeAside, body: ModelInput) -> Response:
     """Create a model under an id that is free."""
-    return face.create(MODELS, call, body)
+    return await beside(partial(face.create, MODELS, call, body))
 
 
 @router.get("/{id:name}", response_model=Model, responses=READ)
@@ -55,11 +55,11 @@ def get_model(face: Face, caller: Caller, id: RowId, if_none_match: IfNoneMatch 
 
 
 @router.patch("/{id:name}", response_model=Model, responses=CHANGED)
-def update_model(
-    face: Face, call: WriteCall, id: RowId, body: ModelPatch, if_match: IfMatch = ""
+async def update_model(
+    face: Face, call: WriteCall, beside: LargeAside, id: RowId, body: ModelPatch, *, if_match: IfMatch = ""
 ) -> Response:
     """Change members of a model, if it is still at the version of the ETag."""
-    return face.change(MODELS, call, id, body, if_match)
+    return await beside(partial(face.change, MODELS, call, id, body, if_match))
 
 
 @router.delete("/{id:name}", status_code=204, responses=DELETED)

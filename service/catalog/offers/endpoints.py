@@ -30,7 +30,7 @@ from service.catalog.offers.schemas import (
 )
 from service.catalog.shapes import RowCopy
 from service.kit.versions import IfMatch
-from service.kit.web import WorkAside, api_router
+from service.kit.web import LargeAside, WorkAside, api_router
 
 router = api_router("/v1/offers", tag="offers")
 
@@ -70,12 +70,14 @@ def delete_offer(face: Face, call: WriteCall, id: RowId, if_match: IfMatch = "")
 
 
 @router.post(":import", response_model=ImportedOffers, responses=IMPORTED)
-async def import_offers(face: Face, call: WriteCall, aside: WorkAside, body: OfferImport) -> Response:
+async def import_offers(
+    face: Face, call: WriteCall, aside: WorkAside, beside: LargeAside, body: OfferImport
+) -> Response:
     """Create or version the offers of a price list in the format of its publisher, all or none of them."""
     tenant_id = call.subject.tenant_id
     accelerators = await run_in_threadpool(face.read, lambda session: known_accelerators(session, tenant_id))
     listed = await aside(partial(read_list, body, body.content, accelerators))
-    return await run_in_threadpool(
+    store = partial(
         face.import_rows,
         OFFERS,
         call,
@@ -83,6 +85,7 @@ async def import_offers(face: Face, call: WriteCall, aside: WorkAside, body: Off
         lambda session: store_list(session, tenant_id, body, listed),
         lambda imported: answer(listed, imported),
     )
+    return await beside(store)
 
 
 @router.post("/{id:name}:copy", status_code=201, response_model=Offer, responses=CREATED)

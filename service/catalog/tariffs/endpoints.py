@@ -31,7 +31,7 @@ from service.catalog.tariffs.schemas import (
 )
 from service.catalog.tariffs.service import exported, read_tariff
 from service.kit.versions import IfMatch
-from service.kit.web import WorkAside, api_router
+from service.kit.web import LargeAside, WorkAside, api_router
 
 router = api_router("/v1/tariffs", tag="tariffs")
 
@@ -45,9 +45,9 @@ def list_tariffs(
 
 
 @router.post("", status_code=201, response_model=Tariff, responses=CREATED)
-def create_tariff(face: Face, call: WriteCall, body: TariffInput) -> Response:
+async def create_tariff(face: Face, call: WriteCall, beside: LargeAside, body: TariffInput) -> Response:
     """Create a tariff under an id that is free."""
-    return face.create(TARIFFS, call, body)
+    return await beside(partial(face.create, TARIFFS, call, body))
 
 
 @router.get("/{id:name}", response_model=Tariff, responses=READ)
@@ -57,11 +57,11 @@ def get_tariff(face: Face, caller: Caller, id: RowId, if_none_match: IfNoneMatch
 
 
 @router.patch("/{id:name}", response_model=Tariff, responses=CHANGED)
-def update_tariff(
-    face: Face, call: WriteCall, id: RowId, body: TariffPatch, if_match: IfMatch = ""
+async def update_tariff(
+    face: Face, call: WriteCall, beside: LargeAside, id: RowId, body: TariffPatch, *, if_match: IfMatch = ""
 ) -> Response:
     """Change members of a tariff, if it is still at the version of the ETag."""
-    return face.change(TARIFFS, call, id, body, if_match)
+    return await beside(partial(face.change, TARIFFS, call, id, body, if_match))
 
 
 @router.delete("/{id:name}", status_code=204, responses=DELETED)

@@ -30,7 +30,7 @@ from service.catalog.token_prices.schemas import (
     TokenPriceQuery,
 )
 from service.kit.versions import IfMatch
-from service.kit.web import WorkAside, api_router
+from service.kit.web import LargeAside, WorkAside, api_router
 
 router = api_router("/v1/token-prices", tag="token-prices")
 
@@ -71,13 +71,13 @@ def delete_token_price(face: Face, call: WriteCall, id: RowId, if_match: IfMatch
 
 @router.post(":import", response_model=ImportedTokenPrices, responses=IMPORTED)
 async def import_token_prices(
-    face: Face, call: WriteCall, aside: WorkAside, body: TokenPriceImport
+    face: Face, call: WriteCall, aside: WorkAside, beside: LargeAside, body: TokenPriceImport
 ) -> Response:
     """Create or version the token prices of a list in the format of its publisher, all or none of them."""
     tenant_id = call.subject.tenant_id
     models = await run_in_threadpool(face.read, lambda session: known_models(session, tenant_id))
     listed = await aside(partial(read_list, body, models))
-    return await run_in_threadpool(
+    store = partial(
         face.import_rows,
         TOKEN_PRICES,
         call,
@@ -85,6 +85,7 @@ async def import_token_prices(
         lambda session: store_list(session, tenant_id, body, listed),
         lambda imported: answer(listed, imported),
     )
+    return await beside(store)
 
 
 @router.post("/{id:name}:copy", status_code=201, response_model=TokenPrice, responses=CREATED)
