@@ -39,7 +39,7 @@ class Service:
         self.url = f"http://127.0.0.1:{port}"
         settings = {"IRONLAW_DATA_DIR": str(folder / "data"), "IRONLAW_PORT": str(port)}
         self._log = (folder / "log").open("wb")
-        command = [sys.executable, "-m", "service.cli", "serve"]
+        command = [str(Path(sys.executable).parent / "ironlaw"), "serve"]
         self._process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **settings}, stderr=self._log)
         self.megabytes: list[float] = []
         self._watch = threading.Thread(target=self._sample, daemon=True)

@@ -108,7 +108,7 @@ _HEADERS = {
     },
     "Retry-After": {
         "description": "Seconds after which to try again.",
-        "schema": {"type": "integer", "format": "int64", "minimum": 0, "maximum": 60},
+        "schema": {"type": "integer", "format": "int64", "minimum": 0, "maximum": 86_400},
     },
 }
 _MORE_HEADERS = {

@@ -14,6 +14,8 @@ from sqlalchemy import delete, update
 
 from service import app as application
 from service.approvals import service as approvals
+from service.approvals.links.schemas import ApprovalLinkInput
+from service.approvals.links.service import Links
 from service.approvals.policies import service as policies
 from service.approvals.policies.schemas import ApprovalPolicyInput
 from service.audit.service import Call, Writes
@@ -59,7 +61,14 @@ from service.webhooks.tables import DeliveryRow
 KEYRING = Keyring(b"a secret of the tests, nowhere else")
 MEANS = Means(writes=Writes(None, KEYRING), webhooks=Webhooks.of(KEYRING, Outbound()))
 """What jobs need, of any database."""
-OPEN = Settings(allowed_hosts="*", requests_per_minute=0, background_threads=0, answer_seconds=600)
+OPEN = Settings(
+    allowed_hosts="*",
+    requests_per_minute=0,
+    background_threads=0,
+    answer_seconds=600,
+    node_results_per_day=0,
+    node_inventories_per_day=0,
+)
 TENANT = OPEN.model_copy(update={"mode": "tenant"})
 
 
@@ -181,12 +190,21 @@ def store_approval(database: Database, approver: str = "token:erin@example.com")
     return dict(asked.body)
 
 
-def store_policy_change(database: Database) -> str:
-    """A change of a policy of the default tenant that waits; its id."""
-    store_approval(database)
+def store_policy_change(database: Database, approver: str = "token:erin@example.com") -> str:
+    """A change of a policy of the default tenant that waits for ``approver``; its id."""
+    store_approval(database, approver)
     with database.writing() as session:
         (first, *_) = policies.every(session, LOCAL.tenant_id)
         return policies.delete(session, LOCAL, first.body.id, "*").resource.rpartition("/")[2]
+
+
+def store_link(database: Database) -> str:
+    """A link of an approval of the default tenant; its id."""
+    approval_id = store_approval(database)["id"]
+    rules = Links(KEYRING, public_url="https://plan.example.com", has_tenant=lambda _: True)
+    body = ApprovalLinkInput.model_validate_json(json.dumps(EXAMPLES["link_approval"]))
+    with database.writing() as session:
+        return rules.create(session, LOCAL, approval_id, body).resource.rpartition("/")[2]
 
 
 def store_webhook(database: Database) -> str:

@@ -345,7 +345,10 @@ class TestMaking:
         assert (states, len(asked.decisions())) == (["revoked", "used"], 1)
         operations = [one["operation"] for one in asked.asker.get("/v1/audit-events").json()["items"]]
         assert operations[0] == "revoke_approval_link"
-        assert code(mailer.request("DELETE", "/v1/approval-links/none")) == (404, "APPROVAL_LINK_NOT_FOUND")
+        assert code(mailer.request("DELETE", "/v1/approval-links/m4x8q2t6v0z3b7k1")) == (
+            404,
+            "APPROVAL_LINK_NOT_FOUND",
+        )
 
     def test_ends_with_the_approval_that_is_cancelled(self, callers, mailer, asked):
         path = link(mailer, asked)

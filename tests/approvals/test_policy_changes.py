@@ -281,9 +281,9 @@ class TestTheDelay:
 
     def test_is_a_day_and_free_until_there_is_a_policy(self, callers):
         admin = Actor(callers)
-        assert admin.get(self.PATH).json() == {"change_delay_seconds": DAY, "version": 0}
+        assert admin.get(self.PATH).json() == {"change_delay_seconds": DAY, "version": 1}
         assert self.set_(admin, 60).status_code == 200
-        assert self.set_(admin, 30).json() == {"change_delay_seconds": 30, "version": 2}
+        assert self.set_(admin, 30).json() == {"change_delay_seconds": 30, "version": 3}
 
     def test_is_longer_at_once_and_shorter_after_the_one_that_stands(self, people, clock):
         writer, _, _ = people

@@ -26,7 +26,9 @@ from tests.applications import (
     catalog_face,
     store_approval,
     store_calibration,
+    store_link,
     store_plan,
+    store_policy_change,
     store_quote,
     store_result,
     store_webhook,
@@ -119,7 +121,12 @@ SEEDS = 4
 NAMED = {noun.removesuffix("s").replace("-", "_") for noun in NOUNS}
 NAMED |= {"approval_policy", "budget", "cost_center", "tenant"}
 """What is created under an id that the caller chooses."""
-STORED = {"calibration": store_calibration, "plan": store_plan, "webhook": store_webhook}
+STORED = {
+    "approval_link": store_link,
+    "calibration": store_calibration,
+    "plan": store_plan,
+    "webhook": store_webhook,
+}
 """What is stored for a test without a request, by the beginning of its noun."""
 RESTORED = 20
 """Rows that a test creates and deletes again; then it meets those that it left."""
@@ -228,7 +235,8 @@ class Caller:
     def _create(self):
         """The row that right requests are about; keys and jobs get ids of their own."""
         own = {"background_job": self._job, "quote": self._quote}
-        own |= dict.fromkeys(("approval", "approval_history"), self._approval)
+        own |= dict.fromkeys(("approval", "approval_history", "approval_links"), self._approval)
+        own |= {"policy_change": lambda: store_policy_change(self._app.state.database, self._own_name())}
         noun = next((each for each in ("quote", "budget") if self._noun.startswith(each)), self._noun)
         if noun in own:
             self._id = own[noun]()
@@ -272,11 +280,13 @@ class Caller:
             self._session.post(f"{BASE}/v1/quotes/{quote['id']}:submit", json=sent)
         return quote["id"]
 
+    def _own_name(self):
+        return f"api_key:{id_of(self._session.headers['Authorization'].removeprefix('Bearer '))}"
+
     def _approval(self):
         """One that waits for whoever calls."""
-        key_id = id_of(self._session.headers["Authorization"].removeprefix("Bearer "))
-        approval = store_approval(self._app.state.database, f"api_key:{key_id}")
-        self._digest, self._approver = approval["content_digest"], f"api_key:{key_id}"
+        approval = store_approval(self._app.state.database, self._own_name())
+        self._digest, self._approver = approval["content_digest"], EXAMPLES["link_approval"]["approver"]
         if self._name == "close_approval":
             sent = {"content_digest": self._digest}
             self._session.post(f"{BASE}/v1/approvals/{approval['id']}:approve", json=sent)

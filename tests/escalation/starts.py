@@ -1,5 +1,6 @@
 """What walks begin with: every scope alone, and the few together of which one opens what another needs."""
 
+from itertools import count
 from pathlib import Path
 
 from service.questions.events import EventType
@@ -46,13 +47,18 @@ TOPICS = tuple({kind.partition(".")[0]: kind for kind in EventType}.values())
 """One kind of event of each topic."""
 
 
+_NUMBERS = count()
+"""No two worlds of a process share a database."""
+
+
 class Worlds:
     """Copies of one world on a kind of database: what a walk has changed no other one sees."""
 
     def __init__(self, app, maker, there):
-        directory = Path(maker._directory) / "walks"
+        directory = Path(maker._directory) / f"walks{next(_NUMBERS)}"
         directory.mkdir(exist_ok=True)
-        self._maker = Databases(maker.kind, directory, maker._uri, f"{maker._prefix}_walks")
+        own = f"{maker._prefix}_walks{next(_NUMBERS)}"
+        self._maker = Databases(maker.kind, directory, maker._uri, own)
         database = self._maker.loaded()
         self._first = World(app, database, there)
         self._first.close()

@@ -23,6 +23,8 @@ from tests.webhooks.receiving import receiver
 
 REPORT = Path(__file__).resolve().parents[2] / "docs" / "escalation.md"
 IDLE = {
+    "approve_policy_change": "needs an approver whom the policies name and who has not proposed the change",
+    "delete_approval_policy": "needs a policy of which no change waits, and an intruder changes it first",
     "close_approval": "needs an approval whose quote was not touched since, which an intruder does not leave",
     "complete_lease": "needs what a run has measured",
     "reject_approval": "needs an approver who has not approved yet, and an intruder approves first",

@@ -205,7 +205,7 @@ class Holder:
     def _call(self, held, name, row, body):
         method, path, operation = OPERATIONS[name]
         parameters = {parameter["name"] for parameter in operation.get("parameters", [])}
-        url = path.replace("{id}", row).replace("{link_id}", self.world.own.rows["links"][0])
+        url = path.replace("{id}", row)
         headers = {"Authorization": f"Bearer {held.secret}"}
         if "If-Match" in parameters:
             headers["If-Match"] = "*"
@@ -322,7 +322,7 @@ GAINED = {
 
 
 def _nouns():
-    return {"links", *(path.split("/")[2].split(":")[0] for _, path, _ in OPERATIONS.values())}
+    return {path.split("/")[2].split(":")[0] for _, path, _ in OPERATIONS.values()}
 
 
 WANTED = [

@@ -157,7 +157,7 @@ class World:
         webhook = self._made("/v1/webhooks", {"url": self.there.url(OTHERS), "description": word}, admin)
         place.rows["webhooks"] = [webhook["webhook"]["id"]]
         link = self._made(f"/v1/approvals/{approval}:link", {"approver": PEOPLE[1]}, admin)
-        place.rows["links"] = [link["link"]["id"]]
+        place.rows["approval-links"] = [link["link"]["id"]]
         token = self._made("/v1/enrolment-tokens", {"node_name": word}, admin)
         place.rows["enrolment-tokens"] = [token["enrolment_token"]["id"]]
         self._handed = (*self._handed, webhook["secret"], link["url"], token["token"])

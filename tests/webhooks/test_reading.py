@@ -21,6 +21,8 @@ from service.webhooks.tables import DeliveryRow, WebhookRow
 from tests.applications import MEANS, bearing
 
 EVENTS = {
+    "audit-events:read": ["audit.head"],
+    "policy-changes:read": [type_ for type_ in EventType if type_.startswith("policy_change.")],
     "approvals:read": [type_ for type_ in EventType if type_.startswith("approval.")],
     "budgets:read": ["budget.threshold_reached", "budget.exceeded"],
     "benchmark-results:read": ["benchmark.regressed"],
@@ -99,7 +101,8 @@ class TestMaking:
     def test_of_everything_needs_to_read_everything(self, tenant):
         nearly = tenant.key("webhooks:*", "approvals:read", "budgets:read", "quotes:read")
         assert refused(tenant.request(nearly, "POST", "/v1/webhooks", URL), "/event_types").endswith(
-            "this needs benchmark-results:read"
+            "this needs audit-events:read, benchmark-results:read, policy-changes:read, "
+            "which the caller does not hold"
         )
         tenant.made(tenant.key("webhooks:write", "*:read"), URL)
 

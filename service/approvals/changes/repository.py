@@ -74,7 +74,7 @@ def settings(session: Session, tenant_id: str) -> ApprovalSettingsRow | None:
 def locked_settings(session: Writer, tenant_id: str, delay_seconds: int) -> ApprovalSettingsRow:
     """What a tenant has set, locked until the transaction ends; of one that has set nothing the default."""
     insert_new(
-        session, ApprovalSettingsRow, tenant_id=tenant_id, change_delay_seconds=delay_seconds, version=0
+        session, ApprovalSettingsRow, tenant_id=tenant_id, change_delay_seconds=delay_seconds, version=1
     )
     own = select(ApprovalSettingsRow).where(ApprovalSettingsRow.tenant_id == tenant_id)
     return session.scalars(own.with_for_update().execution_options(populate_existing=True)).one()

@@ -222,7 +222,7 @@ def settings(session: Reader, tenant_id: str) -> dict[str, Any]:
     """What holds for the changes of a tenant."""
     row = repository.settings(session, tenant_id)
     if row is None:
-        return {"change_delay_seconds": DEFAULT_DELAY_SECONDS, "version": 0}
+        return {"change_delay_seconds": DEFAULT_DELAY_SECONDS, "version": 1}
     return _shown_settings(row)
 
 
@@ -239,7 +239,7 @@ def change_settings(session: Writer, subject: Subject, patch: dict[str, Any], if
     known = {"change_delay_seconds": row.change_delay_seconds}
     body = ApprovalSettingsInput.model_validate({**known, **patch})
     if guarded.waits and body.change_delay_seconds < row.change_delay_seconds:
-        return propose(session, subject, guarded, Wanted(SETTINGS, body.model_dump_json(), row.version or 1))
+        return propose(session, subject, guarded, Wanted(SETTINGS, body.model_dump_json(), row.version))
     return _set(session, row, body)
 
 
@@ -281,6 +281,6 @@ def unlike_recorded(session: Reader, tenant_id: str) -> Iterator[tuple[str, str]
     row = repository.settings(session, tenant_id)
     # A row that was made to be locked is as everybody's.
     own = []
-    if row is not None and (row.version, row.change_delay_seconds) != (0, DEFAULT_DELAY_SECONDS):
+    if row is not None and (row.version, row.change_delay_seconds) != (1, DEFAULT_DELAY_SECONDS):
         own.append((SETTINGS.partition("/")[2], _shown_settings(row)))
     yield from audit.unlike_recorded(session, tenant_id, "approval-settings", own)

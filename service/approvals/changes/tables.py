@@ -63,4 +63,4 @@ class ApprovalSettingsRow(Base):
     tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
     change_delay_seconds: Mapped[int] = mapped_column(BigInteger)
     version: Mapped[int] = mapped_column(BigInteger)
-    """0 while nobody has changed what holds for everybody."""
+    """1 while nobody has changed what holds for everybody."""

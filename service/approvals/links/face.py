@@ -7,6 +7,7 @@ from fastapi import Depends, Path, Request, Response
 from service.approvals.links.schemas import ApprovalLinkInput
 from service.approvals.links.service import Links, listed, revoke
 from service.audit.service import Call, Writes
+from service.auth.schemas import KeyId
 from service.kit.database import Database
 from service.kit.web import json_response
 
@@ -43,4 +44,4 @@ def _face(request: Request) -> LinksFace:
 
 
 Face = Annotated[LinksFace, Depends(_face)]
-LinkPath = Annotated[str, Path(max_length=100, description="Id of the link.")]
+LinkPath = Annotated[KeyId, Path(description="Id of the link.")]
