@@ -194,6 +194,21 @@ class TestTheEndOfAPerson:
         provider.now += 5
         assert self.opens(Holder(people, provider)) == [200]
 
+    def test_stops_what_they_have_handed_out_while_they_are_disabled(self, people, provider):
+        ann = Holder(people, provider)
+        delegate = Actor(people)
+        given = {"delegate": delegate.name, "ends_at": "2099-01-01T00:00:00Z"}
+        assert ann.post("/v1/approval-delegations", given).status_code == 201
+        approval = asked(people, Actor(people), ann.name, "person:bob@example.org").json()
+        path = f"/v1/approvals/{approval['id']}"
+        url = ann.post(f"{path}:link", {"approver": "person:bob@example.org"}).json()["url"]
+        self.end(people, disabled=True)
+        assert code(delegate.decide(approval)) == (403, "NOT_AN_APPROVER")
+        sent = {"decision": "approve", "content_digest": approval["content_digest"]}
+        assert Reader(people.client).send(url.removeprefix(SITE), sent).status_code == 409
+        self.end(people, disabled=False)
+        assert delegate.decide(approval).json()["state"] == "approved"
+
     def test_a_token_that_does_not_say_when_it_was_issued_was_issued_before(self, people, provider):
         ann = Holder(people, provider, iat=None)
         assert self.opens(ann) == [200]
