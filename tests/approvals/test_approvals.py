@@ -1,5 +1,7 @@
 """Approvals over HTTP: who is asked, who may decide, and what becomes of the quote."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from service.examples import EXAMPLES
@@ -281,6 +283,20 @@ class TestPolicies:
         found = asker.get(f"/v1/approvals/{approval['id']}").json()
         assert (found["judged"], len(found["steps"])) == (judged, 1)
         assert approver.decide(approval).json()["judged"] == judged
+
+    def test_nobody_asks_for_what_an_exchange_rate_of_theirs_judges(self, callers, admin):
+        approver, asker, other = Actor(callers), Actor(callers), Actor(callers)
+        admin.post(
+            "/v1/approval-policies",
+            policy(step(approver), total_above={"amount": "1", "currency_code": "EUR"}),
+        )
+        rate = EXAMPLES["create_exchange_rate"] | {"as_of": datetime.now(UTC).date().isoformat()}
+        assert asker.post("/v1/exchange-rates", rate).status_code == 201
+        refused = asker.submit(asker.quote())
+        assert code(refused) == (403, "OWN_POLICY")
+        assert [error["code"] for error in refused.json()["errors"]] == ["OWN_RATE"]
+        (used,) = other.submit(other.quote()).json()["judged"]["exchange_rates"]
+        assert used["id"] == rate["id"]
 
     def test_what_is_unknown_counts_as_too_much_and_is_told(self, callers, admin):
         approver, asker = Actor(callers), Actor(callers)
