@@ -192,9 +192,7 @@ def _check_own(
 
 def _wrote(session: Writer, tenant_id: str, resource: str, names: frozenset[str]) -> bool:
     """Returns true where one of ``names`` is, or acts for, whoever has written a resource."""
-    events = history(session, tenant_id, resource)
-    authors = [f"{event['subject_kind']}:{event['subject_id']}" for event in events if "subject_id" in event]
-    return is_author(session, tenant_id, authors, names)
+    return is_author(session, tenant_id, audit.writers(session, tenant_id, resource), names)
 
 
 class _Askers(NamedTuple):

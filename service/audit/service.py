@@ -221,6 +221,12 @@ def history(session: Reader | Writer, tenant_id: str, resource: str) -> list[dic
     return [shown_event(row) for row in repository.of_resource(session, tenant_id, resource)]
 
 
+def writers(session: Reader | Writer, tenant_id: str, resource: str) -> list[str]:
+    """The names of the subjects that have written a resource, in order."""
+    events = history(session, tenant_id, resource)
+    return [f"{event['subject_kind']}:{event['subject_id']}" for event in events if "subject_id" in event]
+
+
 def unlike_recorded(
     session: Reader,
     tenant_id: str,

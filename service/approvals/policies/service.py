@@ -15,7 +15,7 @@ from service.approvals.policies import repository
 from service.approvals.policies.schemas import ApprovalPolicyInput, PolicyStep
 from service.approvals.policies.strictness import asks_more, only_adds
 from service.approvals.tables import ApprovalPolicyRow
-from service.audit.service import Change, history
+from service.audit.service import Change, writers
 from service.kit.clock import now
 from service.kit.database import Reader, Writer
 from service.kit.problems import ERROR_LIMIT, FieldError, Unprocessable
@@ -80,8 +80,7 @@ def _writers(session: Writer, row: ApprovalPolicyRow) -> Sequence[str]:
     """Who has written a policy; of an older row the audit chain says so."""
     if row.written_by is not None:
         return row.written_by
-    events = history(session, row.tenant_id, resource_of(row.id))
-    return [f"{event['subject_kind']}:{event['subject_id']}" for event in events if "subject_id" in event]
+    return writers(session, row.tenant_id, resource_of(row.id))
 
 
 def create(session: Writer, subject: Subject, body: ApprovalPolicyInput) -> Change:
