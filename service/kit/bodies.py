@@ -26,7 +26,7 @@ IS_WHOLE = "is_whole"
 """In the state of a request: its body has arrived, and reading it waits for nothing."""
 MOST_VALUES = 100_000
 """Most members and elements of a body. One of three bytes takes some hundred when it is read."""
-MOST_MEMBERS = 50_000
+MOST_MEMBERS = 30_000
 """Most members of a body. Reading one takes a microsecond, in which no other thread runs."""
 WRONG_SHAPE = "The body does not have the shape of this operation"
 JSON = b"application/json"

@@ -40,7 +40,7 @@ def check(world, granted):
 
 
 # The rules are the same on both databases; `make escalation` walks from every scope on both.
-ON_POSTGRESQL = ("api-keys:write", "approval-links:write", "enrolment-tokens:write", "webhooks:write")
+ON_POSTGRESQL = ("api-keys:write",)
 ALONE = [("sqlite", scope) for scope in DANGEROUS] + [("postgresql", scope) for scope in ON_POSTGRESQL]
 
 

@@ -1,9 +1,11 @@
 """Operations on actuals."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Response
 
+from service.approvals.actuals import service
 from service.approvals.actuals.face import Face, ImportPath, QuotePath
 from service.approvals.actuals.schemas import (
     Actuals,
@@ -15,7 +17,7 @@ from service.approvals.actuals.schemas import (
 )
 from service.audit.service import Caller, WriteCall
 from service.kit.pages import PageQuery
-from service.kit.web import LOCATED, WorkAside, api_router
+from service.kit.web import LOCATED, LargeAside, WorkAside, api_router
 
 router = api_router("/v1/actuals", tag="actuals")
 of_quotes = api_router("/v1/quotes", tag="actuals")
@@ -28,14 +30,17 @@ def list_actuals(face: Face, caller: Caller, query: Annotated[PageQuery, Query()
 
 
 @router.post(":import", status_code=201, response_model=Actuals, responses=LOCATED)
-async def import_actuals(face: Face, call: WriteCall, aside: WorkAside, body: ActualsImport) -> Response:
+async def import_actuals(
+    face: Face, call: WriteCall, aside: WorkAside, beside: LargeAside, body: ActualsImport
+) -> Response:
     """Set what was billed against quotes and budgets: a table in the columns of FOCUS 1.0 to 1.3.
 
     A charge belongs to the quote that its tag `quote_id` names, and to a cost centre by its quote, tags or
     account. A bill with a wrong row is refused whole, each fault with its line and column; so is one that was
     imported before, unless it says which import it `replaces`.
     """
-    return await face.create(call, body, aside)
+    bill = await aside(partial(service.read, body))
+    return await beside(partial(face.create, call, body, bill))
 
 
 @router.get(":accuracy", response_model=ActualsAccuracy)

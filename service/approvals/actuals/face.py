@@ -3,17 +3,14 @@
 import json
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Path, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from service.approvals.actuals import accuracy, repository, service
 from service.approvals.actuals.schemas import ActualsId, ActualsImport
 from service.audit.service import Call, Change, Writes
 from service.kit.database import Database, Writer
-from service.kit.long_work import Aside
 from service.kit.pages import PageQuery, PageTokens
 from service.kit.web import json_response
 from service.planning.formats.focus import Bill
@@ -37,13 +34,8 @@ class ActualsFace:
         self._tokens = tokens
         self._catalog_of = catalog_of
 
-    async def create(self, call: Call, body: ActualsImport, aside: Aside) -> Response:
-        """What became of a bill."""
-        # Read before the transaction: an embedded database has one writer.
-        bill = await aside(partial(service.read, body))
-        return await run_in_threadpool(self._store, call, body, bill)
-
-    def _store(self, call: Call, body: ActualsImport, bill: Bill) -> Response:
+    def create(self, call: Call, body: ActualsImport, bill: Bill) -> Response:
+        """What became of a bill that was read before the transaction: an embedded database has one writer."""
         tenant_id = call.subject.tenant_id
         catalog = self._catalog_of(tenant_id)
         with self._database.reading() as reading:

@@ -10,6 +10,7 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from service.planning.errors import PlanningError
 
@@ -30,7 +31,8 @@ def _refused(line: int, detail: str) -> PlanningError:
 def _rows(text: str) -> tuple[list[str], list[Sequence[str]]]:
     """Header and rows; refuses a table whose rows differ from its header."""
     try:
-        table = list(csv.reader(io.StringIO(text), strict=True))
+        # A row more than a year has is refused below; of what follows it nothing is read.
+        table = list(islice(csv.reader(io.StringIO(text), strict=True), _MOST_HOURS + 2))
     except csv.Error as error:
         raise PlanningError("GRID_FILE", "/content", "not a CSV table") from error
     if not table:
